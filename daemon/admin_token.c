@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the administrator's token file. It promises that a token whose file is there is known to the database
- * once the controller serves, and that nothing but the file ever holds its secret. All other tokens are the
- * API's. */
+/* Makes the administrator's token and its file. A token whose file exists is in the database by the time the
+ * controller serves. Only the file holds the secret. The API makes all other tokens. */
 #include "daemon/admin_token.h"
 
 #include <stdio.h>
@@ -38,7 +37,7 @@ static bool admin_exists(const char *state, bool *ret_exists, struct err *err)
     return ok;
 }
 
-/* The file first, so that a crash in between makes both anew. */
+/* Writes the file first, so that after a crash in between both are made anew. */
 bool admin_token_make(struct store *store, const char *state, struct err *err)
 {
     uint8_t random[TOKEN_RANDOM_BYTES];

@@ -10,10 +10,10 @@
 
 #define ADMIN_TOKEN_FILE "admin.token"
 
-/* The first start makes one; where a token of an administrator is known nothing is done. */
+/* On the first start, makes a token. Does nothing if the database has an administrator's token. */
 bool admin_token_first(struct store *store, const char *state, struct err *err);
 
-/* Makes one in any case: its file replaces the one that is there. */
+/* Always makes a token; its file replaces an existing one. */
 bool admin_token_make(struct store *store, const char *state, struct err *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the options of gpuctld: their table, defaults and checks. It promises that what it returns can be used
- * as it is, and that a listening address that others can reach never goes without TLS unless that was asked
- * for in so many words. */
+/* Reads and checks the options of gpuctld, with their defaults. A parsed configuration needs no further
+ * checks. An address that others can reach is served without TLS only if an option asks for exactly that. */
 #include "daemon/config.h"
 
 #include <arpa/inet.h>
@@ -188,7 +187,7 @@ bool config_is_loopback(const char *address)
     return inet_pton(AF_INET6, address, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
-/* "127.0.0.1:7070", "[::1]:7070" */
+/* Splits "127.0.0.1:7070" or "[::1]:7070". */
 static bool split_listen(struct config *config, struct err *err)
 {
     const char *colon = strrchr(config->listen, ':');
@@ -232,8 +231,8 @@ static bool size_parse(const char *text, int64_t *ret_bytes)
     return false;
 }
 
-/* Under these any job may be suspended at any time, and go on later as if nothing had been: programs cannot.
- */
+/* These policies suspend any job at any time and resume it later without loss, which real programs cannot
+ * do. */
 static bool suspends(enum policy policy)
 {
     return policy == POLICY_SRTF || policy == POLICY_SRSF;

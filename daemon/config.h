@@ -12,12 +12,12 @@
 #include "proto/states.h"
 
 struct config {
-    const char *state;                     /* folder of everything that is kept */
+    const char *state;                     /* state folder: everything that is kept */
     const char *listen;                    /* HOST:PORT */
-    const char *endpoint_file;             /* where to write {"url", "pid"}; NULL: nowhere */
+    const char *endpoint_file;             /* file that gets {"url", "pid"}; NULL: none */
     const char *tls_certificate, *tls_key; /* PEM files; both NULL: plain HTTP */
     bool insecure_plain_http;
-    struct option_list host_names; /* further names in the Host header */
+    struct option_list host_names; /* further names accepted in the Host header */
     int64_t idle_exit_ms;          /* 0: never */
     int64_t heartbeat_ms;
     int64_t lease_min_ms;
@@ -25,25 +25,25 @@ struct config {
     int64_t log_limit_mib;
     int64_t per_address; /* 0: half of all connections */
     int64_t share_half_life_ms;
-    const char *policy_name; /* as it was written */
+    const char *policy_name; /* as written */
     enum policy policy;
-    const char *min_free;       /* as it was written: "256MiB"; NULL: not */
-    int64_t min_free_bytes;     /* -1: as fits the disk */
+    const char *min_free;       /* as written: "256MiB"; NULL: not given */
+    int64_t min_free_bytes;     /* -1: chosen by the size of the disk */
     const char *backup_folder;  /* NULL: STATE/backups */
-    int64_t backup_interval_ms; /* 0: none by itself */
+    int64_t backup_interval_ms; /* 0: no automatic backups */
     int64_t backup_keep;
-    /* What to do instead of serving, one at most; all NULL: serve. */
+    /* Actions instead of serving, at most one; all NULL: serve. */
     const char *backup_to;    /* make this backup */
-    const char *restore_from; /* put this one back */
-    const char *check;        /* look at this state folder or backup */
+    const char *restore_from; /* restore this backup */
+    const char *check;        /* check this state folder or backup */
     const char *log_level;    /* NULL: info */
     bool embedded;
-    const char *file; /* of settings, in the place of the usual ones; NULL: those */
+    const char *file; /* settings file that replaces the usual ones; NULL: the usual ones */
     bool check_config;
     bool help, version;
     struct settings *settings; /* owned; NULL with help or version */
 
-    /* Taken apart from listen. */
+    /* Parsed from listen. */
     char address[64];
     uint16_t port;
 };

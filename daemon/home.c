@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the lock of the state folder. It promises that what holds it is alone with all that the folder has;
- * readers of the databases need no lock. */
+/* Locks the state folder. Only the holder of the lock changes the folder; readers of the databases need no
+ * lock. */
 #include "daemon/home.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
 
 #include "proto/base/err.h"
 
-/* Makes the folder when it is not there, and locks it for as long as the fd is open. -1 with ERR_CONFLICT
- * when a controller uses it. */
+/* Makes the folder if it does not exist, and locks it until the returned fd is closed. -1 with ERR_CONFLICT
+ * when a controller uses the folder. */
 int home_lock(const char *state, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the guess at how others reach this host: a full name that resolves to an address that is not of the
- * loopback, else the address of the interface on the way out, then all other addresses and names. People know
- * better, with --host-name. */
+/* Guesses how others reach this host. First comes the full name, if it resolves to an address outside the
+ * loopback, else the address of the interface of the default route. All other addresses and names follow.
+ * Operators can set names with --host-name. */
 #include "daemon/host_names.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
-#define ELSEWHERE "192.0.2.1" /* of the documentation's network: a route to it is the way out */
+#define ELSEWHERE "192.0.2.1" /* reserved for documentation, so it has the default route */
 
 void host_list_add(struct host_list *list, const char *name)
 {
@@ -40,7 +40,7 @@ void host_list_finish(struct host_list *list)
     *list = (struct host_list){0};
 }
 
-/* The address as text, where others may reach it: neither of the loopback nor of one link alone. */
+/* The address as text; NULL for addresses of the loopback or of a single link, which others cannot reach. */
 static char *address_text(const struct sockaddr *address)
 {
     char text[INET6_ADDRSTRLEN];
@@ -65,7 +65,7 @@ static void add_address(struct host_list *list, const struct sockaddr *address)
     }
 }
 
-/* The source address that the kernel would take; nothing is sent. */
+/* Adds the source address that the kernel would choose; sends nothing. */
 static void add_way_out(struct host_list *list)
 {
     struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(9)}, here;

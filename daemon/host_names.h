@@ -10,9 +10,10 @@ struct host_list {
     size_t count;
 };
 
-/* Those that were found, the one that others most likely reach it by first; never empty. May ask DNS. */
+/* Finds the names; the one by which others most likely reach this host comes first; never empty. May ask
+ * DNS. */
 void host_list_find(struct host_list *ret_list);
-/* Adds a copy, unless it is there. */
+/* Adds a copy unless the list has the name. */
 void host_list_add(struct host_list *list, const char *name);
 void host_list_finish(struct host_list *list);
 #define autohosts __attribute__((cleanup(host_list_finish)))

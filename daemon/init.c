@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the making of a controller: state folder, certificate authority, certificate, token of an
- * administrator, configuration file. It promises that what is there stays as it is, and that what root makes
- * in a state folder belongs to the user whose folder that is. The controller itself makes the same things
- * when it lacks them; what differs is that here people see the next steps. */
+/* Prepares a controller: state folder, certificate authority, certificate, administrator's token,
+ * configuration file. Existing files stay as they are. Files that root makes in a state folder belong to the
+ * owner of that folder. The controller makes the same files itself if they are missing; this command also
+ * shows the next steps. */
 #include "daemon/init.h"
 
 #include <grp.h>
@@ -30,7 +30,7 @@
 #include "proto/base/text.h"
 
 #define SYSTEM_STATE  "/var/lib/gpuctl"
-#define SYSTEM_USER   "gpuctl" /* of the package's unit */
+#define SYSTEM_USER   "gpuctl" /* the user of the package's unit */
 #define SYSTEM_LISTEN "0.0.0.0:7070"
 #define CONFIG_BYTES  (64 * 1024)
 
@@ -40,7 +40,7 @@ struct init {
     bool help;
 
     char *config_path;    /* owned */
-    struct config config; /* what the file will say, or says */
+    struct config config; /* the file's content, written or read */
     struct host_list names;
     struct tls tls;
     bool wrote_config, made_token;
@@ -88,7 +88,7 @@ static bool read_config(struct init *init, struct err *err)
     return config_parse(3, words, &init->config, err);
 }
 
-/* A file that sets nothing, such as one of comments alone, may be added to. */
+/* A file that sets nothing, such as one with only comments, may be extended. */
 static bool sets_something(const char *path, bool *ret_sets, struct err *err)
 {
     *ret_sets = false;
@@ -143,7 +143,7 @@ static char *usual_state(void)
     return geteuid() == 0 ? xstrdup(SYSTEM_STATE) : xprintf("%s/controller", user);
 }
 
-/* Where the file says something, it counts, and options must not say otherwise. */
+/* Settings in an existing file apply, and the options must not contradict them. */
 static bool open_config(struct init *init, struct err *err)
 {
     autofree char *state = init->state != NULL ? file_absolute(init->state) : usual_state();
@@ -174,7 +174,7 @@ static bool open_config(struct init *init, struct err *err)
 
 /* --- the state ------------------------------------------------------------------------------------------ */
 
-/* Root works in another user's folder as that user: what it makes there is theirs. */
+/* Root works in another user's folder as that user, so that the files belong to that user. */
 static bool become_owner(const char *state, struct err *err)
 {
     struct stat status;
@@ -203,14 +203,14 @@ static bool become_owner(const char *state, struct err *err)
     return true;
 }
 
-/* That are not there after the first start, the controller says it misses. */
+/* The controller reports these folders as missing if they do not exist after the first start. */
 static bool make_folders(const char *state, struct err *err)
 {
     autofree char *logs = xprintf("%s/logs", state), *blobs = xprintf("%s/blobs", state);
     return file_make_directories(logs, 0700, err) && file_make_directories(blobs, 0700, err);
 }
 
-/* A controller that serves has its token already, and keeps the database to itself. */
+/* A running controller has its token already, and it locks the database. */
 static bool make_token(struct init *init, struct err *err)
 {
     autofree char *token = xprintf("%s/" ADMIN_TOKEN_FILE, init->config.state);
@@ -235,7 +235,7 @@ static bool make_state(struct init *init, struct err *err)
            make_token(init, err);
 }
 
-/* --- what people are told ------------------------------------------------------------------------------- */
+/* --- output for people ---------------------------------------------------------------------------------- */
 
 static void tell_start(const struct init *init)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctld init`: all that a controller needs before its first start. */
+/* `gpuctld init`: prepares everything that a controller needs before its first start. */
 #ifndef DAEMON_INIT_H
 #define DAEMON_INIT_H
 
@@ -7,7 +7,8 @@
 
 #include "proto/base/err.h"
 
-/* argv[0] is "init". Says on stdout what it has made and what to do next. Run again, it changes nothing. */
+/* argv[0] is "init". Prints on stdout the files that it made and the next steps. A second run changes
+ * nothing. */
 bool init_run(int argc, char **argv, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of the live rows from the store into a new core. What a row means is the core's business. */
+/* Loads the live rows from the store into a new core. The core interprets the rows. */
 #include "daemon/load.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "proto/base/json.h"
 #include "proto/spec/jobspec.h"
 
-/* Rows that the core takes as they are. */
+/* Rows that the core loads unchanged. */
 #define DEFINE_LOAD(noun)                                                                                    \
     static bool load_##noun(const struct noun##_row *row, void *closure, struct err *err)                    \
     {                                                                                                        \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Brings the live state from the store into a core that has done nothing yet. */
+/* Loads the live state from the store into a core that has not run a step yet. */
 #ifndef DAEMON_LOAD_H
 #define DAEMON_LOAD_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuctld: opens the parts in order, serves, and closes them in reverse. It owns the endpoint file, and holds
- * the state folder's lock. What it does instead of serving is upkeep.c's. */
+/* gpuctld: opens its parts in order, serves, and closes them in reverse order. It writes the endpoint file
+ * and holds the lock of the state folder. upkeep.c runs the actions instead of serving. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,14 +36,14 @@
 
 #define PEM_BYTES (1024 * 1024) /* a certificate chain */
 
-/* All that is open, in the order of opening. */
+/* All open parts, in the order of opening. */
 struct daemon {
     struct config config;
     int lock;
     int signals;
     char *database;
-    char *shelf;            /* folder of its backups */
-    struct tls tls;         /* texts; NULL in it: plain HTTP */
+    char *shelf;            /* folder of the backups */
+    struct tls tls;         /* texts in PEM; NULL members: plain HTTP */
     struct host_list names; /* for the Host header */
     struct reserve_file *reserve_file;
     struct store *store;
@@ -54,7 +54,7 @@ struct daemon {
     struct server *server;
 };
 
-/* A restore that was cut short goes on before anything is opened. */
+/* Completes an interrupted restore before anything is opened. */
 static bool take_state(struct daemon *daemon, struct err *err)
 {
     const char *state = daemon->config.state;
@@ -93,7 +93,8 @@ static bool read_pem(const char *path, char **ret_text, struct err *err)
     return path == NULL || file_read(path, PEM_BYTES, ret_text, NULL, err);
 }
 
-/* A folder that an earlier start has made. One that is not there is made anew: a restore brings none. */
+/* Reports a missing folder that an earlier start made. The folder is made again, because a restored backup
+ * does not contain it. */
 static void note_missing(const struct daemon *daemon, const char *folder, const char *lost)
 {
     bool first = store_incarnation(daemon->store) == 1;
@@ -103,7 +104,8 @@ static void note_missing(const struct daemon *daemon, const char *folder, const 
     }
 }
 
-/* The certificate that was named; else one of our own, off the loopback and where gpuctld init was run. */
+/* Uses the configured certificate; else makes our own if the address is outside the loopback or gpuctld init
+ * was run. */
 static bool open_tls(struct daemon *daemon, struct err *err)
 {
     const struct config *config = &daemon->config;
@@ -196,7 +198,7 @@ static bool daemon_open(struct daemon *daemon, struct err *err)
 static void daemon_close(struct daemon *daemon)
 {
     server_close(daemon->server);
-    worker_close(daemon->worker); /* it may still work on blobs and logs */
+    worker_close(daemon->worker); /* it may still be working on blobs and logs */
     blobs_close(daemon->blobs);
     logs_close(daemon->logs);
     writer_close(daemon->writer);
@@ -273,7 +275,8 @@ static bool serve(struct daemon *daemon, struct err *err)
     return end != SERVER_END_FAILED;
 }
 
-/* --check-config: beyond what the command line's own reading has checked, the files that it names. */
+/* --check-config: checks the files that the configuration names, in addition to the checks of the command
+ * line. */
 static bool check_files(const struct config *config, struct err *err)
 {
     autofree char *certificate = NULL, *key = NULL;

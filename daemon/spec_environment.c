@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the need of a job as the core keeps it: a key and a text. What is needed follows from the spec in
- * proto/wire/staging.c. */
+/* Converts the environment spec of a job to the form of the core: a key and a text. proto/wire/staging.c
+ * derives it from the job spec. */
 #include "daemon/spec_environment.h"
 
 #include <stdlib.h>

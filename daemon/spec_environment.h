@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment that a job needs, from its spec to the core. */
+/* Passes the environment spec of a job from its job spec to the core. */
 #ifndef DAEMON_SPEC_ENVIRONMENT_H
 #define DAEMON_SPEC_ENVIRONMENT_H
 
@@ -9,14 +9,14 @@
 #include "daemon/core/core.h"
 #include "proto/spec/jobspec.h"
 
-/* core borrows from the rest. */
+/* core borrows from the other members. */
 struct spec_environment {
     struct environment_spec core;
     json_t *json;
     char *text;
 };
 
-/* false: the spec needs nothing, and *ret_environment is empty. */
+/* false: the spec needs no environment, and *ret_environment is empty. */
 bool spec_environment_of(const struct job_spec *spec, struct spec_environment *ret_environment);
 void spec_environment_finish(struct spec_environment *environment);
 

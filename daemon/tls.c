@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the certificate authority of a cluster and the controller's certificate, by GnuTLS. It promises that
- * the authority is made once and never replaced, that a crash leaves whole files, and that keys are readable
- * by their owner alone. What serves with them is the HTTP library's part. */
+/* Makes and reads the certificate authority of a cluster and the controller's certificate, by GnuTLS. The
+ * authority is made once and never replaced; a crash leaves only whole files; only the owner can read the
+ * keys. The HTTP library serves with them. */
 #include "daemon/tls.h"
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@
 
 #define PEM_BYTES    (64 * 1024)
 #define SERIAL_BYTES 16
-#define KEY_ID_BYTES 20 /* SHA-1 of the key: only a name */
+#define KEY_ID_BYTES 20 /* SHA-1 of the key, used only as a name */
 
 static const char *const loopback[] = {"localhost", "127.0.0.1", "[::1]"};
 
@@ -40,7 +40,7 @@ static void deinit_certificate(gnutls_x509_crt_t *certificate)
 #define autokey         __attribute__((cleanup(deinit_key)))
 #define autocertificate __attribute__((cleanup(deinit_certificate)))
 
-/* Memory is all that may be missing in what goes through this, or the library is unfit. */
+/* These calls fail only for lack of memory, or because the library is unusable. */
 static bool ok(int code, struct err *err)
 {
     return code >= 0 || err_set(err, ERR_IO, "the TLS library fails: %s", gnutls_strerror(code));
@@ -79,7 +79,7 @@ static bool make_key(const char *path, gnutls_x509_privkey_t key, struct err *er
     return written;
 }
 
-/* The key in the file, which is made where there is none. */
+/* The key in the file; makes the file if it does not exist. */
 static bool open_key(const char *path, gnutls_x509_privkey_t *ret_key, struct err *err)
 {
     autofree char *text = NULL;
@@ -101,7 +101,7 @@ static bool open_key(const char *path, gnutls_x509_privkey_t *ret_key, struct er
 
 /* --- certificates --------------------------------------------------------------------------------------- */
 
-/* The one in the file; NULL without an error where there is none. */
+/* The certificate in the file; NULL without an error if the file does not exist. */
 static bool read_certificate(const char *path, gnutls_x509_crt_t *ret_certificate, struct err *err)
 {
     autofree char *text = NULL;
@@ -116,7 +116,7 @@ static bool read_certificate(const char *path, gnutls_x509_crt_t *ret_certificat
     return gnutls_x509_crt_import(*ret_certificate, &datum, GNUTLS_X509_FMT_PEM) >= 0 || damaged(path, err);
 }
 
-/* What all certificates of ours have: a random serial, whose it is, from when to when. */
+/* Sets the common parts of all our certificates: a random serial, the subject, the validity. */
 static bool begin_certificate(const char *name, gnutls_x509_privkey_t key, int64_t wall_ms, int64_t life_s,
                               gnutls_x509_crt_t *ret_certificate, struct err *err)
 {
@@ -168,7 +168,7 @@ static bool make_authority(const char *path, const char *host, gnutls_x509_privk
 
 /* --- the server ----------------------------------------------------------------------------------------- */
 
-/* "[::1]" to "::1". */
+/* Turns "[::1]" into "::1". */
 static char *without_brackets(const char *name)
 {
     size_t length = strlen(name);
@@ -197,7 +197,7 @@ static bool has_name(gnutls_x509_crt_t certificate, const char *bracketed)
     return gnutls_x509_crt_check_hostname(certificate, name) != 0;
 }
 
-/* Why the certificate will not do; NULL: it will. */
+/* Why the certificate cannot be used; NULL: it can. */
 static const char *why_anew(gnutls_x509_crt_t certificate, gnutls_x509_crt_t authority,
                             const char *const *names, size_t count, int64_t wall_ms)
 {

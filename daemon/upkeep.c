@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what is done to a state folder from outside: a backup is made and a check run beside a controller that
- * serves, a restore only in its place. It says on stdout what came of it. How these things are done is
- * daemon/backup's. */
+/* Runs gpuctld's actions on a state folder. Backup and check run beside a serving controller; restore runs
+ * only when none serves. Each prints its result on stdout. daemon/backup implements them. */
 #include "daemon/upkeep.h"
 
 #include <inttypes.h>
@@ -30,7 +29,7 @@ static bool make_backup(const struct config *config, struct err *err)
     return true;
 }
 
-/* A new machine has no token of an administrator, and the database only knows the hashes of the old ones. */
+/* A new machine has no administrator's token file, and the database has only the hashes of the old tokens. */
 static bool make_token_if_none(const char *state, struct err *err)
 {
     autofree char *token = xprintf("%s/" ADMIN_TOKEN_FILE, state);
@@ -58,7 +57,7 @@ static bool restore(const struct config *config, struct err *err)
     return make_token_if_none(config->state, err);
 }
 
-/* The payloads of a backup that lies on the shelf are those of its state folder. */
+/* A backup on the shelf uses the payloads of its state folder. */
 static bool check(const struct config *config, struct err *err)
 {
     autofree char *blobs = xprintf("%s/blobs", config->state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gpuctld does instead of serving: gpuctld --backup, --restore and --check. */
+/* The actions of gpuctld instead of serving: gpuctld --backup, --restore and --check. */
 #ifndef DAEMON_UPKEEP_H
 #define DAEMON_UPKEEP_H
 
@@ -10,8 +10,8 @@
 
 bool upkeep_wanted(const struct config *config);
 
-/* Does it, and says on stdout what was done. A check that finds something fails with ERR_IO, after it has
- * named all that it found. */
+/* Runs the action and prints the result on stdout. A check with findings fails with ERR_IO after it has
+ * printed all of them. */
 bool upkeep_run(const struct config *config, struct err *err);
 
 #endif

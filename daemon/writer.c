@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the core, the store's writing side and the thread that alone uses them. It promises that nothing is
- * answered and no order leaves before the transaction that holds its changes is on disk, that inputs take
- * effect in the order in which they were asked, and that a failed commit ends all further work. What arrives
- * during a commit is the next batch; there is no timer in between. It leaves rules to the core, rows to the
- * store, and requests to the HTTP thread. */
+/* Runs the writer: the one thread that uses the core and the store's writing side. It sends no answer and no
+ * orders before the transaction with their changes is on disk. Requests take effect in the order in which
+ * they were asked. After a failed commit nothing more is done. Requests that arrive during a commit are the
+ * next batch; no timer delays them. The core has the rules, the store the rows, and the HTTP thread the
+ * requests. */
 #include "daemon/writer.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@
 #include "proto/limits.h"
 #include "proto/wire/views.h"
 
-/* Steps that were done but not yet committed. */
+/* Steps that are done but not committed. */
 struct step_list {
     struct step *items;
     size_t count;
@@ -38,24 +38,24 @@ struct writer {
     atomic_bool braked; /* most nodes are silent */
 
     _Atomic(struct writer_request *)
-        inbox; /* what was asked, the newest first: asking takes no lock while the thread is awake */
-    atomic_size_t waiting;  /* requests that were asked and not yet taken up */
+        inbox;              /* requests, newest first; adding one takes no lock while the thread is awake */
+    atomic_size_t waiting;  /* requests that were added and not taken yet */
     atomic_bool refusing;   /* closing, or failed */
-    pthread_mutex_t asleep; /* held while it decides to sleep, and by who wakes it */
+    pthread_mutex_t asleep; /* held while the thread decides to sleep, and by callers that wake it */
     pthread_cond_t asked;
 
     pthread_mutex_t telling; /* guards the news */
     struct writer_news news;
     size_t touched_room;
 
-    /* Of the writer's thread alone. */
+    /* Used only by the writer's thread. */
     struct writer_request *backlog; /* taken from the inbox, the oldest first */
-    struct step_list lazy;          /* applied with the next transaction */
-    int64_t lazy_since_ms;          /* when the first of them was done */
-    struct step_list batch;         /* applied in the open transaction */
+    struct step_list lazy;          /* steps to apply with the next transaction */
+    int64_t lazy_since_ms;          /* when the first of the lazy steps was done */
+    struct step_list batch;         /* steps applied in the open transaction */
     bool in_transaction;
-    int64_t now_ms; /* time of the last step: never goes back */
-    int64_t now_us; /* of the batch, for records; 0: as now_ms says */
+    int64_t now_ms; /* time of the last step: never decreases */
+    int64_t now_us; /* of the batch, for records; 0: now_ms has the time */
     struct err failure;
 };
 
@@ -95,9 +95,8 @@ static bool transaction_open(struct writer *writer)
     return true;
 }
 
-/* Applies a step's changes now, or keeps them for the next transaction. The step is the writer's from here
- * on.
- */
+/* Applies a step's changes now, or keeps them for the next transaction. The writer owns the step from then
+ * on. */
 static bool step_keep(struct writer *writer, struct step *step)
 {
     if (step->lazy && !writer->in_transaction) {
@@ -120,7 +119,7 @@ static bool step_keep(struct writer *writer, struct step *step)
 
 /* --- one request ---------------------------------------------------------------------------------------- */
 
-/* true: the request was answered from an earlier one, or refused because of it. */
+/* true: the request was answered from an earlier one with the same key, or refused because of it. */
 static bool answer_again(struct writer *writer, struct writer_request *request, bool *ret_ok)
 {
     bool found = false;
@@ -155,8 +154,9 @@ static bool remember_answer(struct writer *writer, const struct writer_request *
     return transaction_open(writer) && store_apply(writer->store, &change, 1, &writer->failure);
 }
 
-/* Whether the same request, asked again when more is free or a job waits again, might be granted. Then a
- * second copy of it that is late would do what its sender was told is not done. */
+/* Whether the same request may be granted later, once more is free or a job waits again. The refusal is then
+ * stored under the request's key. Otherwise a late duplicate of the request could still take effect after its
+ * sender was told that it failed. */
 static bool may_change_its_mind(enum err_code code)
 {
     return !err_retryable(code) && code != ERR_NOT_FOUND && code != ERR_PRECONDITION;
@@ -234,7 +234,7 @@ static void news_append_orders(struct writer_news *news, struct node_orders *ord
     news->orders[news->order_count++] = orders;
 }
 
-/* The newest orders of a node replace those that were not collected yet. */
+/* Newer orders of a node replace orders that were not collected yet. */
 static void news_add_orders(struct writer_news *news, struct node_orders *orders)
 {
     for (size_t i = 0; i < news->order_count; i++) {
@@ -277,7 +277,7 @@ static void signal_news(const struct writer *writer)
 {
     const uint64_t one = 1;
     ssize_t written = write(writer->fd, &one, sizeof one);
-    (void)written; /* a full counter is readable already */
+    (void)written; /* a full counter is readable, too */
 }
 
 static void note_brake(struct writer *writer)
@@ -297,7 +297,7 @@ static void note_brake(struct writer *writer)
     }
 }
 
-/* Hands out what is committed: the steps' news and the answers in list. */
+/* Publishes committed work: the news of the steps, and the answers in list. */
 static void publish(struct writer *writer, struct writer_request *list)
 {
     struct writer_request **end = &list;
@@ -319,7 +319,7 @@ static void publish(struct writer *writer, struct writer_request *list)
     steps_clear(&writer->batch);
 }
 
-/* The outcome on disk is not known: all that was asked gets that answer, and nothing more is done. */
+/* The outcome on disk is unknown: all requests get that as their answer, and nothing more is done. */
 static void publish_failure(struct writer *writer, struct writer_request *list)
 {
     log_error("writer failed", "text=\"%s\"", writer->failure.text);
@@ -350,7 +350,7 @@ int64_t writer_due_ms(const struct writer *writer)
     return deadline;
 }
 
-/* The inbox in the order of asking. */
+/* Takes the inbox in the order of asking. */
 static struct writer_request *take_inbox(struct writer *writer)
 {
     struct writer_request *newest = atomic_exchange(&writer->inbox, NULL), *oldest = NULL;
@@ -388,7 +388,8 @@ static bool nothing_asked(const struct writer *writer)
     return writer->backlog == NULL && atomic_load(&writer->inbox) == NULL;
 }
 
-/* Orders are made from the state, and that is ahead of the disk by what is lazy. */
+/* Whether the batch changes orders. Orders reflect the state in memory, which includes lazy steps that are
+ * not on disk yet. */
 static bool orders_leave(const struct writer *writer)
 {
     for (size_t i = 0; i < writer->batch.count; i++) {
@@ -414,7 +415,7 @@ static void news_add_end(void *closure, uint64_t attempt_id, int64_t visible_us)
     }
 }
 
-/* A writer without a thread has no time but that of the batch. */
+/* Without a thread, the batch's time is the time of the commit. */
 static bool commit(struct writer *writer, struct moment now)
 {
     if (!store_commit(writer->store, &writer->failure)) {
@@ -428,7 +429,7 @@ static bool commit(struct writer *writer, struct moment now)
     return true;
 }
 
-/* One batch, one transaction. */
+/* Runs one batch in one transaction. */
 static bool do_batch(struct writer *writer, struct writer_request *list, bool closing, struct moment now)
 {
     for (struct writer_request *request = list; request != NULL; request = request->next) {
@@ -445,10 +446,10 @@ static bool do_batch(struct writer *writer, struct writer_request *list, bool cl
     return !writer->in_transaction || commit(writer, now);
 }
 
-/* As writer_run_batch; *ret_closed: the writer is closing, and this was the last batch. */
+/* Like writer_run_batch; *ret_closed: the writer is closing, and this was the last batch. */
 static bool run_batch(struct writer *writer, struct moment now, bool *ret_closed)
 {
-    bool refusing = atomic_load(&writer->refusing); /* first: what was asked before it is still taken */
+    bool refusing = atomic_load(&writer->refusing); /* first: requests asked before it was set still count */
     struct writer_request *list = take_batch(writer);
     *ret_closed = refusing && nothing_asked(writer);
     writer->now_us = now.boot_us;
@@ -639,7 +640,7 @@ bool writer_ask(struct writer *writer, struct writer_request *request)
         request->next = newest;
     } while (!atomic_compare_exchange_weak(&writer->inbox, &newest, request));
     if (newest == NULL) {
-        wake(writer); /* it may sleep; the others of this batch need not look */
+        wake(writer); /* it may be asleep; the rest of the batch needs no wake-up */
     }
     return true;
 }
@@ -653,7 +654,7 @@ void writer_collect(struct writer *writer, struct writer_news *ret_news)
 {
     uint64_t count;
     ssize_t got = read(writer->fd, &count, sizeof count);
-    (void)got; /* nothing to read is no news */
+    (void)got; /* an empty counter is no error */
     pthread_mutex_lock(&writer->telling);
     *ret_news = writer->news;
     writer->news = (struct writer_news){.failed = writer->news.failed, .error = writer->news.error};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one writer: whatever changes state passes here, on one thread, in batches that are one transaction
- * each.
- */
+/* The writer: one thread makes every change of state, in batches that are one transaction each. */
 #ifndef DAEMON_WRITER_H
 #define DAEMON_WRITER_H
 
@@ -15,42 +13,42 @@
 
 enum writer_kind {
     WRITER_INPUT,  /* an input for the core */
-    WRITER_RECORD, /* rows whose rules the core does not own: tokens, blobs */
+    WRITER_RECORD, /* rows outside the core's rules: tokens, blobs */
 };
 
-/* A change that somebody asks for, and its answer. The asker owns it before writer_ask and after it came back
- * from writer_collect. What input and records point to must live for all that time. */
+/* A requested change and its answer. The caller owns it before writer_ask and after writer_collect returned
+ * it. input and records must point to data that lives for all that time. */
 struct writer_request {
     enum writer_kind kind;
     struct input input;
     const struct change *records;
     size_t record_count;
     int64_t arrived_ms; /* CLOCK_BOOTTIME: the time of the step */
-    int64_t arrived_us; /* the same when it was whole, for records; 0: as arrived_ms says */
+    int64_t arrived_us; /* time when the request was complete, for records; 0: arrived_ms has the time */
 
-    bool keyed;        /* an Idempotency-Key came with it: */
+    bool keyed;        /* it came with an Idempotency-Key: */
     uint8_t scope[32]; /* SHA-256 of owner, route and key */
     uint8_t body[32];  /* SHA-256 of the raw body */
 
-    /* Makes the answer of a step that went well, on the writer's thread and before the commit; touches
-     * nothing but its arguments. */
+    /* Renders the answer of a successful step, on the writer's thread and before the commit; uses only its
+     * arguments. */
     int (*render)(const struct writer_request *request, const struct step *step,
                   struct text *out); /* returns the HTTP status */
 
-    /* The answer: status 0 stands for error, which is then set; else the JSON in answer. */
+    /* The answer. Status 0: error is set; any other status: answer has the JSON. */
     int status;
     struct err error;
     struct text answer;
-    bool replayed; /* it is the first answer to an earlier request with the same key */
+    bool replayed; /* it repeats the first answer to an earlier request with the same key */
 
-    void *asker;                 /* for whoever asked */
-    struct writer_request *next; /* the writer's */
+    void *asker;                 /* for the caller */
+    struct writer_request *next; /* for the writer */
 };
 
-/* When something is done: by the clock that decides, CLOCK_BOOTTIME, and by the one that people read. */
+/* A point in time: by the clock for decisions, CLOCK_BOOTTIME, and by the wall clock for people. */
 struct moment {
     int64_t boot_ms, wall_ms;
-    int64_t boot_us; /* as boot_ms, for records; 0: as boot_ms says */
+    int64_t boot_us; /* boot_ms in microseconds, for records; 0: boot_ms has the time */
 };
 
 struct writer_config {
@@ -61,55 +59,55 @@ struct writer_config {
 
 struct writer;
 
-/* Loads the live state from the store and boots the core. From here on the writer works in what is asked
- * either on a thread of its own, or when it is told to. */
+/* Loads the live state from the store and boots the core. From then on the writer processes requests either
+ * on its own thread or in calls of writer_run_batch. */
 struct writer *writer_open(struct store *store, const struct writer_config *config, struct moment now,
                            struct err *err);
 /* Starts the thread. */
 bool writer_start(struct writer *writer, struct err *err);
-/* In the place of the thread: works in one batch of what was asked and what is due, and returns. False: a
- * commit has failed, and nothing more is done. */
+/* Instead of the thread: processes one batch of requests and due work, and returns. False: a commit failed,
+ * and nothing more is done. */
 bool writer_run_batch(struct writer *writer, struct moment now);
-/* When a batch has something to do that nobody asks for, CLOCK_BOOTTIME; INT64_MAX for never. */
+/* When a batch is due without a request, CLOCK_BOOTTIME; INT64_MAX: never. */
 int64_t writer_due_ms(const struct writer *writer);
-/* With a thread: works in what was asked, commits, ends the thread. Without: forgets what was asked. */
+/* With a thread: processes the remaining requests, commits, ends the thread. Without: drops the requests. */
 void writer_close(struct writer *writer);
 
-/* Hands a request in; false when LIMIT_WRITER_QUEUE requests wait already (answer 503). Any thread. */
+/* Queues a request; false when LIMIT_WRITER_QUEUE requests wait already (answer 503). Any thread. */
 bool writer_ask(struct writer *writer, struct writer_request *request);
 
-/* Readable when writer_collect has something. */
+/* An fd that is readable when writer_collect has something. */
 int writer_fd(const struct writer *writer);
 
-/* The end of an attempt was on disk so long after its submission was received. */
+/* The time from the receipt of the submission until the end of an attempt was on disk. */
 struct writer_end {
     uint64_t attempt_id;
     int64_t visible_us;
 };
 
-/* What has happened since the last call; all of it is committed. */
+/* The news since the last call, all of it committed. */
 struct writer_news {
     struct writer_request *answered; /* a list by next */
-    struct node_orders **orders;     /* the newest of each node that changed; owned by the receiver */
+    struct node_orders **orders;     /* the newest per changed node; owned by the receiver */
     size_t order_count;
     struct job_touch *touched; /* jobs whose state or history changed */
     size_t touched_count;
-    struct writer_end *ends; /* LIMIT_RECENT_ENDS at most */
+    struct writer_end *ends; /* at most LIMIT_RECENT_ENDS */
     size_t end_count;
-    bool failed; /* a commit failed: the outcome on disk is unknown, error says why; the process must end once
-                  * the answers (503) are out */
+    bool failed; /* a commit failed: the outcome on disk is unknown, and error says why; the process must end
+                    after it has sent the answers (503) */
     struct err error;
 };
 void writer_collect(struct writer *writer, struct writer_news *ret_news);
 void writer_news_finish(
-    struct writer_news *news); /* frees the arrays; answered and each of orders have found owners */
+    struct writer_news *news); /* frees the arrays; the caller has taken over answered and each of orders */
 
-/* How many jobs are live, as of the last commit. Any thread. */
+/* The number of live jobs as of the last commit. Any thread. */
 size_t writer_live_jobs(const struct writer *writer);
-/* Whether most nodes are silent, so that no lease ends. Any thread. */
+/* Whether most nodes are silent, so that no lease expires. Any thread. */
 bool writer_holds_leases(const struct writer *writer);
 
-/* For those who check the core between batches, and want to know why it decided (core_trace). */
+/* For tests that check the core between batches and the reasons of its decisions (core_trace). */
 struct core *writer_core(struct writer *writer);
 void writer_trace(struct writer *writer, struct text *trace);
 

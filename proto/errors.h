@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every kind of error that a program of ours can name, once: the HTTP status, the problem type of RFC 9457,
- * the exit code of gpuctl, and whether the same request may succeed later. */
+/* All kinds of error that our programs report. Each has the HTTP status, the problem type of RFC 9457, the
+ * exit code of gpuctl, and whether the same request may succeed later. */
 #ifndef PROTO_ERRORS_H
 #define PROTO_ERRORS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the small steps between our structs and members of JSON objects. It promises that what it writes is
- * UTF-8 and that errors name the member. Which members there are is left to messages, specs and views. */
+/* Reads and writes single members of JSON objects as members of our structs. Output is UTF-8, and errors name
+ * the member. Messages, specs and views decide which members exist. */
 #include "proto/members.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this folder writes and reads the members of a JSON object, where proto/base/json.h does not do it
- * already. Running out of memory aborts. */
+/* Readers and writers for the members of a JSON object, as this folder needs them beyond proto/base/json.h.
+ * Running out of memory aborts. */
 #ifndef PROTO_MEMBERS_H
 #define PROTO_MEMBERS_H
 
@@ -13,15 +13,15 @@
 #include "proto/base/text.h"
 #include "proto/states.h"
 
-/* Writers of one member; name is ASCII. A NULL text writes nothing, bytes that are not UTF-8 become U+FFFD.
+/* Writers of one member; name is ASCII. A NULL text writes nothing; bytes that are not UTF-8 become U+FFFD.
  * member_put takes over the value. */
 void member_put(json_t *object, const char *name, json_t *value);
 void member_put_text(json_t *object, const char *name, const char *value);
 void member_put_int(json_t *object, const char *name, int64_t value);
 void member_put_bool(json_t *object, const char *name, bool value);
 
-/* Writers of one member straight into a text, for answers that are made often. key is all that stands before
- * the value: ",\"name\":". A NULL string, and a number that equals none, become null. */
+/* Writers of one member straight into a text, for frequent answers. key is everything before the value:
+ * ",\"name\":". A NULL string, and a number equal to none, become null. */
 void member_write_text(struct text *out, const char *key, const char *value);
 void member_write_int(struct text *out, const char *key, int64_t value);
 void member_write_int_or_null(struct text *out, const char *key, int64_t value, int64_t none);
@@ -31,23 +31,23 @@ void member_write_time(struct text *out, const char *key, int64_t wall_ms);
 /* A comma, unless an array or an object has just begun. */
 void member_separate(struct text *out);
 
-/* json is an object, else ERR_MALFORMED. NULL is no object. */
+/* Checks that json is an object; otherwise, also for NULL, ERR_MALFORMED. */
 bool member_holder(const json_t *json, struct err *err);
 
-/* A member that must be there: 1..INT64_MAX. */
+/* A required member in 1..INT64_MAX. */
 bool member_need_attempt_id(const json_t *object, const char *name, uint64_t *ret_attempt_id,
                             struct err *err);
 
-/* The member as an array of at most max items; NULL, and true, when it is absent or null. */
+/* Reads the member as an array of at most max items. NULL, and true, when the member is absent or null. */
 bool member_read_array(const json_t *object, const char *name, size_t max, json_t **ret_array,
                        struct err *err);
 
-/* Puts the place in front of an error about a member: "rank" becomes "ranks[2].rank", no field becomes
- * "ranks[2]". The text must begin with the member, or with a verb where there is no field. Returns false. */
+/* Prefixes an error about a member with its place: "rank" becomes "ranks[2].rank", an empty field becomes
+ * "ranks[2]". The text must begin with the member, or with a verb if there is no field. Returns false. */
 bool member_err_inside(struct err *err, const char *array, size_t index);
 
-/* Readers of a spelling of proto/states.h. need: an absent member is ERR_FIELD; else it leaves *ret_value as
- * it is. */
+/* Readers of a spelling of proto/states.h. need: an absent member is ERR_FIELD; without it an absent member
+ * leaves *ret_value as it is. */
 #define MEMBER_DECLARE(type)                                                                                 \
     bool member_read_##type(const json_t *object, const char *name, bool need, enum type *ret_value,         \
                             struct err *err);
@@ -66,7 +66,7 @@ MEMBER_DECLARE(pool_kind)
 MEMBER_DECLARE(isolation)
 MEMBER_DECLARE(early_signal)
 
-/* Frees what was allocated by us and is shown to others as constant. */
+/* Frees memory that we allocated and expose as const. */
 void member_release(const void *pointer);
 
 #endif

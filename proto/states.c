@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the spellings of all states, kinds and choices, and the facts of their lists. It promises that text
- * and value map one to one, letter case included; a value outside its list is a defect and aborts. Which
- * state follows which is left to the tables of the core. */
+/* Maps the values of all states, kinds and choices to their spellings and back, and returns the facts of
+ * their lists. Text and value map one to one, and case matters. A value outside its list is a defect and
+ * aborts. The tables of the core define the transitions. */
 #include "proto/states.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The index of text among count spellings, count when there is none. */
+/* The index of text among count spellings; count when there is none. */
 static unsigned find(const char *const *spellings, unsigned count, const char *text)
 {
     unsigned i = 0;
@@ -18,7 +18,7 @@ static unsigned find(const char *const *spellings, unsigned count, const char *t
     return i;
 }
 
-/* A value that is an index of its list; anything else is memory gone wrong. */
+/* Checks that a value is an index of its list; any other value means corrupted memory. */
 static unsigned checked(unsigned value, unsigned count)
 {
     if (value >= count) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All states, kinds and choices with their one spelling: enum, JSON, SQL, CLI and docs come from these lists.
- */
+/* All states, kinds and choices with their spelling: enum, JSON, SQL, CLI and docs are generated from these
+ * lists. */
 #ifndef PROTO_STATES_H
 #define PROTO_STATES_H
 
@@ -46,7 +46,7 @@
     X(DRAINED, "gets no new work and has none")                                                              \
     X(LOST, "fenced by the operator or by its lease; must register anew")
 
-/* What ended an attempt. X(name, user_fault, spelling for people) */
+/* The causes of the end of an attempt. X(name, user_fault, spelling for people) */
 #define CAUSES(X)                                                                                            \
     X(NONE, false, "none")                                                                                   \
     X(RANK_FAILED, true, "a rank failed")                                                                    \
@@ -65,13 +65,13 @@
     X(DEPENDENCY, true, "a job that it depends on did not succeed")                                          \
     X(TASK_FAILED, true, "tasks of the array failed")
 
-/* Rows of a job's history. X(name, spelling) */
+/* Kinds of events in a job's history. X(name, spelling) */
 #define EVENT_KINDS(X)                                                                                       \
     X(SUBMITTED, "submitted")                                                                                \
     X(HELD, "held")                                                                                          \
     X(RELEASED, "released")                                                                                  \
     X(BLOCKED, "blocked")                                                                                    \
-    X(READY, "ready") /* all jobs that it depends on have ended as required */                               \
+    X(READY, "ready") /* all its dependencies have ended as required */                                      \
     X(CHANGED, "changed")                                                                                    \
     X(STAGING, "staging")                                                                                    \
     X(STAGED, "staged")                                                                                      \
@@ -88,15 +88,15 @@
     X(CANCELED, "canceled")                                                                                  \
     X(TIMED_OUT, "timed_out")
 
-/* What the controller wants of a node for one attempt; later rows supersede earlier ones. X(name, spelling)
- */
+/* What the controller orders a node to do for one attempt; later rows supersede earlier ones. X(name,
+ * spelling) */
 #define ORDER_PHASES(X)                                                                                      \
     X(PREPARE, "prepare") /* gang over several nodes: get ready, report prepared */                          \
-    X(START, "start")     /* the gang was committed: start the ranks */                                      \
+    X(START, "start")     /* the gang is committed: start the ranks */                                       \
     X(RUN, "run")         /* gang on one node: prepare and start at once */                                  \
-    X(STOP, "stop")       /* kill ladder, then report exited */
+    X(STOP, "stop")       /* stop the ranks (signal, TERM, KILL), then report exited */
 
-/* What a node reports of one attempt. X(name, spelling) */
+/* Reports of a node about one attempt. X(name, spelling) */
 #define REPORT_KINDS(X)                                                                                      \
     X(PREPARED, "prepared")                                                                                  \
     X(DECLINED, "declined")                                                                                  \
@@ -104,9 +104,9 @@
     X(FAILED, "failed") /* a rank failed; others may still run */                                            \
     X(EXITED, "exited") /* all processes of the attempt on this node are gone */
 
-/* What a node reports of what it gets ready for jobs to come. X(name, spelling) */
+/* Reports of a node about staging for coming jobs. X(name, spelling) */
 #define STAGING_STATES(X)                                                                                    \
-    X(BUILDING, "building") /* it goes on; the newest line of its output is told */                          \
+    X(BUILDING, "building") /* in progress; the report has the newest line of its output */                  \
     X(READY, "ready")                                                                                        \
     X(FAILED, "failed")
 
@@ -126,30 +126,30 @@
     X(REQUEUE, "requeue")                                                                                    \
     X(FAIL, "fail")
 
-/* What the ranks of an attempt leave behind by offset. METRICS is one stream a node, under its first rank:
- * the lines that ranks sent to $GPUCTL_SOCKET. X(name, spelling) */
+/* The streams that the ranks of an attempt write, read by offset. METRICS is one stream per node, stored
+ * under its first rank: the lines that ranks sent to $GPUCTL_SOCKET. X(name, spelling) */
 #define STREAMS(X)                                                                                           \
     X(STDOUT, "stdout")                                                                                      \
     X(STDERR, "stderr")                                                                                      \
     X(METRICS, "metrics")
 
-/* What a rank of a function job leaves behind. X(name, spelling) */
+/* The kinds of result of a rank of a function job. X(name, spelling) */
 #define RESULT_KINDS(X)                                                                                      \
-    X(VALUE, "value") /* what the function returned */                                                       \
+    X(VALUE, "value") /* the function's return value */                                                      \
     X(EXCEPTION, "exception")
 
 #define POOL_KINDS(X)                                                                                        \
     X(ON_DEMAND, "on-demand")                                                                                \
     X(RESERVED, "reserved")
 
-/* use_reserved_pool of a job spec; spelled null, true and false in JSON */
+/* use_reserved_pool of a job spec; spelled null, true and false in JSON. */
 #define RESERVED_CHOICES(X)                                                                                  \
     X(AUTO, "auto")                                                                                          \
     X(TRUE, "true")                                                                                          \
     X(FALSE, "false")
 
-/* In which order waiting jobs are looked at, and what the first that does not fit means for the others.
- * X(name, spelling, meaning) */
+/* The order in which waiting jobs are considered, and what a job that does not fit means for the jobs behind
+ * it. X(name, spelling, meaning) */
 #define POLICIES(X)                                                                                          \
     X(FIFO, "fifo", "by submission; one that waits keeps what it could use")                                 \
     X(EASY, "easy", "by submission; shorter jobs fill the gap before the first one's reserved start")        \
@@ -158,23 +158,23 @@
     X(SRSF, "srsf", "the least remaining GPU time first; running jobs give way, and go on later")            \
     X(DEFAULT, "default", "by priority, fair share, age and run time; the gaps are filled")
 
-/* How a job came by its GPUs. X(name, spelling) */
+/* By which right a job holds its GPUs. X(name, spelling) */
 #define CLAIMS(X)                                                                                            \
     X(ENTITLED, "entitled") /* nobody may take them */                                                       \
-    X(BORROWED, "borrowed") /* they go back when work that is entitled to them wants them */
+    X(BORROWED, "borrowed") /* they go back when entitled work wants them */
 
-/* What a job that another follows must have done. X(name, spelling) */
+/* The required outcome of a job that another depends on. X(name, spelling) */
 #define DEPENDENCIES(X)                                                                                      \
     X(AFTER, "after")       /* started, or ended */                                                          \
     X(AFTEROK, "afterok")   /* succeeded */                                                                  \
     X(AFTERANY, "afterany") /* ended */
 
-/* How a gang is laid over nodes. X(name, spelling) */
+/* How a gang is distributed over nodes. X(name, spelling) */
 #define PLACEMENTS(X)                                                                                        \
-    X(PACK, "pack")     /* on as few as can be */                                                            \
-    X(SPREAD, "spread") /* on as many as can be */
+    X(PACK, "pack")     /* on as few nodes as possible */                                                    \
+    X(SPREAD, "spread") /* on as many nodes as possible */
 
-/* Why a job has no GPUs yet. X(name, meaning) */
+/* The reasons why a job has no GPUs yet. X(name, meaning) */
 #define WAIT_REASONS(X)                                                                                      \
     X(HELD, "it is kept back until a person releases it")                                                    \
     X(BLOCKED, "it depends on jobs that have not ended")                                                     \
@@ -191,7 +191,7 @@
     X(NO_NODES, "no registered nodes could hold it")                                                         \
     X(DUE, "it fits, and is placed by the next change")
 
-/* Which test a node fails for a job. X(name, spelling, meaning) */
+/* The tests of a job that a node may fail. X(name, spelling, meaning) */
 #define NODE_TESTS(X)                                                                                        \
     X(GPU_TYPE, "gpu_type", "has no GPU of the type")                                                        \
     X(POOL, "pool", "is in a pool that the job may not use")                                                 \
@@ -205,20 +205,20 @@
     X(NOT_READY, "not_ready", "has not prepared the job's environment")                                      \
     X(RESERVED, "reserved", "is reserved for jobs that come earlier in the queue")
 
-/* What a forecast is worth. X(name, spelling) */
+/* How certain a forecast is. X(name, spelling) */
 #define CONFIDENCES(X)                                                                                       \
     X(LOW, "low")                                                                                            \
     X(MEDIUM, "medium")                                                                                      \
     X(HIGH, "high")
 
-/* What has limits of its own. X(name, spelling) */
+/* The kinds of account that have limits. X(name, spelling) */
 #define ACCOUNT_KINDS(X)                                                                                     \
     X(PROJECT, "project")                                                                                    \
     X(USER, "user")                                                                                          \
     X(POOL, "pool")
 
-/* What a job may ask to be sent before it is ended: names, as the numbers differ between architectures.
- * X(name, spelling) */
+/* The signals that a job may ask for before it is ended: by name, because the numbers differ between
+ * architectures. X(name, spelling) */
 #define EARLY_SIGNALS(X)                                                                                     \
     X(NONE, "none")                                                                                          \
     X(USR1, "USR1")                                                                                          \
@@ -289,8 +289,8 @@ enum node_test { NODE_TESTS(AS_ENUM_TEST) NODE_TEST_COUNT };
 enum account_kind { ACCOUNT_KINDS(AS_ENUM_ACCOUNT) ACCOUNT_KIND_COUNT };
 enum early_signal { EARLY_SIGNALS(AS_ENUM_EARLY) EARLY_SIGNAL_COUNT };
 
-/* The spelling of a value (static text; states in capitals, the rest as in the lists), and back; false when
- * there is no such spelling. */
+/* The spelling of a value (static text; states in capitals, the rest as in the lists), and the value of a
+ * spelling; false when there is no such spelling. */
 #define STATES_DECLARE(type, prefix)                                                                         \
     const char *prefix##_text(enum type value);                                                              \
     bool prefix##_from_text(const char *text, enum type *ret_value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a backup is made of. It promises that a folder with a manifest is whole: the manifest comes last,
- * when every file is on disk, and the folder gets its name after that. How a database is copied while it is
- * written is the store's; when backups are made is left to the callers. */
+/* Makes, reads and verifies backups. A folder with a manifest is complete: the manifest is written last, when
+ * every file is on disk, and then the folder gets its name. The store copies a database that is in use;
+ * callers decide when to make backups. */
 #include "daemon/backup/backup.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static bool copy_part(const char *state, const char *folder, const struct backup
     }
     bool copied = part->database ? copy_database(from, to, watch, err) : file_copy(from, to, 0600, err);
     if (!copied && !part->needed && err->code == ERR_DAMAGED) {
-        err->code = ERR_IO; /* the controller goes on without what is tracked */
+        err->code = ERR_IO; /* the controller continues without tracking data */
     }
     return copied && note_file(to, part->name, files, bytes, err);
 }
@@ -80,7 +80,7 @@ static bool write_manifest(const char *folder, const struct backup *backup, cons
         json_pack("{s:s, s:s, s:I, s:I, s:O}", "taken", taken, "version", GPUCTL_VERSION, "bytes",
                   (json_int_t)backup->bytes, "took_ms", (json_int_t)backup->took_ms, "files", files);
     autofree char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_SORT_KEYS);
-    return file_replace(path, text, strlen(text), 0600, err); /* this syncs the folder, too */
+    return file_replace(path, text, strlen(text), 0600, err); /* also syncs the folder */
 }
 
 static bool fill(const char *state, const char *folder, const struct copy_watch *watch, struct backup *backup,
@@ -96,7 +96,7 @@ static bool fill(const char *state, const char *folder, const struct copy_watch 
     return write_manifest(folder, backup, files, err);
 }
 
-/* rename replaces an empty folder: whoever made one meant it to be filled. */
+/* rename replaces an empty folder, which its owner has made for the backup. */
 static bool put_in_place(const char *arriving, const char *target, struct err *err)
 {
     autofree char *home = file_folder_of(target);
@@ -131,7 +131,7 @@ static int64_t size_of(const char *state, const char *name, const char *suffix)
     return stat(path, &status) == 0 ? status.st_size : 0;
 }
 
-/* What is in a log may be on its way into the database. */
+/* The log may be in the middle of being moved into the database. */
 bool backup_fits(const char *state, const char *folder, int64_t margin_bytes, struct err *err)
 {
     struct statvfs disk;
@@ -203,7 +203,7 @@ static bool verify_file(const char *folder, const char *name, const json_t *want
     return err_hint(err, "use another backup");
 }
 
-/* Names come from our own list: a manifest cannot point elsewhere. */
+/* Names come from our own list, so a manifest cannot point elsewhere. */
 bool backup_verify(const char *folder, struct err *err)
 {
     autojson json_t *manifest = read_manifest(folder, err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of files that are too large for memory, to be hashed. It promises to have read what the
- * disk holds now, up to its end. */
+/* Hashes files that are too large for memory, by reading what is on disk now, up to the end. */
 #include "daemon/backup/digest.h"
 
 #include <errno.h>

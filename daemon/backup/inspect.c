@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the inspection of databases and payloads at rest. It promises to change nothing of what it looks at,
- * and to hold no snapshot of it for longer than a copy takes: all rows are looked at in a copy, which is
- * opened as a controller would, so that a migration is rehearsed, too. What must hold is the store's list. */
+/* Inspects databases and payloads at rest. It changes none of them, and holds a snapshot of a database only
+ * while it copies the database. It checks all rows in the copy. It opens the copy as a controller would,
+ * which also rehearses a migration. The store has the list of checks. */
 #include "daemon/backup/inspect.h"
 
 #include <errno.h>
@@ -22,10 +22,10 @@
 
 struct inspection {
     FILE *out;
-    const char *blobs; /* NULL: there are none here */
+    const char *blobs; /* NULL: no folder of payloads */
     int64_t findings;
-    int64_t files, rows, bytes; /* payloads that were looked at */
-    int64_t unseen;             /* payloads that are files somewhere else */
+    int64_t files, rows, bytes; /* checked payloads */
+    int64_t unseen;             /* payloads whose files are elsewhere */
 };
 
 static void find(struct inspection *inspection, const char *finding)
@@ -145,7 +145,7 @@ static bool look_at_copy(struct inspection *inspection, const char *copy, struct
     return ok;
 }
 
-/* Opens it once as the controller does. */
+/* Opens the copy once, as the controller does. */
 static bool rehearse(const char *copy, struct err *err)
 {
     struct store *store = store_open(copy, err);
@@ -163,7 +163,7 @@ static bool copy_one(struct inspection *inspection, const char *from, const char
     return true;
 }
 
-/* Damage is a finding, not a failure to look. */
+/* Damage is a finding, not a failure of the inspection. */
 static void look_at_database(struct inspection *inspection, const char *from, const char *folder)
 {
     autofree char *copy = xprintf("%s/copy.db", folder);

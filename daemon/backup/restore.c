@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the exchange of a state folder's databases. It promises that an old database never meets a new log or
- * the other way round, that nothing is destroyed, and that a restore cut short at any instant is either not
- * begun or goes on by itself at the next start.
+/* Replaces a state folder's databases by those of a backup. An old database never meets a new log or the
+ * other way round, and nothing is destroyed. A restore that is interrupted at any instant either has not
+ * begun or continues at the next start.
  *
- * All that comes is laid ready in STATE/restoring.new, verified and marked, and synced. The rename to
- * STATE/restoring decides: from then on the restore is only carried out, file by file, and each step can be
- * done again: what a file replaces, with its log, is moved aside before the new one takes its name. */
+ * All new files are first prepared in STATE/restoring.new: verified, marked and synced. The rename to
+ * STATE/restoring is the decision: from then on the restore is only carried out, file by file, and each step
+ * can be repeated. A replaced file is moved aside, with its log, before the new one takes its name. */
 #include "daemon/backup/restore.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #define READY    "restoring"
 #define ARRIVING READY ".new"
-#define REPLACED "replaced.path" /* within READY: the name of the folder that takes what is replaced */
+#define REPLACED "replaced.path" /* within READY: the name of the folder for replaced files */
 
 static bool is_there(const char *path)
 {
@@ -32,7 +32,7 @@ static bool is_there(const char *path)
     return lstat(path, &status) == 0;
 }
 
-/* --- carrying it out ------------------------------------------------------------------------------------ */
+/* --- carrying out --------------------------------------------------------------------------------------- */
 
 static bool set_aside(const char *state, const char *aside, const char *name, const char *suffix,
                       struct err *err)
@@ -42,7 +42,7 @@ static bool set_aside(const char *state, const char *aside, const char *name, co
     return rename(from, to) == 0 || errno == ENOENT || err_errno(err, "cannot move %s to %s", from, aside);
 }
 
-/* The log goes with its database, and goes for good before another database has the name. */
+/* Moves the log together with its database, and durably, before another database gets the name. */
 static bool exchange(const char *state, const char *ready, const char *aside, const char *name,
                      struct err *err)
 {
@@ -58,7 +58,8 @@ static bool exchange(const char *state, const char *ready, const char *aside, co
            file_sync_folder(state, err);
 }
 
-/* Under its other name the folder decides nothing any more, however much of it is removed. */
+/* Renames the folder first: under the other name it no longer means a restore, however much of it is
+ * removed. */
 static bool leave(const char *state, const char *ready, struct err *err)
 {
     autofree char *arriving = xprintf("%s/" ARRIVING, state);
@@ -94,7 +95,7 @@ bool restore_finish(const char *state, bool *ret_finished, struct err *err)
     return !*ret_finished || carry_out(state, ready, &replaced, err);
 }
 
-/* --- laying it ready ------------------------------------------------------------------------------------ */
+/* --- preparing ------------------------------------------------------------------------------------------ */
 
 static bool lay_parts(const char *from, const char *arriving, struct err *err)
 {
@@ -122,7 +123,7 @@ static bool lay(const char *from, const char *arriving, struct backup *ret_backu
     return copy_database(from, target, NULL, err);
 }
 
-/* A name for what is replaced that nothing has yet, noted beside what replaces it. */
+/* Chooses an unused name for the folder of replaced files, and notes it beside the new files. */
 static bool note_replaced(const char *state, const char *arriving, struct err *err)
 {
     autofree char *note = xprintf("%s/" REPLACED, arriving);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the names of backups and which of them stay. It promises never to remove anything but what it made,
- * and that a backup is there under its name only when it is whole. What is in one is backup.c's. */
+/* Names the automatic backups and removes old ones. It removes only what it has made, and a backup has its
+ * name only when it is complete. backup.c makes the content. */
 #include "daemon/backup/shelf.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@
 
 /* --- names ---------------------------------------------------------------------------------------------- */
 
-#define A_SECOND 99 /* backups at most */
+#define A_SECOND 99 /* at most so many backups in one second */
 
 static bool is_taken(const char *shelf, const char *stamp, int number, char name[SHELF_NAME_BYTES])
 {
@@ -35,8 +35,8 @@ static bool is_taken(const char *shelf, const char *stamp, int number, char name
     return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
-/* A name behind all that there are of this second, as earlier ones may have been removed: names are in the
- * order of time by their letters. */
+/* Chooses a name after all names of this second, because earlier backups may have been removed. Names sort by
+ * time. */
 static bool choose_name(const char *shelf, char name[SHELF_NAME_BYTES])
 {
     char stamp[SHELF_NAME_BYTES];
@@ -66,14 +66,14 @@ static bool is_name(const char *name)
     return *rest == '\0' || (*rest == '-' && strspn(rest + 1, "0123456789") == 2 && rest[3] == '\0');
 }
 
-/* --- what is there -------------------------------------------------------------------------------------- */
+/* --- listing -------------------------------------------------------------------------------------------- */
 
 static int newest_first(const void *a, const void *b)
 {
     return strcmp(((const struct shelved *)b)->name, ((const struct shelved *)a)->name);
 }
 
-/* One that cannot be read is not a backup that anybody could count on. */
+/* A backup that cannot be read does not count as one. */
 static bool read_entry(const char *shelf, const char *name, struct shelved *ret_shelved)
 {
     autofree char *folder = xprintf("%s/%s", shelf, name);
@@ -115,11 +115,11 @@ bool shelf_list(const char *shelf, struct shelved **ret_items, size_t *ret_count
 
 /* --- adding and removing -------------------------------------------------------------------------------- */
 
-/* What a controller that was killed left half made. */
+/* Removes unfinished backups of a controller that was killed. */
 static void remove_unfinished(const char *shelf)
 {
     autonames struct file_names names;
-    file_list(shelf, &names, NULL); /* what cannot be listed is left */
+    file_list(shelf, &names, NULL); /* folders that cannot be listed stay */
     for (size_t i = 0; i < names.count; i++) {
         size_t length = strlen(names.items[i]), ending = sizeof ARRIVING - 1;
         autofree char *stem = xstrndup(names.items[i], length > ending ? length - ending : 0);
@@ -130,7 +130,7 @@ static void remove_unfinished(const char *shelf)
     }
 }
 
-/* The wall clock may have gone back: the new one need not be the first of the list. */
+/* The wall clock may have been set back, so the new backup need not be first in the list. */
 static bool remove_oldest(const char *shelf, int64_t keep, const char *fresh, struct err *err)
 {
     autofree struct shelved *items = NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of the backups that the controller makes by itself: each under the time at which it was taken.
- */
+/* The folder of automatic backups, named by the time at which they were taken. */
 #ifndef BACKUP_SHELF_H
 #define BACKUP_SHELF_H
 
@@ -13,13 +12,13 @@ struct shelved {
     struct backup backup;
 };
 
-/* Makes a backup of the state folder on the shelf, which is made when it is not there; then removes the
+/* Makes a backup of the state folder on the shelf, and the shelf if it does not exist. Then removes the
  * oldest beyond `keep`, never the new one. */
 bool shelf_add(const char *shelf, const char *state, int64_t keep, const struct copy_watch *watch,
                struct shelved *ret_shelved, struct err *err);
 
-/* What lies on the shelf, the newest first; the array is the caller's. A shelf that is not there is empty.
- * Folders that are no backups of shelf_add are left out. */
+/* Lists the shelf, the newest first; the caller frees the array. A missing shelf is empty. Folders that are
+ * not backups of shelf_add are left out. */
 bool shelf_list(const char *shelf, struct shelved **ret_items, size_t *ret_count, struct err *err);
 
 #endif

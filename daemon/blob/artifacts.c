@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the folder of artifacts: `kept` has them under the names that clients gave, `arriving` those that are
- * on their way. It promises that a name shows either the whole of an upload or what was there before. No link
- * is ever followed. Which run an artifact belongs to, and who may have it, is left to others. */
+/* Keeps the folder of artifacts: `kept` has complete artifacts under the names that clients chose, `arriving`
+ * has uploads in progress. A name shows either a complete upload or its previous content. Links are never
+ * followed. Callers decide which run an artifact belongs to, and who may read it. */
 #include "daemon/blob/artifacts.h"
 
 #include <dirent.h>
@@ -18,17 +18,17 @@
 #include "proto/limits.h"
 
 struct artifacts {
-    char *root; /* the path of kept */
+    char *root; /* the path of `kept` */
     int kept, arriving;
 };
 
 struct artifact_upload {
     struct artifacts *artifacts;
     char *path;
-    struct text gathered; /* what the file lacks still */
+    struct text gathered; /* bytes not yet written to the file */
     int64_t size;
     int fd;
-    char name[33]; /* of the temporary file; "" once it is kept */
+    char name[33]; /* of the temporary file; "" once the upload is in place */
 };
 
 /* --- opening -------------------------------------------------------------------------------------------- */
@@ -140,7 +140,7 @@ bool artifact_upload_write(struct artifact_upload *upload, const void *bytes, si
     return upload->gathered.length < LIMIT_BLOB_GATHER_BYTES || spill(upload, err);
 }
 
-/* Opens the folder of the name, making the folders on the way; a new one is synced into its parent. */
+/* Opens the folder of the name and makes the folders on the way; fsyncs the parent of each new folder. */
 static int make_parent(int root, const char *path, const char **ret_name, struct err *err)
 {
     autoclose int folder = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the folder of large payloads. It promises that a file under the name of a hash has those bytes: it is
- * hashed while it arrives, and comes to its name only by rename after fsync. Which blobs exist is the
- * database's business: the row comes after the file. */
+/* Keeps the folder of large payloads. A file under the name of a hash always has those bytes: an upload is
+ * hashed while it arrives, and gets its name only by rename after fsync. The database says which blobs exist:
+ * their row is written after the file. */
 #include "daemon/blob/blobs.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include "proto/limits.h"
 
 struct blobs {
-    int folder;    /* of the kept ones */
-    int temporary; /* of those that are arriving */
+    int folder;    /* of the kept files */
+    int temporary; /* of the uploads in progress */
 };
 
 struct blob_upload {
@@ -27,8 +27,8 @@ struct blob_upload {
     struct hash *hash;
     uint8_t expected[HASH_BYTES];
     int64_t size;
-    struct text gathered; /* all of it while it is small, then what the file lacks still */
-    int fd;               /* of the temporary file; -1 while small */
+    struct text gathered; /* a small upload as a whole; else the bytes not yet written to the file */
+    int fd;               /* of the temporary file; -1 while the upload is small */
     int64_t written;      /* bytes of the file */
     char name[33];
 };
@@ -100,8 +100,8 @@ static bool write_all(int fd, const char *bytes, size_t length, struct err *err)
     return true;
 }
 
-/* Brings what was gathered to the file; pieces come a few KiB at a time. The disk starts on it at once, so
- * that the sync at the end finds little to do. */
+/* Writes the gathered bytes to the file, because they arrive a few KiB at a time. The disk starts to write
+ * them at once, so that little is left for the sync at the end. */
 static bool spill(struct blob_upload *upload, struct err *err)
 {
     struct text *gathered = &upload->gathered;

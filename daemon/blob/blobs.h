@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Payloads by their SHA-256: the bytes of those above LIMIT_BLOB_ROW_BYTES as files, written while they
- * arrive. */
+/* Payloads by their SHA-256. Payloads above LIMIT_BLOB_ROW_BYTES are files, written while they arrive. */
 #ifndef BLOB_BLOBS_H
 #define BLOB_BLOBS_H
 
@@ -13,31 +12,31 @@
 
 struct blobs;
 
-/* Uses the folder, makes it when it is not there, and removes what an interrupted upload left behind. */
+/* Opens the folder, makes it if it does not exist, and removes the rests of interrupted uploads. */
 struct blobs *blobs_open(const char *folder, struct err *err);
 void blobs_close(struct blobs *blobs);
 
-/* An upload. Small ones stay in memory; larger ones go to a temporary file. */
+/* An upload. Small uploads stay in memory; larger ones go to a temporary file. */
 struct blob_upload;
 
 struct blob_upload *blob_upload_begin(struct blobs *blobs, const uint8_t hash[HASH_BYTES]);
 /* ERR_TOO_LARGE above LIMIT_BLOB_BYTES, ERR_DISK_FULL, ERR_IO. */
 bool blob_upload_write(struct blob_upload *upload, const void *bytes, size_t length, struct err *err);
-/* Checks the hash: ERR_FIELD with field "sha256" when it is another. */
+/* Checks the hash: ERR_FIELD with field "sha256" if it differs. */
 bool blob_upload_check(struct blob_upload *upload, struct err *err);
-/* Brings a file to its place for good: fsync, rename, fsync of the folder. Nothing to do for a small one.
+/* Makes the file durable under its name: fsync, rename, fsync of the folder. Does nothing for a small upload.
  * Waits for the disk. */
 bool blob_upload_keep(struct blob_upload *upload, struct err *err);
 
 int64_t blob_upload_size(const struct blob_upload *upload);
 const uint8_t *blob_upload_hash(const struct blob_upload *upload);
-/* The bytes of a small one; NULL when they are a file. */
+/* The bytes of a small upload; NULL if they are in a file. */
 const void *blob_upload_bytes(const struct blob_upload *upload);
 
-/* Removes what was not kept. */
+/* Ends the upload; removes its file unless it was kept. */
 void blob_upload_end(struct blob_upload *upload);
 
-/* The file of a kept blob, open for reading; -1 with ERR_NOT_FOUND or ERR_IO. */
+/* Opens the file of a kept blob for reading; -1 with ERR_NOT_FOUND or ERR_IO. */
 int blobs_open_file(const struct blobs *blobs, const uint8_t hash[HASH_BYTES], struct err *err);
 
 #endif

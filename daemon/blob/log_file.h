@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the bytes of the streams lie: names and the record of the index, shared by the files that write and
- * read them. */
+/* The file names of the streams and the record of the index, shared by the files that write and read them. */
 #ifndef BLOB_LOG_FILE_H
 #define BLOB_LOG_FILE_H
 
 #include "daemon/blob/logs.h"
 
-/* One piece as it came, in host byte order. The index is written before the stream, so a record may promise
- * bytes that are not there: they come again, in a record of their own. */
+/* One piece in the order of arrival, in host byte order. The index is written before the stream, so a record
+ * may promise bytes that are not there. These bytes come again, in a record of their own. */
 struct log_record {
     int64_t channel;
     int64_t offset;
@@ -15,8 +14,8 @@ struct log_record {
     int64_t at_ms; /* wall clock */
 };
 
-/* A channel is a stream of a rank: 2 * rank for stdout and one more for stderr; the metrics lie above all
- * output, so that a further stream never changes what an index says. */
+/* A channel is a stream of a rank: 2 * rank for stdout and one more for stderr. Metrics channels lie above
+ * all output channels, so that a further stream never changes the meaning of an index. */
 #define LOG_METRICS_CHANNEL (1LL << 32)
 
 static inline int64_t log_channel(int64_t rank, enum stream stream)

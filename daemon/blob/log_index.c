@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of an attempt's index, and its repair after bytes that it promises were lost. It promises
- * that a record is seen as soon as it is wholly there, also in an index that appears later, and that going
- * over a long one costs one call for many records. Adding to it is left to logs.c. */
+/* Reads an attempt's index, and repairs it if bytes that it promises were lost. A record is readable as soon
+ * as it is complete, also in an index that appears later. Reading a long index takes one system call for many
+ * records. logs.c appends to the index. */
 #include "daemon/blob/log_index.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ bool log_index_read(struct log_index *index, int64_t number, struct log_record *
     return is_record(ret_record);
 }
 
-/* The last record of the channel, by going back from the end; -1: it has none. */
+/* Finds the last record of the channel, searching back from the end; -1: the channel has none. */
 static int64_t find_last(int fd, int64_t channel, int64_t count, struct log_record *ret_record)
 {
     struct log_record block[LIMIT_INDEX_BLOCK_RECORDS];

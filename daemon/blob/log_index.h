@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index of an attempt: its records by their number, fetched many at a time, and its repair. */
+/* Reads an attempt's index by record number, many records at a time, and repairs it. */
 #ifndef BLOB_LOG_INDEX_H
 #define BLOB_LOG_INDEX_H
 
@@ -12,20 +12,20 @@
 
 struct log_index {
     char *path;
-    int fd; /* -1: not there yet */
+    int fd; /* -1: the file does not exist yet */
     int64_t first;
-    size_t count; /* records first .. first + count - 1 are in block */
+    size_t count; /* block has the records first .. first + count - 1 */
     struct log_record block[LIMIT_INDEX_BLOCK_RECORDS];
 };
 
 void log_index_init(struct log_index *index, const struct logs *logs, const char *job_id, int64_t attempt);
 void log_index_finish(struct log_index *index);
 
-/* The record of that number; false: it is not (wholly) there, or is none. */
+/* Reads the record of that number; false: it is not complete or not valid. */
 bool log_index_read(struct log_index *index, int64_t number, struct log_record *ret_record);
 
-/* Shortens the last record of the channel to the bytes that are there, size in all: else a reader that comes
- * back behind it would take those that come again for seen. Path is of the index, which need not be there. */
+/* Shortens the last record of the channel to the stored bytes, size in all. Otherwise a reader that continues
+ * after the record would skip the bytes that come again. path is the index, which may be missing. */
 bool log_index_repair(const char *path, int64_t channel, int64_t size, struct err *err);
 
 #endif

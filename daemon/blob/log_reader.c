@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns one reader's way through what the ranks of an attempt said, in the order in which it came. It promises
- * each byte of each stream once and in order, also when the reader went away and came back with the id of
- * what it saw last; and of metrics whole lines, however the pieces were cut when they came. */
+/* Reads the streams of an attempt in the order of arrival, for one reader. It returns each byte of each
+ * stream once and in order, also to a reader that returns with the id of the last piece that it saw. Metrics
+ * are returned as whole lines, however the pieces were cut when they arrived. */
 #include "daemon/blob/logs.h"
 
 #include <stdio.h>
@@ -15,14 +15,15 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-/* Where the offset of a place lies in its stream. Output only knows the first. */
+/* The position of a place's offset in its stream's lines. Output uses only the first. */
 enum place_at {
     AT_LINE,     /* at the start of a line */
-    AT_ANYWHERE, /* nobody has looked yet */
-    AT_INSIDE,   /* in a line that is too long to be given */
+    AT_ANYWHERE, /* not known yet */
+    AT_INSIDE,   /* in a line that is too long to be returned */
 };
 
-/* How far a stream was given. Of metrics it stays at the start of a line until the line's end has come. */
+/* How far a stream was returned. In metrics, the offset stays at the start of a line until the line's end has
+ * arrived. */
 struct place {
     int64_t offset;
     enum place_at at;
@@ -35,7 +36,7 @@ struct log_reader {
     int64_t rank;
     enum stream stream;
     struct log_index index;
-    int64_t next; /* number of the record that comes next, or is being read */
+    int64_t next; /* number of the next record, or of the record being read */
     struct place *places;
     size_t place_room;
     int fd; /* of the channel that was read last; -1: none */
@@ -91,7 +92,8 @@ bool log_id_attempt(const char *id, int64_t *ret_attempt)
     return id_parse(id, ret_attempt, &record, &offset);
 }
 
-/* What an index promises of a stream but its file does not have was not passed: it comes again. */
+/* Moves places back to the end of their file: bytes that the index promises but the file lacks were not
+ * returned, because they come again. */
 static void cap_places(struct log_reader *reader)
 {
     for (size_t i = 0; i < reader->place_room; i++) {
@@ -107,7 +109,7 @@ static void cap_places(struct log_reader *reader)
     }
 }
 
-/* Puts the reader behind what the id names, by going over the index up to its record. */
+/* Moves the reader past the piece of the id, by reading the index up to its record. */
 static bool skip_to(struct log_reader *reader, const char *after, struct err *err)
 {
     int64_t attempt, record, offset;
@@ -165,7 +167,7 @@ void log_reader_close(struct log_reader *reader)
 
 /* --- bytes of one record -------------------------------------------------------------------------------- */
 
-/* Opens the stream of the channel; reader->fd stays -1 when nothing of it is there. */
+/* Opens the stream of the channel; reader->fd stays -1 if the stream does not exist. */
 static bool open_channel(struct log_reader *reader, int64_t channel, struct err *err)
 {
     if (reader->fd >= 0 && reader->fd_channel == channel) {
@@ -182,7 +184,7 @@ static bool open_channel(struct log_reader *reader, int64_t channel, struct err 
     return reader->fd >= 0 || err->code == ERR_NONE;
 }
 
-/* Fills the buffer from the offset up to the end, or as far as bytes and room are there. */
+/* Fills the buffer from the offset to the end, limited by the stored bytes and the room. */
 static bool fill(struct log_reader *reader, int64_t offset, int64_t end, size_t *ret_length, struct err *err)
 {
     *ret_length = 0;
@@ -198,8 +200,8 @@ static bool fill(struct log_reader *reader, int64_t offset, int64_t end, size_t 
     return true;
 }
 
-/* Where to cut a piece that is not the end of its record: behind the last line, else before a character that
- * is not whole. */
+/* Where to cut a piece before the end of its record: after the last line end, else before an incomplete
+ * character. */
 static size_t cut(const char *bytes, size_t length)
 {
     const char *line = memrchr(bytes, '\n', length);
@@ -213,7 +215,7 @@ static size_t cut(const char *bytes, size_t length)
     return end > 1 && (unsigned char)bytes[end - 1] >= 0xC0 ? end - 1 : length;
 }
 
-/* The next output up to the record's end; found when there is some. */
+/* Reads the next output up to the record's end; found: there is some. */
 static bool read_output(struct log_reader *reader, const struct log_record *record, struct place *place,
                         struct log_piece *piece, bool *ret_found, struct err *err)
 {
@@ -230,7 +232,7 @@ static bool read_output(struct log_reader *reader, const struct log_record *reco
     return true;
 }
 
-/* Moves a place of which only the offset is known back to the start of its line. */
+/* Moves a place with only a known offset back to the start of its line. */
 static bool align(struct log_reader *reader, struct place *place, struct err *err)
 {
     int64_t from = place->offset > LIMIT_LOG_PIECE_BYTES ? place->offset - LIMIT_LOG_PIECE_BYTES : 0;
@@ -249,7 +251,7 @@ static bool align(struct log_reader *reader, struct place *place, struct err *er
     return true;
 }
 
-/* How many bytes of a line that is too long, or of what follows one, are passed. */
+/* The number of bytes to skip: of a line that is too long, or of the rest of such a line. */
 static size_t pass(struct log_reader *reader, struct place *place, size_t got)
 {
     const char *line = place->at == AT_INSIDE ? memchr(reader->buffer, '\n', got) : NULL;
@@ -257,8 +259,8 @@ static size_t pass(struct log_reader *reader, struct place *place, size_t got)
     return line != NULL ? (size_t)(line - reader->buffer) + 1 : got;
 }
 
-/* The next whole lines that end in the record; found when there are some, or when some of a line that is too
- * long was passed. */
+/* Reads the next whole lines that end in the record; found: there are some, or part of a line that is too
+ * long was skipped. */
 static bool read_lines(struct log_reader *reader, const struct log_record *record, struct place *place,
                        struct log_piece *piece, bool *ret_found, struct err *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the files that the ranks' output is stored in, and the knowledge of how far each is on disk. It
- * promises that a stream is a prefix of what the rank wrote: bytes are only ever added at the end, by offset.
- * What was acknowledged as received survives kill -9; what was acknowledged as durable survives a power loss.
- * Reading in order of arrival is log_reader.c. */
+/* Stores the output of ranks in files, and keeps track of how much of each file is on disk. A stored stream
+ * is a prefix of the rank's output: bytes are only appended, by offset. Bytes acknowledged as received
+ * survive kill -9; bytes acknowledged as durable survive a power loss. log_reader.c reads in the order of
+ * arrival. */
 #include "daemon/blob/logs.h"
 
 #include <errno.h>
@@ -22,24 +22,24 @@
 
 enum sync_state { SYNC_IDLE, SYNC_QUEUED };
 
-/* How far one stream is on disk, as far as this process knows. */
+/* How much of one stream is on disk, as far as this process knows. */
 struct sync_entry {
-    struct task task; /* first: a task is its entry */
-    char *path;       /* of the stream; the key */
+    struct task task; /* first member: a task pointer is also its entry's */
+    char *path;       /* of the stream; the hash key */
     char *index, *folder;
     int64_t durable;
     int64_t aim; /* the size when the sync was queued */
     int64_t size;
     enum sync_state state;
-    bool failed; /* of the sync under way */
-    bool sound;  /* the index promises no more of the stream than is there */
+    bool failed; /* the sync in progress failed */
+    bool sound;  /* the index promises no more of the stream than is stored */
     struct logs *logs;
     UT_hash_handle hh;
 };
 
 struct logs {
     char *folder;
-    int64_t limit; /* bytes of one stream */
+    int64_t limit; /* bytes per stream */
     struct worker *worker;
     struct sync_entry *entries;
 };
@@ -94,7 +94,7 @@ void logs_close(struct logs *logs)
     free(logs);
 }
 
-/* --- getting to disk ------------------------------------------------------------------------------------ */
+/* --- syncing -------------------------------------------------------------------------------------------- */
 
 static bool sync_path(const char *path, int flags)
 {
@@ -102,7 +102,7 @@ static bool sync_path(const char *path, int flags)
     return fd >= 0 && fsync(fd) == 0;
 }
 
-/* On the helper thread. */
+/* Runs on the helper thread. */
 static void sync_work(struct task *task)
 {
     struct sync_entry *entry = (struct sync_entry *)task;
@@ -122,7 +122,7 @@ static void sync_done(struct task *task)
     struct sync_entry *entry = (struct sync_entry *)task;
     entry->state = SYNC_IDLE;
     if (entry->failed) {
-        return; /* durable stays; whoever asks next has it tried again */
+        return; /* durable stays; the next request tries again */
     }
     entry->durable = entry->aim;
     if (entry->size > entry->durable) {
@@ -210,15 +210,15 @@ static bool add_record(const struct logs *logs, const struct log_name *name, int
     return write_at(fd, (const char *)&record, sizeof record, end, err);
 }
 
-/* Before a stream's first bytes since the start, or since a write that failed: the index may promise bytes
- * that were never stored. */
+/* Runs before the first append to a stream since the start or since a failed write, because the index may
+ * promise bytes that were never stored. */
 static bool repair_index(const struct logs *logs, const struct log_name *name, int64_t size, struct err *err)
 {
     autofree char *path = log_index_path(logs, name->job_id, name->attempt);
     return log_index_repair(path, log_channel(name->rank, name->stream), size, err);
 }
 
-/* Opens the stream for adding, with its folder when it is the first of the job. */
+/* Opens the stream for appending; makes the folder for the first stream of a job. */
 static int open_for_adding(const struct logs *logs, const struct log_name *name, const char *path,
                            struct err *err)
 {
@@ -236,7 +236,7 @@ static int open_for_adding(const struct logs *logs, const struct log_name *name,
     return fd;
 }
 
-/* Adds bytes behind the size that the stream has. */
+/* Appends bytes; the stream has `size` bytes so far. */
 static bool add(struct logs *logs, const struct log_name *name, const char *path, int64_t size,
                 const char *bytes, size_t length, struct err *err)
 {
@@ -265,7 +265,7 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
     autofree char *path = log_stream_path(logs, name);
     int64_t size = stored_size(path);
     int64_t end = offset + (int64_t)length;
-    bool fits = end <= logs->limit + STREAM_MARKS_BYTES; /* nodes of old put their last line on top of it */
+    bool fits = end <= logs->limit + STREAM_MARKS_BYTES; /* earlier agents add a line beyond the limit */
     if (offset <= size && end > size && fits) {
         const char *fresh = (const char *)bytes + (size - offset);
         if (!add(logs, name, path, size, fresh, (size_t)(end - size), err)) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the helper thread and its two queues: tasks to be worked on, and tasks that are done. It promises that
- * each task given is worked on and collected exactly once, in order. What a task does, and its memory, are
- * the giver's. */
+/* Runs the helper thread and its two queues: tasks to do, and tasks done. Each task is worked on and
+ * collected exactly once, in order. The caller owns the tasks and their memory. */
 #include "daemon/blob/worker.h"
 
 #include <errno.h>
@@ -21,7 +20,7 @@ struct queue {
 
 struct worker {
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards the rest but fd */
+    pthread_mutex_t mutex; /* guards all members but fd */
     pthread_cond_t given;
     struct queue todo, finished;
     bool closing;
@@ -50,7 +49,7 @@ static struct task *queue_take_all(struct queue *queue)
     return first;
 }
 
-/* What is done at once is told at once, unless it has to be settled with the rest of its batch. */
+/* Reports finished tasks at once, unless they must be settled with the rest of their batch. */
 static void tell(struct worker *worker, struct task *list)
 {
     pthread_mutex_lock(&worker->mutex);
@@ -62,7 +61,7 @@ static void tell(struct worker *worker, struct task *list)
     pthread_mutex_unlock(&worker->mutex);
     const uint64_t one = 1;
     ssize_t written = write(worker->fd, &one, sizeof one);
-    (void)written; /* a full counter is readable already */
+    (void)written; /* a full counter is readable, too */
 }
 
 static void work_list(struct worker *worker, struct task *list)
@@ -162,7 +161,7 @@ void worker_collect(struct worker *worker)
 {
     uint64_t count;
     ssize_t got = read(worker->fd, &count, sizeof count);
-    (void)got; /* nothing to read is nothing done */
+    (void)got; /* an empty counter means that nothing is done */
     pthread_mutex_lock(&worker->mutex);
     struct task *list = queue_take_all(&worker->finished);
     pthread_mutex_unlock(&worker->mutex);

@@ -172,7 +172,7 @@ static void free_released(struct core *core)
 void core_step(struct core *core, const struct input *input, int64_t now_ms, struct step *ret_step)
 {
     assert(core->booted != (input->kind == INPUT_BOOT));
-    core->now_ms = now_ms > core->now_ms ? now_ms : core->now_ms; /* inputs were stamped by several threads */
+    core->now_ms = now_ms > core->now_ms ? now_ms : core->now_ms; /* several threads stamp inputs */
     core->wall_ms = input->wall_ms;
     if (input->kind == INPUT_BOOT) {
         core->steady_offset_ms = input->wall_ms - core->now_ms;
@@ -184,10 +184,10 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     account_clock(core, core->steady_ms);
     ret_step->ok = dispatch(core, input, &ret_step->err);
     dependency_pass(core);
-    /* What time alone brings about waits for the TICK that is due when a refused input comes first. */
+    /* After a refused input, work that only time has made due waits for the TICK that is due. */
     while (ret_step->ok && (core->place_wanted || core->now_ms >= core->again_ms)) {
         place_pass(core);
-        dependency_pass(core); /* a job that no node can get ready has ended */
+        dependency_pass(core); /* a job that no node can stage has ended */
     }
     tick_watch_brake(core);
     record_close(core, ret_step);

@@ -8,8 +8,8 @@
 #include "daemon/core/model/state.h"
 #include "proto/limits.h"
 
-/* One that has exited gets STOP, so that an agent that forgot reports its exit again; it is not told anew for
- * that. */
+/* An exited member gets STOP, so that an agent that forgot it reports the exit again; this alone does not
+ * raise the version. */
 static enum order_phase phase_of(const struct member *member)
 {
     const struct attempt *attempt = member->attempt;
@@ -33,8 +33,7 @@ static enum order_phase phase_of(const struct member *member)
     abort();
 }
 
-/* People may set how long their ranks get to end well; ranks of a gang that cannot go on have no use for it.
- */
+/* Users may set the time for ranks to end properly; ranks of a failed gang have no use for it. */
 static int64_t grace_of(const struct attempt *attempt)
 {
     bool asked = attempt->cause == CAUSE_CANCELED || attempt->cause == CAUSE_TIME_LIMIT ||
@@ -42,7 +41,7 @@ static int64_t grace_of(const struct attempt *attempt)
     return asked ? attempt->job->grace_ms : FAILED_GRACE_MS;
 }
 
-/* What ranks that run are told before their limit, and instead of TERM when they give way to other work. */
+/* The signal for running ranks before their limit, or instead of TERM when they are preempted. */
 static enum early_signal signal_of(const struct attempt *attempt, enum order_phase phase)
 {
     switch (phase) {
@@ -85,7 +84,7 @@ static struct order order_of(const struct member *member)
     };
 }
 
-/* A task is told as such, and the spec is that of its array. */
+/* Adds the members of a task; its spec is that of its array. */
 static void copy_array(const struct job *job, struct node_order *item)
 {
     item->spec_key = job->place;
@@ -97,7 +96,7 @@ static void copy_array(const struct job *job, struct node_order *item)
     }
 }
 
-/* NULL: the gang is too large for a list in each order. */
+/* NULL: the gang is too large to list it in every order. */
 static char *addresses_of(const struct attempt *attempt)
 {
     struct text list = {0};
@@ -126,7 +125,7 @@ static void copy_order(const struct member *member, struct node_order *item)
     memcpy(item->job_id, attempt->job->id, sizeof item->job_id);
     item->order.job_id = item->job_id;
     if (item->order.phase == ORDER_START) {
-        assert(attempt->master_address != NULL); /* node rank 0 has told it: take_prepared in report.c */
+        assert(attempt->master_address != NULL); /* node rank 0 has reported it: take_prepared in report.c */
         item->master_address = xstrdup(attempt->master_address);
         item->addresses = addresses_of(attempt);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the statement of what must hold, in one place. It promises to change nothing; whatever does not hold
- * is a defect of the core and aborts before it is written to disk. */
+/* Checks all invariants of the core in one place. It changes nothing. A violation is a defect of the core,
+ * and aborts before the step is written to disk. */
 #include "daemon/core/invariants.h"
 
 #include <string.h>
@@ -29,8 +29,8 @@ static bool holds(const struct member *member, int64_t index)
     return found;
 }
 
-/* A device serves at most one attempt, which is live and knows it; and no member has a device that serves
- * another. */
+/* A device serves at most one attempt, which is live and lists it; no member has a device that serves another
+ * attempt. */
 static void check_devices(const struct node *node)
 {
     size_t held = 0;
@@ -130,7 +130,7 @@ static void check_free(const struct core *core)
     assert(free_now == core->free);
 }
 
-/* What jobs ask for is counted once for each. */
+/* The demand counts each live job once. */
 static void check_demand(const struct core *core)
 {
     int64_t count = 0;
@@ -172,8 +172,8 @@ static size_t count_up(const struct attempt *attempt)
            count_in(attempt, MEMBER_RUNNING);
 }
 
-/* Nobody who brought too little is taken for one that did well: so a function that succeeds has a result of
- * every rank. */
+/* A member with missing results never counts as successful, so a function that succeeds has a result of every
+ * rank. */
 static void check_results(const struct attempt *attempt)
 {
     for (size_t i = 0; i < attempt->member_count; i++) {
@@ -184,7 +184,7 @@ static void check_results(const struct attempt *attempt)
     }
 }
 
-/* The attempt's state says where its members are. */
+/* The attempt's state agrees with its members' states. */
 static void check_attempt_state(const struct attempt *attempt)
 {
     size_t all = attempt->member_count, up = count_up(attempt), prepared = count_in(attempt, MEMBER_PREPARED);
@@ -209,7 +209,7 @@ static void check_attempt_state(const struct attempt *attempt)
     case ATTEMPT_FLUSHING:
         assert(up == 0 && count_in(attempt, MEMBER_EXITED) > 0);
         return;
-    case ATTEMPT_PREPARED: /* nobody sees it: START is committed in the same step */
+    case ATTEMPT_PREPARED: /* never visible: START is committed in the same step */
     case ATTEMPT_ENDED:
     case ATTEMPT_STATE_COUNT:
         break;
@@ -257,7 +257,7 @@ static void check_attempts(const struct core *core)
 
 /* --- jobs ----------------------------------------------------------------------------------------------- */
 
-/* An array has no attempt of its own, and may wait while tasks of it run. */
+/* An array has no attempt of its own, and may be queued while its tasks run. */
 static void check_whole(const struct job *job)
 {
     assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 &&
@@ -266,7 +266,7 @@ static void check_whole(const struct job *job)
     array_check(job->array);
 }
 
-/* A job is BLOCKED while, and only while, it waits for another, which lives and knows it. */
+/* A job is BLOCKED exactly while it waits for another job, which is live and knows it. */
 static void check_edges(const struct job *job)
 {
     assert(job->state != JOB_BLOCKED || job->dependencies != NULL);
@@ -278,7 +278,7 @@ static void check_edges(const struct job *job)
     }
 }
 
-/* There may be very many. */
+/* There may be very many dependents. */
 static size_t check_dependents(const struct core *core, const struct job *job)
 {
     size_t count = 0;
@@ -354,7 +354,7 @@ static void check_jobs(const struct core *core)
     assert(queued == listed && HASH_CNT(by_id, core->jobs_by_id) == HASH_CNT(by_key, core->jobs_by_key));
 }
 
-/* --- when ----------------------------------------------------------------------------------------------- */
+/* --- after a step --------------------------------------------------------------------------------------- */
 
 static void check_touched(const struct core *core, const struct job_touch *touch)
 {
@@ -366,7 +366,7 @@ static void check_touched(const struct core *core, const struct job_touch *touch
     }
 }
 
-/* The attempts that ended in a step are the last of the ended ones, and each has touched its job. */
+/* Attempts that ended in this step are the last in the list of ended ones, and each has changed its job. */
 static void check_just_ended(const struct core *core, size_t at_most)
 {
     const struct attempt *attempt = core->ended != NULL ? core->ended->prev : NULL;

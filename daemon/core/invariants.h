@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold. */
+/* Checks of invariants. */
 #ifndef CORE_INVARIANTS_H
 #define CORE_INVARIANTS_H
 
 struct core;
 struct step;
 
-/* After every step, in every build: what is cheap, and what the step has touched. Aborts. */
+/* Runs after every step, in every build: cheap checks, and checks of the objects that the step changed.
+ * Aborts on a violation. */
 void invariants_after_step(const struct core *core, const struct step *step);
 
 /* All of them; aborts. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns runs/log-batch: its limits, whose texts clients know. A batch is written whole or not at all. */
+/* Implements runs/log-batch and its limits; clients know the error texts. A batch is written as a whole or
+ * not at all. */
 #include <string.h>
 
 #include "daemon/mlflow/endpoints.h"
@@ -22,7 +23,7 @@ static bool at_most(const char *what, size_t limit, size_t count, struct trackin
                          limit, what, count, what, what);
 }
 
-/* A hundred parameters at most: comparing all pairs is quicker than anything clever. */
+/* There are at most a hundred parameters, so comparing all pairs is fastest. */
 static bool keys_differ(const json_t *params, struct tracking_error *error)
 {
     for (size_t i = 1; i < json_array_size(params); i++) {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how the tracking database is opened and how its statements are run. It promises that a search ends in
- * time and that the text of a client is only ever a bound parameter. Transactions are left to tracking.c.
+/* Opens the tracking database and runs its statements. A search ends within its time limit. Texts of clients
+ * are only ever bound parameters. tracking.c does the transactions.
  *
- * With synchronous=NORMAL a commit is a write to the log and waits for no disk; a checkpoint, which SQLite
- * makes by itself each 1,000 pages, does. Nothing is answered before database_sync has synced the log, once
- * for all calls that came together: FULL would do it for each, at an eighth of the calls. One handle is meant
- * to be used; a second one waits for the first.
- */
+ * With synchronous=NORMAL a commit writes to the log and does not wait for the disk. Only a checkpoint waits,
+ * which SQLite makes by itself every 1,000 pages. No request is answered before database_sync has synced the
+ * log, once for all calls that came together. FULL would sync for each call, at an eighth of the call rate.
+ * The design uses one handle; a second handle waits for the first. */
 #include "daemon/mlflow/database.h"
 
 #include <assert.h>
@@ -74,7 +73,7 @@ static bool prepare(struct tracking *tracking, struct err *err)
     return true;
 }
 
-/* What SQLite makes by itself others could read. */
+/* Makes the file with mode 0600, because others could read a file that SQLite makes by itself. */
 static bool make_file(const char *path, struct err *err)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -93,7 +92,7 @@ static int over_time(void *closure)
 
 bool database_open(struct tracking *tracking, const char *path, struct err *err)
 {
-    /* A handle stays on one thread at a time: no mutex. */
+    /* Only one thread at a time uses a handle: no mutex. */
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
     if (!make_file(path, err)) {
         return false;
@@ -221,7 +220,7 @@ const char *column_text(sqlite3_stmt *statement, int column)
 {
     const char *text = (const char *)sqlite3_column_text(statement, column);
     if (text == NULL && sqlite3_errcode(sqlite3_db_handle(statement)) == SQLITE_NOMEM) {
-        out_of_memory(); /* no NULL of the row */
+        out_of_memory(); /* column_text never returns a NULL of the row */
     }
     return text;
 }

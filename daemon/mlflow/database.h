@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection of a tracking handle: its statements, and the way to run them. */
+/* The database connection of a tracking handle: its statements and the functions that run them. */
 #ifndef MLFLOW_DATABASE_H
 #define MLFLOW_DATABASE_H
 
@@ -13,32 +13,32 @@
 struct tracking {
     sqlite3 *db;
     sqlite3_stmt *statements[QUERY_COUNT];
-    int synced_changes; /* rows that SQLite counts as changed when the log was synced last */
-    int64_t stop_ms;    /* on CLOCK_BOOTTIME: a search still running then is broken off; 0: none is running */
+    int synced_changes; /* SQLite's count of changed rows at the last sync of the log */
+    int64_t stop_ms;    /* CLOCK_BOOTTIME: interrupts a search that still runs then; 0: none is running */
 };
 
-/* Opens the file, making it. Closed by database_close in any case. */
+/* Opens the file, or makes it. The caller calls database_close in any case. */
 bool database_open(struct tracking *tracking, const char *path, struct err *err);
-/* All that was committed is on disk when this returns. */
+/* All commits are on disk when this returns. */
 bool database_sync(struct tracking *tracking, struct err *err);
 void database_close(struct tracking *tracking);
 
-/* A statement on its way, back at its start when the scope ends. */
+/* Resets a running statement when the scope ends. */
 static inline void cleanup_query(sqlite3_stmt **statement)
 {
     sqlite3_reset(*statement);
 }
 #define autoquery __attribute__((cleanup(cleanup_query)))
 
-/* A statement with its parameters bound, one a letter of types: 'i' int64_t, 'b' int, 'd' double, 't' const
- * char * (NULL is NULL). Texts must stay until the statement is reset. */
+/* A statement with its parameters bound, one per letter of types: 'i' int64_t, 'b' int, 'd' double, 't' const
+ * char * (NULL is NULL). Texts must stay valid until the statement is reset. */
 sqlite3_stmt *database_query(struct tracking *tracking, enum query query, const char *types, ...);
 
-/* Goes to the next row; *ret_row false: there is none. */
+/* Goes to the next row; *ret_row false: there are no more rows. */
 bool database_step(struct tracking *tracking, sqlite3_stmt *statement, bool *ret_row,
                    struct tracking_error *error);
 
-/* Runs a statement that has no rows. types as above. */
+/* Runs a statement without result rows. types as above. */
 bool database_run(struct tracking *tracking, struct tracking_error *error, enum query query,
                   const char *types, ...);
 

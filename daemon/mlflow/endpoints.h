@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The work of each endpoint of tracking.h, inside a transaction that tracking.c opens and ends: a work_ that
- * returns false leaves nothing behind. */
+/* The work of each endpoint of tracking.h, inside a transaction that tracking.c opens and ends. A work_
+ * function that returns false changes nothing. */
 #ifndef MLFLOW_ENDPOINTS_H
 #define MLFLOW_ENDPOINTS_H
 
@@ -66,7 +66,7 @@
 ENDPOINTS(ENDPOINT_WORK)
 #undef ENDPOINT_WORK
 
-/* The same for what is beside the endpoints. */
+/* The work of the functions beside the endpoints. */
 bool work_job_begin(struct tracking *tracking, const struct tracking_job *job, struct tracking_error *error);
 bool work_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status, int64_t end_ms,
                   struct tracking_error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns parameters and tags. A parameter is written once; saying the same again is no error, since clients
- * repeat what they got no answer to. */
+/* Writes parameters and tags. A parameter is written once. Repeating the same value is no error, because
+ * clients repeat requests that got no answer. */
 #include "daemon/mlflow/entries.h"
 
 #include <assert.h>
@@ -84,7 +84,7 @@ bool work_runs_delete_tag(struct tracking *tracking, const struct tracking_reque
 
 /* --- parameters --- */
 
-/* The parameter is there: with this very value? */
+/* Compares the value with the stored parameter. */
 static bool compare(struct tracking *tracking, const char *run_id, int64_t run, const char *key,
                     const char *value, struct tracking_error *error)
 {

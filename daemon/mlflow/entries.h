@@ -12,16 +12,16 @@
 /* The run's name as a tag: setting it renames the run. */
 #define TAG_RUN_NAME "mlflow.runName"
 
-/* Sets a tag; a value that is too long is cut. */
+/* Sets a tag; cuts a value that is too long. */
 bool tag_put(struct tracking *tracking, int64_t run, const char *name, const char *value,
              struct tracking_error *error);
-/* Objects {key, value}, NULL: none. */
+/* Sets the tags of an array of objects {key, value}; NULL: none. */
 bool tags_put(struct tracking *tracking, int64_t run, const json_t *tags, struct tracking_error *error);
-/* One object {key, value}. It may be there with the same value, but not with another one. */
+/* Sets one object {key, value}. The parameter may exist with the same value, but not with a different one. */
 bool param_put(struct tracking *tracking, const char *run_id, int64_t run, const json_t *param,
                struct tracking_error *error);
 
-/* The value as the tag would hold it; the caller frees it. */
+/* The value, cut to the length of a tag; the caller frees it. */
 char *value_cut_tag(const char *value);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns experiments and their tags. A name stays taken when its experiment is deleted, so that restoring never
- * fails; deleting and restoring take along the runs that were not deleted by themselves. */
+/* Keeps experiments and their tags. The name of a deleted experiment stays taken, so that restoring never
+ * fails. Deleting and restoring an experiment includes its runs, except those that were deleted
+ * individually. */
 #include "daemon/mlflow/experiments.h"
 
 #include <stdio.h>
@@ -36,7 +37,7 @@ static bool no_experiment(const char *id, struct tracking_error *error)
     return tracking_fail(error, TRACKING_RESOURCE_DOES_NOT_EXIST, "No Experiment with id=%.100s exists", id);
 }
 
-/* The id as a number; no other spelling of it counts. False where there can be none. */
+/* Reads the id as a number; no other spelling is accepted. False when no experiment can have the id. */
 static bool read_id(const json_t *body, const char *standard, int64_t *ret_id, struct tracking_error *error)
 {
     const json_t *value = json_object_get(body, "experiment_id");
@@ -159,9 +160,9 @@ static bool put_tags(struct tracking *tracking, int64_t experiment, const json_t
     return true;
 }
 
-/* A rank whose code calls set_experiment asks for the experiment by its name, or makes it, and then goes on
- * with the run of its attempt, which MLflow's client refuses if it is in another one. So the run goes there,
- * as long as nothing was logged into it. */
+/* A rank whose code calls set_experiment looks up or makes the experiment by its name. It then continues the
+ * run of its attempt, which MLflow's client refuses if the run is in another experiment. So the run moves to
+ * that experiment, as long as nothing was logged into it. */
 static bool move_own_run(struct tracking *tracking, const struct tracking_request *request,
                          int64_t experiment, struct tracking_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how members of requests are read: tolerant of the spellings that clients of all versions use for
- * numbers, strict otherwise. What a value may be is left to its reader. */
+/* Reads members of requests: tolerant of the spellings of numbers by clients of all versions, strict
+ * otherwise. Callers check the values. */
 #include "daemon/mlflow/field.h"
 
 #include <math.h>
@@ -167,7 +167,7 @@ bool field_texts(const json_t *body, const char *name, json_t **ret_value, struc
             return wrong(name, "an array of strings", error);
         }
     }
-    *ret_value = json_copy((json_t *)(uintptr_t)value); /* shallow; the API lacks a const */
+    *ret_value = json_copy((json_t *)(uintptr_t)value); /* shallow; json_copy should take a const pointer */
     return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the grammar of filters and their meaning in SQL. Texts are compared as they are, LIKE by case, ILIKE
- * without; a comparison with what a run does not have is false, != included. */
+/* Parses filters and translates them to SQL. Texts are compared exactly; LIKE matches case, ILIKE ignores it.
+ * A comparison with a value that the run does not have is false, also with !=. */
 #include "daemon/mlflow/filter.h"
 
 #include <assert.h>
@@ -66,11 +66,11 @@ int filter_bind(const struct filter_values *values, sqlite3_stmt *statement, int
 
 /* --- the right side of a comparison --- */
 
-/* What follows a name: an operator of SQL and its value, or the question whether there is one. */
+/* The part after a name: an operator of SQL and its value, or a test for NULL. */
 struct comparison {
     enum { COMPARE_VALUE, COMPARE_LIST, COMPARE_NULL, COMPARE_NOT_NULL } kind;
-    const char *before, *after; /* around the column, the parameter in after */
-    char *text;                 /* owned: the value, or a JSON array of a list */
+    const char *before, *after; /* around the column; after has the parameter */
+    char *text;                 /* owned: the value, or a list as a JSON array */
     double number;
     bool not_equal;
 };
@@ -102,7 +102,7 @@ static bool read_text(struct filter_lexer *lexer, struct comparison *comparison,
     return filter_lexer_next(lexer, error);
 }
 
-/* ('a', 'b') as a JSON array. */
+/* Reads ('a', 'b') as a JSON array. */
 static bool read_list(struct filter_lexer *lexer, struct comparison *comparison, struct tracking_error *error)
 {
     autojson json_t *items = json_array();
@@ -156,7 +156,7 @@ static const struct comparator *find_comparator(const struct filter_lexer *lexer
     return NULL;
 }
 
-/* IS NULL and IS NOT NULL, the IS being looked at. */
+/* Reads IS NULL and IS NOT NULL; the current token is IS. */
 static bool read_is(struct filter_lexer *lexer, struct comparison *comparison, struct tracking_error *error)
 {
     comparison->kind = COMPARE_NULL;
@@ -241,7 +241,7 @@ static bool asks_for_null(const struct comparison *comparison)
     return comparison->kind == COMPARE_NULL || comparison->kind == COMPARE_NOT_NULL;
 }
 
-/* A column of the row itself. */
+/* Compares a column of the row itself. */
 static void write_column(struct filter *filter, const char *column, const struct comparison *comparison)
 {
     if (asks_for_null(comparison)) {
@@ -253,7 +253,7 @@ static void write_column(struct filter *filter, const char *column, const struct
     add_value(filter, comparison);
 }
 
-/* A row of a table that belongs to the row. key NULL: any. */
+/* Compares a row of a dependent table. key NULL: any key. */
 static void write_exists(struct filter *filter, const char *table, const char *key, const char *column,
                          const struct comparison *comparison)
 {
@@ -272,7 +272,7 @@ static void write_exists(struct filter *filter, const char *table, const char *k
     text_append(&filter->where, ")");
 }
 
-/* NaN is unequal to every number, and nothing else. */
+/* NaN is unequal to every number and equal to none. */
 static void write_metric(struct filter *filter, const char *key, const struct comparison *comparison)
 {
     struct comparison numbers = *comparison;
@@ -285,8 +285,8 @@ static void write_metric(struct filter *filter, const char *key, const struct co
     write_exists(filter, "metrics", key, "value", &numbers);
 }
 
-/* Clients keep prompts in the registry, too, as models with this tag. Who does not ask for them by it is
- * shown none; to ask for what has the tag not is to ask for no prompts. */
+/* Clients also keep prompts in the registry, as models with this tag. A search finds prompts only if its
+ * filter asks for the tag. A filter for models without the tag excludes prompts. */
 #define TAG_PROMPT "mlflow.prompt.is_prompt"
 
 static bool is_of_registry(const struct filter *filter)

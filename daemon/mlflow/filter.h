@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MLflow's search language made into SQL: what a client wrote only ever becomes a bound parameter. */
+/* Translates MLflow's search language to SQL: texts of clients become only bound parameters. */
 #ifndef MLFLOW_FILTER_H
 #define MLFLOW_FILTER_H
 
@@ -21,8 +21,8 @@ struct filter_values {
     size_t count, room;
 };
 
-/* The parts of a SELECT over runs, experiments, models, registered models or their versions. Starts as
- * {.subject = ...}. */
+/* The parts of a SELECT over runs, experiments, models, registered models or their versions. Initialise it
+ * with {.subject = ...}. */
 struct filter {
     enum filter_subject subject;
     struct text joins; /* " LEFT JOIN ..." */
@@ -30,20 +30,20 @@ struct filter {
     struct text order; /* "..., " for each term */
     struct filter_values join_values, where_values;
     size_t terms, order_terms;
-    bool prompts; /* the filter asks for the prompts of the registry */
+    bool prompts; /* the filter asks for prompts of the registry */
 };
 
 void filter_finish(struct filter *filter);
 
-/* Comparisons joined by AND, as: metrics.loss < 0.5 and params.`a b` = 'x' and tags.k LIKE 'a%' and
- * attributes.status IN ('FAILED', 'KILLED'). An empty text is none. INVALID_PARAMETER_VALUE names the place
- * that is wrong. */
+/* Parses comparisons joined by AND: metrics.loss < 0.5 and params.`a b` = 'x' and tags.k LIKE 'a%' and
+ * attributes.status IN ('FAILED', 'KILLED'). An empty text has no comparisons. INVALID_PARAMETER_VALUE names
+ * the place of the error. */
 bool filter_parse(struct filter *filter, const char *text, struct tracking_error *error);
 
-/* One term, as "metrics.loss DESC". What has no value comes last either way. */
+/* Parses one term, such as "metrics.loss DESC". Rows without a value come last in both directions. */
 bool filter_parse_order(struct filter *filter, const char *text, struct tracking_error *error);
 
-/* Binds values from parameter first on; returns the one after the last. */
+/* Binds the values from parameter first on; returns the parameter after the last. */
 int filter_bind(const struct filter_values *values, sqlite3_stmt *statement, int first);
 
 /* --- between the files of the filter --- */
@@ -58,26 +58,25 @@ enum filter_entity {
 
 struct filter_lexer;
 
-/* What is compared or ordered by. */
+/* The name in a comparison or an order. */
 struct filter_name {
     enum filter_entity entity;
     char *key;          /* owned */
-    const char *column; /* of an attribute or data set */
+    const char *column; /* of an attribute or a data set */
     bool is_number;
 };
 
 void filter_name_finish(struct filter_name *name);
-/* Reads "metrics.loss", "tags.`a b`", "start_time" and goes behind it. */
+/* Reads "metrics.loss", "tags.`a b`" or "start_time" and moves past it. */
 bool filter_name_read(struct filter_lexer *lexer, enum filter_subject subject, struct filter_name *ret_name,
                       struct tracking_error *error);
 
-/* What the tables of the subject's parameters and tags are called, and the condition that ties their rows to
- * its own. */
+/* The subject's tables of parameters and tags, and the condition that joins their rows to the subject's. */
 const char *filter_params_table(enum filter_subject subject);
 const char *filter_tags_table(enum filter_subject subject);
 const char *filter_owner(enum filter_subject subject);
 
-/* Takes a copy of the text. */
+/* Copies the text. */
 void filter_values_add_text(struct filter_values *values, const char *text);
 void filter_values_add_number(struct filter_values *values, double number);
 

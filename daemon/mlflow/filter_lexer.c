@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how a filter is cut into tokens. It knows no grammar: whatever is no space, quote, operator or mark
+/* Splits a filter into tokens. It knows no grammar: every character that is no space, quote, operator or mark
  * belongs to a word. */
 #include "daemon/mlflow/filter_lexer.h"
 
@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #define SPACES "\t\n\v\f\r "
-/* What ends a word. */
+/* The characters that end a word. */
 #define ENDS SPACES "'\"`=!<>(),;"
 
 bool filter_lexer_init(struct filter_lexer *lexer, const char *what, const char *text,
@@ -31,7 +31,7 @@ static void take(struct filter_lexer *lexer, enum filter_token_kind kind, size_t
     lexer->rest += length;
 }
 
-/* A doubled quote inside stands for one. */
+/* A doubled quote inside stands for a single one. */
 static bool take_quoted(struct filter_lexer *lexer, enum filter_token_kind kind, struct tracking_error *error)
 {
     char quote = *lexer->rest;

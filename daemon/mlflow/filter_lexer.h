@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of MLflow's search language. */
+/* Splits MLflow's search language into tokens. */
 #ifndef MLFLOW_FILTER_LEXER_H
 #define MLFLOW_FILTER_LEXER_H
 
@@ -20,30 +20,30 @@ enum filter_token_kind {
 
 struct filter_token {
     enum filter_token_kind kind;
-    char *text; /* without the quotes, doubled ones made one; owned by the lexer until it goes on */
+    char *text; /* without quotes, doubled ones as one; owned by the lexer until the next token */
     size_t at;  /* of its first character, from 1 */
-    bool glued; /* nothing stands between it and the one before */
+    bool glued; /* nothing stands between this token and the previous one */
 };
 
 struct filter_lexer {
     const char *what; /* "filter" or "order_by", for errors */
     const char *all;
     const char *rest;
-    struct filter_token token; /* the one that is looked at */
+    struct filter_token token; /* the current token */
 };
 
-/* Stands on the first token afterwards. text stays the caller's and must stay. */
+/* Moves to the first token. The caller owns text and keeps it valid. */
 bool filter_lexer_init(struct filter_lexer *lexer, const char *what, const char *text,
                        struct tracking_error *error);
 void filter_lexer_finish(struct filter_lexer *lexer);
 
-/* Goes to the next token; false with INVALID_PARAMETER_VALUE for what is none. */
+/* Moves to the next token; false with INVALID_PARAMETER_VALUE if the text there is no token. */
 bool filter_lexer_next(struct filter_lexer *lexer, struct tracking_error *error);
 
-/* Whether the token is this word, in any case, or this operator or mark. */
+/* Whether the token is this word, ignoring case, or this operator or mark. */
 bool filter_token_is(const struct filter_lexer *lexer, const char *word);
 
-/* INVALID_PARAMETER_VALUE with the place of the token and what was expected there. */
+/* Fails with INVALID_PARAMETER_VALUE: the place of the token, and the text that was expected there. */
 bool filter_expected(const struct filter_lexer *lexer, const char *expected, struct tracking_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the search language can speak of: the kinds of things, with the many spellings that clients use,
- * and the attributes with their columns. */
+/* Reads the names of the search language: the kinds of entities in the many spellings that clients use, and
+ * the attributes with their columns. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -79,7 +79,7 @@ void filter_name_finish(struct filter_name *name)
     name->key = NULL;
 }
 
-/* The kind that the first length bytes of the word name. */
+/* Finds the kind that the first length bytes of the word name. */
 static bool find_entity(const char *word, size_t length, enum filter_entity *ret_entity)
 {
     for (size_t i = 0; i < COUNT(entities); i++) {
@@ -96,7 +96,7 @@ static bool is_quoted_name(const struct filter_token *token)
     return token->kind == FILTER_TOKEN_NAME || token->kind == FILTER_TOKEN_EITHER;
 }
 
-/* "kind.key", "kind.`key`", "key" or "`key`", the last two of attributes. */
+/* Reads "kind.key", "kind.`key`", "key" or "`key`"; the last two are attributes. */
 static bool read_parts(struct filter_lexer *lexer, struct filter_name *name, struct tracking_error *error)
 {
     name->entity = FILTER_ATTRIBUTE;

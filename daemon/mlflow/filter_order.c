@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns order_by. What has no value, and after the numbers NaN, comes last in both directions. */
+/* Translates order_by. NaN comes after the numbers, and rows without a value come last, in both
+ * directions. */
 #include <string.h>
 
 #include "daemon/mlflow/filter.h"
 #include "daemon/mlflow/filter_lexer.h"
 #include "proto/limits.h"
 
-/* Joins the row of a table that has the value; returns its name in the statement, "o0" and so on. */
+/* Joins the row of the table that has the value; writes the row's name in the statement, "o0" and so on, to
+ * name. */
 static void join(struct filter *filter, const char *table, const char *key, char *name, size_t size)
 {
     snprintf(name, size, "o%zu", filter->order_terms);

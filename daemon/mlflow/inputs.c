@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a run read and made: data sets (runs/log-inputs) and the descriptions of models
- * (runs/log-model), which clients look for in a tag. */
+/* Records the inputs and outputs of a run: data sets (runs/log-inputs) and the descriptions of models
+ * (runs/log-model), which clients read from a tag. */
 #include <string.h>
 
 #include "daemon/mlflow/database.h"
@@ -15,9 +15,9 @@
 
 /* --- data sets --- */
 
-/* A JSON array of the descriptions. */
+/* The tag has a JSON array of the descriptions. */
 #define TAG_MODELS "mlflow.log-model.history"
-/* Of an input: what the data set was used for. */
+/* The tag of an input: the use of the data set. */
 #define TAG_CONTEXT "mlflow.data.context"
 
 struct input {

@@ -13,7 +13,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 
-#define SYSTEM "system/" /* what is measured of a node, which its name tells */
+#define SYSTEM "system/" /* measurements of a node, whose name includes the node */
 
 bool work_job_copied(struct tracking *tracking, const char *run_id, int64_t stream, int64_t *ret_bytes,
                      struct tracking_error *error)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the run of a job: it begins with the job and ends with it, and what clients set in between does not
- * count. */
+/* Keeps the run of a job: it begins and ends with the job, whatever status clients set in between. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -19,7 +18,7 @@
 #define TAG_NODES   "gpuctl.nodes"
 #define TAG_GPUS    "gpuctl.gpus"
 
-/* What a client of MLflow says of a run that it makes. */
+/* The tags that MLflow's client sets on a run that it makes. */
 #define TAG_USER        "mlflow.user"
 #define TAG_SOURCE_NAME "mlflow.source.name"
 #define TAG_SOURCE_TYPE "mlflow.source.type"
@@ -51,7 +50,7 @@ static bool put_number(struct tracking *tracking, int64_t run, const char *name,
     return tag_put(tracking, run, name, digits, error);
 }
 
-/* A client that goes on with a run says none of this. */
+/* Sets the tags that a client leaves out when it continues a run. */
 static bool put_source(struct tracking *tracking, const struct tracking_job *job, int64_t run,
                        struct tracking_error *error)
 {

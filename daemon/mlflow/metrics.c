@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the values of metrics: all points, and of each metric the latest by step, then time, then value. It
- * promises that what clients log into a run is numbered in the order in which it comes. */
+/* Stores the values of metrics: all points, and for each metric the latest by step, then time, then value.
+ * Points that clients log into a run are numbered in the order in which they arrive. */
 #include "daemon/mlflow/metrics.h"
 
 #include <math.h>
@@ -111,7 +111,7 @@ bool work_runs_log_metric(struct tracking *tracking, const struct tracking_reque
 
 /* --- history --- */
 
-/* A page goes on after a point: its time, step, bits of the value, is_nan. */
+/* A page continues after a point: its time, step, bits of the value, is_nan. */
 enum { TOKEN_AT, TOKEN_STEP, TOKEN_VALUE, TOKEN_NAN, TOKEN_COUNT };
 
 static void append_point(struct text *out, const char *name, const struct point *point)
@@ -184,7 +184,7 @@ bool work_metrics_get_history(struct tracking *tracking, const struct tracking_r
     return append_points(tracking, metric, name, token, limit, out, error);
 }
 
-/* --- in the order in which clients logged --- */
+/* --- in order of logging --- */
 
 static bool is_asked_for(const struct tracking_listing *listing, const char *name)
 {

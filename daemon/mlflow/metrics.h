@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of metrics, inside a transaction. */
+/* Logs values of metrics, inside a transaction. */
 #ifndef MLFLOW_METRICS_H
 #define MLFLOW_METRICS_H
 
@@ -9,9 +9,10 @@
 
 #include "daemon/mlflow/tracking.h"
 
-/* Logs one object {key, value, timestamp, step} for a client. The same point again changes nothing. */
+/* Logs one object {key, value, timestamp, step} for a client. Logging the same point again changes
+ * nothing. */
 bool metric_put(struct tracking *tracking, int64_t run, const json_t *metric, struct tracking_error *error);
-/* The same for a point of the job's own metrics, which tracking_job_points leaves out. */
+/* Like metric_put, for a point of the job's own metrics, which tracking_job_points leaves out. */
 bool metric_copy(struct tracking *tracking, int64_t run, const json_t *metric, struct tracking_error *error);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns logged models: what a client calls a model, with its parameters, its tags and the place of its files,
- * and which run made it. The files themselves are artifacts like others. A model that was deleted is shown to
- * nobody. */
+/* Keeps logged models: each has a name, parameters, tags, the place of its files and the run that made it.
+ * The files are ordinary artifacts. Deleted models are never shown. */
 #include "daemon/mlflow/models.h"
 
 #include <stdio.h>
@@ -65,7 +64,7 @@ static bool no_model(const char *id, struct tracking_error *error)
                          id);
 }
 
-/* {"model": ...} */
+/* Shows {"model": ...}. */
 static bool show_found(struct tracking *tracking, const char *id, struct text *out,
                        struct tracking_error *error)
 {
@@ -83,7 +82,7 @@ static bool show_found(struct tracking *tracking, const char *id, struct text *o
     return ok;
 }
 
-/* The model that a request names. */
+/* Finds the model that a request names. */
 static bool find(struct tracking *tracking, const json_t *body, const char **ret_id, int64_t *ret_key,
                  struct tracking_error *error)
 {
@@ -116,7 +115,7 @@ bool model_place(struct tracking *tracking, const char *id, bool *ret_there, cha
 
 /* --- parameters and tags --- */
 
-/* Objects {key, value} into the table of the query. */
+/* Writes objects {key, value} into the table of the query. */
 static bool put_pairs(struct tracking *tracking, enum query query, const char *what, int64_t model,
                       const json_t *pairs, size_t limit, struct tracking_error *error)
 {
@@ -195,9 +194,9 @@ bool work_models_delete_tag(struct tracking *tracking, const struct tracking_req
                          "No tag with key '%.250s' found for model with ID '%.300s'.", tag, id);
 }
 
-/* --- the life of a model --- */
+/* --- creating, changing and deleting --- */
 
-/* Clients make paths and URIs of it. */
+/* Clients use the name in paths and URIs. */
 static bool check_name(const char *name, struct tracking_error *error)
 {
     if (name[0] == '\0' || strpbrk(name, "/:.%\"'") != NULL) {
@@ -298,7 +297,7 @@ bool work_models_finalize(struct tracking *tracking, const struct tracking_reque
            show_found(tracking, id, out, error);
 }
 
-/* One that is deleted may be deleted again. */
+/* Deleting a deleted model again is no error. */
 bool work_models_delete(struct tracking *tracking, const struct tracking_request *request, struct text *out,
                         struct tracking_error *error)
 {
@@ -309,7 +308,7 @@ bool work_models_delete(struct tracking *tracking, const struct tracking_request
            (sqlite3_changes(tracking->db) > 0 || no_model(id, error));
 }
 
-/* --- what a run made --- */
+/* --- outputs of a run --- */
 
 static bool put_output(struct tracking *tracking, int64_t run, const json_t *output,
                        struct tracking_error *error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logged models inside a transaction: how they are shown, and which a run made. */
+/* Shows logged models, and those that a run made, inside a transaction. */
 #ifndef MLFLOW_MODELS_H
 #define MLFLOW_MODELS_H
 
@@ -9,18 +9,18 @@
 
 #include "daemon/mlflow/tracking.h"
 
-/* The states of a model; clients know them as LOGGED_MODEL_... */
+/* The states of a model; clients spell them LOGGED_MODEL_... */
 #define MODEL_STATUSES(X) X(PENDING) X(READY) X(UPLOAD_FAILED)
 
-/* Appends an object. The statement stands on a row of COLUMNS_MODEL. */
+/* Appends an object. The statement is at a row of COLUMNS_MODEL. */
 bool show_model(struct tracking *tracking, sqlite3_stmt *row, struct text *out, struct tracking_error *error);
 
-/* Appends "[...]", the models that a run made. */
+/* Appends "[...]": the models that a run made. */
 bool show_model_outputs(struct tracking *tracking, int64_t run, struct text *out,
                         struct tracking_error *error);
 
-/* Where the files of a logged model are and the id of the run that made it ("": none), both of which the
- * caller frees. *ret_there false: there is no such model. */
+/* Finds the place of a logged model's files, and the id of the run that made it ("": none); the caller frees
+ * both. *ret_there false: there is no such model. */
 bool model_place(struct tracking *tracking, const char *id, bool *ret_there, char **ret_uri, char **ret_run,
                  struct tracking_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what names and values may look like. A name may become a path on the side of a client; so one that
- * would resolve to another one is refused, as MLflow does. */
+/* Checks names and values. Clients may use a name as a path, so a name whose path resolves to a different one
+ * is refused, as in MLflow. */
 #include "daemon/mlflow/names.h"
 
 #include <stdint.h>
@@ -10,20 +10,20 @@
 #include "proto/base/clock.h"
 #include "proto/limits.h"
 
-/* --- what is allowed --- */
+/* --- checks --- */
 
 static bool is_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Letters of other scripts are bytes above 127. */
+/* Letters of other scripts consist of bytes above 127. */
 static bool is_name_byte(char c)
 {
     return is_alnum(c) || ((unsigned char)c & 0x80) != 0 || (c != '\0' && strchr("_-./: ", c) != NULL);
 }
 
-/* Bytes up to the one that starts character number limit, or all. */
+/* The number of bytes before character number limit, or of all. */
 static size_t prefix_bytes(const char *value, size_t limit)
 {
     size_t at = 0;
@@ -45,7 +45,7 @@ bool name_check_length(const char *what, const char *value, size_t limit, struct
                          "The %s '%.250s' exceeds the maximum length of %zu characters.", what, value, limit);
 }
 
-/* Whether no part of the path is empty, "." or ".." . */
+/* Whether no part of the path is empty, "." or "..". */
 static bool is_normal_path(const char *name)
 {
     for (const char *part = name;;) {
@@ -131,7 +131,7 @@ bool name_check_run_id(const char *run_id, struct tracking_error *error)
     return ok || tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid run ID: '%.300s'", run_id);
 }
 
-/* "s3://..." or "/...", without what a client could take for something else. */
+/* Accepts "s3://..." or "/...", without characters that a client could misinterpret. */
 bool name_check_location(const char *location, struct tracking_error *error)
 {
     size_t scheme = 0;
@@ -171,7 +171,7 @@ char *name_fit(const char *name, const char *suffix)
     return xprintf("%s%s", fitted, suffix);
 }
 
-/* --- what is drawn --- */
+/* --- random names --- */
 
 static const char *const adjectives[] = {
     "amber", "bold",   "brisk", "calm",  "clear", "crisp",  "deep",   "eager",  "fair",  "fond",   "gentle",

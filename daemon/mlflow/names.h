@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names and values that MLflow allows, and names that are drawn. */
+/* Checks the names and values that MLflow allows, and draws random names. */
 #ifndef MLFLOW_NAMES_H
 #define MLFLOW_NAMES_H
 
@@ -8,28 +8,28 @@
 
 #include "daemon/mlflow/tracking.h"
 
-/* Of a metric, parameter or tag; what says which, as "metric". */
+/* Checks the name of a metric, parameter or tag; what is the kind for messages, such as "metric". */
 bool name_check(const char *what, const char *name, struct tracking_error *error);
 bool name_check_experiment(const char *name, struct tracking_error *error);
 bool name_check_run_id(const char *run_id, struct tracking_error *error);
-/* At most limit characters. */
+/* Checks for at most limit characters. */
 bool name_check_length(const char *what, const char *value, size_t limit, struct tracking_error *error);
-/* Of a registered model: clients make paths and URIs of it. */
+/* Checks the name of a registered model: clients use it in paths and URIs. */
 bool name_check_registered(const char *name, struct tracking_error *error);
-/* Of an alias of a version; whether it is one that clients take for a version by themselves is not asked. */
+/* Checks an alias of a version, but not whether clients would read it as a version ("latest", "v1"). */
 bool name_check_alias(const char *alias, struct tracking_error *error);
-/* Where an experiment shall put its artifacts. */
+/* Checks the place for an experiment's artifacts. */
 bool name_check_location(const char *location, struct tracking_error *error);
 
-/* The first limit characters, which the caller frees: MLflow cuts values of parameters and tags that are too
+/* The first limit characters; the caller frees them. MLflow cuts values of parameters and tags that are too
  * long. */
 char *name_cut(const char *value, size_t limit);
 
-/* A name that MLflow allows and that is as near to the given one and its suffix as can be; the caller frees
- * it. suffix is allowed by itself. */
+/* The allowed name that is nearest to the given name with its suffix; the caller frees it. suffix must be
+ * allowed by itself. */
 char *name_fit(const char *name, const char *suffix);
 
-/* A name for a run, as "quiet-harbor-417"; the caller frees it. */
+/* Draws a name for a run, such as "quiet-harbor-417"; the caller frees it. */
 char *name_draw_run(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statements of the tracking database, prepared when it is opened. Searches, whose text depends on what
- * is asked, are made in search.c out of the columns here. */
+/* The statements of the tracking database, prepared when it is opened. search.c builds the searches, whose
+ * text depends on the request, from the columns here. */
 #ifndef MLFLOW_QUERIES_H
 #define MLFLOW_QUERIES_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns registered models: names that stay while the models behind them change, with their descriptions, tags
- * and aliases. It promises that a number that a version had is given to no other one while the name lives.
- * What is below a name is left to registry_versions.c. */
+/* Keeps registered models: names that stay while the versions behind them change, with their descriptions,
+ * tags and aliases. While a name exists, no version number is used twice. registry_versions.c keeps the
+ * versions. */
 #include "daemon/mlflow/registry.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct tag_table tag_table = {QUERY_REGISTERED_TAG_PUT, QUERY_REGIS
 
 /* --- finding --- */
 
-/* *ret_key 0: there is none. */
+/* *ret_key 0: there is no such model. */
 static bool look_up(struct tracking *tracking, const char *name, int64_t *ret_key,
                     struct tracking_error *error)
 {
@@ -105,7 +105,7 @@ bool show_registered(struct tracking *tracking, sqlite3_stmt *row, struct text *
     return true;
 }
 
-/* {"registered_model": ...} */
+/* Shows {"registered_model": ...}. */
 static bool show_found(struct tracking *tracking, const char *name, struct text *out,
                        struct tracking_error *error)
 {
@@ -169,7 +169,7 @@ bool work_registry_set_tag(struct tracking *tracking, const struct tracking_requ
            registry_put_tag(tracking, &tag_table, model.key, request->body, error);
 }
 
-/* A tag that is not there may be deleted. */
+/* Deleting a missing tag is no error. */
 bool work_registry_delete_tag(struct tracking *tracking, const struct tracking_request *request,
                               struct text *out, struct tracking_error *error)
 {
@@ -188,7 +188,7 @@ static bool need_alias(const json_t *body, const char **ret_alias, struct tracki
     return field_need_text(body, "alias", ret_alias, error) && name_check_alias(*ret_alias, error);
 }
 
-/* Clients take "latest" and "v1" for versions by themselves. */
+/* Clients read "latest" and "v1" as versions. */
 static bool is_reserved(const char *alias)
 {
     size_t digits = (alias[0] | 0x20) == 'v' ? strspn(alias + 1, "0123456789") : 0;
@@ -217,7 +217,7 @@ bool work_registry_set_alias(struct tracking *tracking, const struct tracking_re
            fits(tracking, QUERY_ALIASES_COUNT, model.key, LIMIT_REGISTRY_ALIASES, "aliases", error);
 }
 
-/* An alias that is not there may be deleted. */
+/* Deleting a missing alias is no error. */
 bool work_registry_delete_alias(struct tracking *tracking, const struct tracking_request *request,
                                 struct text *out, struct tracking_error *error)
 {
@@ -229,7 +229,7 @@ bool work_registry_delete_alias(struct tracking *tracking, const struct tracking
            database_run(tracking, error, QUERY_ALIAS_DELETE, "it", model.key, alias);
 }
 
-/* --- the life of a name --- */
+/* --- creating, changing and deleting --- */
 
 static bool name_is_free(struct tracking *tracking, const char *name, struct tracking_error *error)
 {
@@ -267,7 +267,7 @@ bool work_registry_get(struct tracking *tracking, const struct tracking_request 
            show_found(tracking, model.name, out, error);
 }
 
-/* A description that is not named is deleted, as MLflow does. */
+/* A request without a description deletes the description, as in MLflow. */
 bool work_registry_update(struct tracking *tracking, const struct tracking_request *request, struct text *out,
                           struct tracking_error *error)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a new version is made of. A source "models:/..." is resolved here and now: the version keeps the
- * place of the files that it named. It promises that a version of files on this server is of the run or
- * logged model that the request names, and that no source is a path on the server's own disk but such a one.
- */
+/* Resolves the source of a new version. A source "models:/..." is resolved once: the version keeps the place
+ * of the files that the source named at that time. Files on this server must belong to the run or logged
+ * model that the request names. No source is any other path on the server's own disk. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -38,7 +37,7 @@ static void set(char **owned, const char *value)
 
 /* --- "models:/..." --- */
 
-/* The version that the part behind the name says: a number, "latest" or a stage. */
+/* Finds the version by the part after the name: a number, "latest" or a stage. */
 static sqlite3_stmt *version_named(struct tracking *tracking, const struct registered *model,
                                    const char *word, struct tracking_error *error)
 {
@@ -65,7 +64,7 @@ static bool names_same(const json_t *body, const char *member, const char *here,
                    error));
 }
 
-/* The new version has the files, the run and the logged model of the one that the row is. */
+/* The new version gets the files, the run and the logged model of the version in the row. */
 static bool take_version(sqlite3_stmt *row, const json_t *body, struct version_source *source,
                          struct tracking_error *error)
 {
@@ -111,14 +110,14 @@ static bool of_alias(struct tracking *tracking, const json_t *body, const char *
 
 /* --- files of a run or a logged model --- */
 
-/* Whether the URI is the root or below it; nobody can go up from it again, for ".." was refused. */
+/* Whether the URI is the root or below it. The URI contains no "..", so it cannot leave the root. */
 static bool is_within(const char *uri, const char *root)
 {
     size_t length = strlen(root);
     return length > 0 && starts(uri, root) && (uri[length] == '\0' || uri[length] == '/');
 }
 
-/* Files that this server keeps, in a spelling or another, or on its own disk. */
+/* Whether the URI means files that this server keeps, in any spelling, or files on its own disk. */
 static bool is_here(const char *uri)
 {
     return uri[0] == '/' || strchr(uri, ':') == NULL || strncasecmp(uri, "file:", 5) == 0 ||
@@ -174,9 +173,9 @@ static bool of_run(struct tracking *tracking, const struct version_source *sourc
     return is_within(uri, root) || refuse(uri, why, error);
 }
 
-/* --- all of it --- */
+/* --- the whole --- */
 
-/* Clients keep prompts as models, too, whose text is a tag; their source is a word that means nothing. */
+/* Clients keep prompts as models, too: the text is a tag, and the source is a word without meaning. */
 static bool is_prompt(const json_t *body)
 {
     size_t i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the versions of registered models: which files a version is, its stage, its description and its tags.
- * A version is ready when it is made, for nothing is copied: its files stay where the run or the logged model
- * has them, and neither's deletion takes the version along. */
+/* Keeps the versions of registered models: their files, stage, description and tags. A new version is ready
+ * at once, because nothing is copied: its files stay with the run or the logged model. Deleting either does
+ * not delete the version. */
 #include <string.h>
 #include <strings.h>
 
@@ -129,7 +129,7 @@ bool show_version(struct tracking *tracking, sqlite3_stmt *row, struct text *out
     return true;
 }
 
-/* {"model_version": ...} of the first row; *ret_there false: there is none. */
+/* Shows {"model_version": ...} of the first row; *ret_there false: there is no row. */
 static bool show_first(struct tracking *tracking, sqlite3_stmt *row, bool *ret_there, struct text *out,
                        struct tracking_error *error)
 {
@@ -166,7 +166,7 @@ static bool show_of_stage(struct tracking *tracking, int64_t model, const char *
     return show_version(tracking, row, out, error);
 }
 
-/* Which of the stages the texts name. */
+/* Reads which stages the texts name. */
 static bool read_stages(const json_t *words, bool asked[STAGE_COUNT], struct tracking_error *error)
 {
     size_t i;
@@ -319,7 +319,7 @@ bool work_versions_create(struct tracking *tracking, const struct tracking_reque
 
 /* --- changing --- */
 
-/* A description that is not named is deleted, as MLflow does. */
+/* A request without a description deletes the description, as in MLflow. */
 bool work_versions_update(struct tracking *tracking, const struct tracking_request *request, struct text *out,
                           struct tracking_error *error)
 {
@@ -385,7 +385,7 @@ bool work_versions_set_tag(struct tracking *tracking, const struct tracking_requ
            registry_put_tag(tracking, &tag_table, version.key, request->body, error);
 }
 
-/* A tag that is not there may be deleted. */
+/* Deleting a missing tag is no error. */
 bool work_versions_delete_tag(struct tracking *tracking, const struct tracking_request *request,
                               struct text *out, struct tracking_error *error)
 {

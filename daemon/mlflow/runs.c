@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns runs: making, showing, updating, deleting. A run's status is what its last writer said, and values may
- * be logged whatever it is: of many ranks the first that ends says FINISHED for all. */
+/* Makes, shows, updates and deletes runs. The status of a run is the one that was set last, and values may be
+ * logged in any status, because the first of many ranks to end sets FINISHED for all. */
 #include "daemon/mlflow/runs.h"
 
 #include <string.h>
@@ -100,7 +100,7 @@ static const char *find_tag(const json_t *tags, const char *name)
     return NULL;
 }
 
-/* The name may come as a member, as a tag, or as both alike; an empty one is none. */
+/* The name may come as a member, as a tag, or as both with the same text; an empty name counts as none. */
 static bool choose_name(const json_t *body, const json_t *tags, char **ret_name, struct tracking_error *error)
 {
     const char *name = "";
@@ -119,7 +119,7 @@ static bool choose_name(const json_t *body, const json_t *tags, char **ret_name,
     return true;
 }
 
-/* "unknown" is what clients send when nobody is named. */
+/* Clients send "unknown" if they have no user name. */
 static bool choose_user(const struct tracking_request *request, const char **ret_user,
                         struct tracking_error *error)
 {
@@ -218,7 +218,8 @@ bool work_runs_update(struct tracking *tracking, const struct tracking_request *
 
 /* --- deleting --- */
 
-/* One that is deleted may be deleted again; one that went with its experiment comes back with that. */
+/* Deleting a deleted run again is no error. A run that was deleted with its experiment is restored with the
+ * experiment. */
 bool work_runs_delete(struct tracking *tracking, const struct tracking_request *request, struct text *out,
                       struct tracking_error *error)
 {

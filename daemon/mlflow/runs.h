@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs inside a transaction: how they are found and made. */
+/* Finds and makes runs, inside a transaction. */
 #ifndef MLFLOW_RUNS_H
 #define MLFLOW_RUNS_H
 
@@ -14,10 +14,10 @@ struct run {
     int deleted; /* enum run_deleted */
 };
 
-/* False with RESOURCE_DOES_NOT_EXIST where *ret_there would be needed and is NULL. */
+/* Finds a run. ret_there NULL: false with RESOURCE_DOES_NOT_EXIST if there is no such run. */
 bool run_find(struct tracking *tracking, const char *run_id, struct run *run, bool *ret_there,
               struct tracking_error *error);
-/* The run that a request names; it must not be deleted. */
+/* Finds the run that a request names; the run must not be deleted. */
 bool run_find_active(struct tracking *tracking, const struct tracking_request *request, struct run *run,
                      struct tracking_error *error);
 
@@ -28,8 +28,7 @@ struct new_run {
     int64_t start_ms;
 };
 
-/* Makes a run that is RUNNING and has its name as the tag mlflow.runName. The experiment must not be deleted.
- */
+/* Makes a run in RUNNING, with its name as the tag mlflow.runName. The experiment must not be deleted. */
 bool run_insert(struct tracking *tracking, const struct experiment *experiment, const struct new_run *new_run,
                 int64_t *ret_key, struct tracking_error *error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns runs/search, experiments/search, logged-models/search and the searches of the registry. Pages are cut
- * by position, but what was made after the first page is not in the later ones; so nothing is shown twice,
- * and without changes nothing is left out. A page may have fewer rows than were asked for: the token says
- * whether there are more. */
+/* Runs runs/search, experiments/search, logged-models/search and the searches of the registry. Pages are cut
+ * by position. Rows made after the first page are not in the later pages, so nothing is shown twice, and
+ * without changes nothing is left out. A page may have fewer rows than requested: the token says whether
+ * there are more. */
 #include <assert.h>
 
 #include "daemon/mlflow/database.h"
@@ -17,13 +17,13 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-/* A page goes on at a position among what was there at the first one. */
+/* A page continues at a position among the rows that existed at the first page. */
 enum { TOKEN_POSITION, TOKEN_LAST, TOKEN_COUNT };
 
 struct search {
     struct filter filter;
-    int64_t standard_rows, most_rows; /* of a page; 0: as of runs */
-    const char *deleted;              /* condition by the view that is asked for */
+    int64_t standard_rows, most_rows; /* per page; 0: as for runs */
+    const char *deleted;              /* condition for the requested view */
     json_t *experiments;              /* owned; numbers */
     int64_t limit;
     int64_t token[TOKEN_COUNT];
@@ -36,7 +36,7 @@ static void cleanup_search(struct search *search)
 }
 #define autosearch __attribute__((cleanup(cleanup_search)))
 
-/* The statement was made for this search. */
+/* A search prepares its own statement, so it also frees it. */
 static void cleanup_statement(sqlite3_stmt **statement)
 {
     sqlite3_finalize(*statement);
@@ -45,7 +45,7 @@ static void cleanup_statement(sqlite3_stmt **statement)
 
 /* --- reading the request --- */
 
-/* member NULL: what is deleted is gone. */
+/* member NULL: deleted rows are never shown. */
 static bool read_view(const json_t *body, const char *member, struct search *search,
                       struct tracking_error *error)
 {
@@ -63,7 +63,7 @@ static bool read_view(const json_t *body, const char *member, struct search *sea
     return true;
 }
 
-/* {field_name, ascending} each. */
+/* Reads an array of {field_name, ascending}. */
 static bool read_model_order(const json_t *body, struct filter *filter, struct tracking_error *error)
 {
     const json_t *terms = NULL;
@@ -102,7 +102,7 @@ static bool read_order(const json_t *body, struct filter *filter, struct trackin
     return true;
 }
 
-/* Ids that are no numbers are of no experiment. */
+/* Ids that are no numbers match no experiment. */
 static bool read_experiments(const json_t *body, struct search *search, struct tracking_error *error)
 {
     autojson json_t *ids = NULL;
@@ -144,7 +144,7 @@ static bool read_search(const json_t *body, const char *view, struct search *sea
 
 /* --- the statement --- */
 
-/* The key of the newest row, for the token of the first page. */
+/* Finds the key of the newest row, for the token of the first page. */
 static bool find_last(struct tracking *tracking, const char *sql, int64_t *ret_last,
                       struct tracking_error *error)
 {
@@ -167,7 +167,7 @@ static void set_int(sqlite3_stmt *statement, int *at, int64_t value)
     assert(code == SQLITE_OK);
 }
 
-/* experiments: NULL for a search of these themselves. */
+/* experiments NULL: a search of experiments. */
 static sqlite3_stmt *prepare(struct tracking *tracking, const struct search *search, const char *select,
                              const char *key, const char *order, const char *experiments)
 {
@@ -228,8 +228,8 @@ static bool show_rows(struct tracking *tracking, const struct search *search, sq
     return ok;
 }
 
-/* What is to be found may take long, what is found is bounded by the page: only the first has a time limit,
- * but both are one with SQLite. */
+/* Finding rows may take long; showing them is bounded by the page. Only finding needs a time limit, but
+ * SQLite does both in one. */
 static bool run(struct tracking *tracking, const struct search *search, sqlite3_stmt *statement,
                 show_row *show, struct text *out, struct tracking_error *error)
 {
@@ -308,7 +308,7 @@ bool work_registry_search(struct tracking *tracking, const struct tracking_reque
     return run(tracking, &search, statement, show_registered, out, error);
 }
 
-/* What changed last comes first, where nothing else is asked. */
+/* By default the versions that changed last come first. */
 bool work_versions_search(struct tracking *tracking, const struct tracking_request *request, struct text *out,
                           struct tracking_error *error)
 {

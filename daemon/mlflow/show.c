@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the form of what clients are shown. Ids are texts, times are numbers of milliseconds, and what a run
- * does not have is left out. */
+/* Formats the JSON for clients. Ids are texts, times are numbers of milliseconds, and values that a run does
+ * not have are left out. */
 #include "daemon/mlflow/show.h"
 
 #include <math.h>
@@ -49,7 +49,7 @@ void show_page_token(struct text *out, const int64_t *numbers, size_t count)
     text_append(out, "\"");
 }
 
-/* Exactly count numbers with dots between them. */
+/* Reads exactly count numbers with dots between them. */
 static bool split_numbers(char *part, int64_t *out, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -149,7 +149,7 @@ static bool show_metrics(struct tracking *tracking, int64_t run, struct text *ou
     return ok;
 }
 
-/* The data sets are stored as they are shown. */
+/* Data sets are stored in the form in which they are shown. */
 static bool show_inputs(struct tracking *tracking, int64_t run, struct text *out,
                         struct tracking_error *error)
 {

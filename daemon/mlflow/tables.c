@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the tables of the tracking database. It promises that a database is either of the newest version or
- * refused, and that a version is reached in one transaction or not at all. What is asked of the tables is
- * left to queries.h.
+/* Defines the tables of the tracking database and migrates them. A database either has the newest version or
+ * is refused; each version is reached in one transaction. queries.h has the statements.
  *
- * A metric is a row of its own with its latest value, since that is what searches and views of a run ask for;
- * all its points are rows without a text, in the order in which a history is read. NaN, which SQLite would
- * store as NULL, is value 0 with is_nan 1. */
+ * Each metric has a row with its latest value, because searches and views of a run ask for that. All its
+ * points are rows without text, in the order in which a history is read. NaN, which SQLite would store as
+ * NULL, is value 0 with is_nan 1. */
 #include "daemon/mlflow/tables.h"
 
 #include <stdint.h>
@@ -220,7 +219,7 @@ static const char *const version_4[] = {
     NULL,
 };
 
-/* Append only: a version that was released never changes. */
+/* Append only: a released version never changes. */
 static const char *const *const versions[] = {version_1, version_2, version_3, version_4};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
@@ -264,7 +263,7 @@ bool tables_check(sqlite3 *db, struct err *err)
     return true;
 }
 
-/* Runs statements up to the NULL and sets the version. */
+/* Runs the statements up to the NULL and sets the version. */
 static bool apply(sqlite3 *db, const char *const *statements, int version)
 {
     for (; *statements != NULL; statements++) {
@@ -277,7 +276,7 @@ static bool apply(sqlite3 *db, const char *const *statements, int version)
     return sqlite3_exec(db, set_version, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* The version is read inside the transaction: another handle may be migrating, too. */
+/* Reads the version inside the transaction, because another handle may be migrating, too. */
 static bool migrate(sqlite3 *db, bool *ret_done, struct err *err)
 {
     int64_t version;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shape of the tracking database, version by version. */
+/* The tables of the tracking database, version by version. */
 #ifndef MLFLOW_TABLES_H
 #define MLFLOW_TABLES_H
 
@@ -11,10 +11,10 @@
 /* Values of the column runs.deleted. */
 enum run_deleted { RUN_ACTIVE, RUN_DELETED, RUN_DELETED_WITH_EXPERIMENT };
 
-/* Refuses a file that is no tracking database of ours or has a newer schema; changes nothing. */
+/* Refuses a file that is not our tracking database or has a newer schema; changes nothing. */
 bool tables_check(sqlite3 *db, struct err *err);
 
-/* Brings a database that tables_check let pass to the newest version, one transaction a version. */
+/* Migrates a database that tables_check accepted to the newest version, one transaction per version. */
 bool tables_migrate(sqlite3 *db, struct err *err);
 
 #endif

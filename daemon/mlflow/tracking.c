@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the handle, the errors of MLflow, and that each call is one transaction: what fails changes nothing.
- * What a call does is left to the files that own experiments, runs, metrics and so on. */
+/* Keeps the handle and the errors of MLflow, and runs each call as one transaction: a failed call changes
+ * nothing. The files for experiments, runs, metrics and so on do the work. */
 #include "daemon/mlflow/tracking.h"
 
 #include <stdarg.h>
@@ -78,14 +78,14 @@ void tracking_close(struct tracking *tracking)
 
 #define BEGIN(tracking, kind, error) begin(tracking, QUERY_BEGIN_##kind, error)
 
-/* A rollback that failed has left its transaction open: it ends now. */
+/* If a rollback failed, its transaction is still open and is rolled back now. */
 static bool begin(struct tracking *tracking, enum query query, struct tracking_error *error)
 {
     return (sqlite3_get_autocommit(tracking->db) || database_run(tracking, error, QUERY_ROLLBACK, "")) &&
            database_run(tracking, error, query, "");
 }
 
-/* Commits, or rolls back what failed. The first error is the one that counts; SQLite may have rolled back
+/* Commits, or rolls back after a failure. The first error is returned; SQLite may have rolled back
  * already. */
 static bool end(struct tracking *tracking, bool ok, struct tracking_error *error)
 {

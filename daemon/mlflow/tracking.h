@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tracking store: experiments, runs, metrics, parameters and tags as clients of MLflow know them, in a
- * database of its own. Tracking data are not state: they never pass the writer.
+ * database of its own. Tracking data are not part of the controller's state and never pass the writer.
  *
- * All calls read or write a file and may take long: they belong on a helper thread (struct worker), never on
- * the HTTP thread. A handle serves one thread at a time and has no other ties to a thread. Each call is one
- * transaction: when it returns, its effect is seen by every later call; it survives the end of the program,
- * but the last ones before a loss of power may be lost. */
+ * All calls read or write a file and may take long: call them on a helper thread (struct worker), never on
+ * the HTTP thread. Only one thread at a time may use a handle; it may be a different thread each time. Each
+ * call is one transaction: when it returns, every later call sees its effect. The effect survives the end of
+ * the program, but a loss of power may undo the last calls. */
 #ifndef MLFLOW_TRACKING_H
 #define MLFLOW_TRACKING_H
 
@@ -20,8 +20,8 @@
 
 struct tracking;
 
-/* Opens the database, making it (mode 0600) with the experiment "Default" of id 0 when it is not there.
- * NULL with ERR_IO for a file of another program or with a newer schema, which is left as it is. */
+/* Opens the database. If the file does not exist, makes it (mode 0600) with the experiment "Default" of id 0.
+ * NULL with ERR_IO for a file of another program or with a newer schema; such a file is left as it is. */
 struct tracking *tracking_open(const char *path, struct err *err);
 /* Takes NULL. */
 /* What requests have changed is on disk when this returns; false: some of it may never be. */
@@ -30,18 +30,18 @@ void tracking_close(struct tracking *tracking);
 
 /* --- endpoints --- */
 
-/* What a client asks. */
+/* A request of a client. */
 struct tracking_request {
-    /* The decoded JSON body; of a GET an object of its query parameters: each a string, a repeated one an
-     * array of strings. NULL is {}. Only read, and only during the call. Members that are not known are
-     * passed over; numbers may come as text. */
+    /* The decoded JSON body; for a GET, an object of its query parameters: each a string, a repeated one an
+     * array of strings. NULL is {}. Only read, and only during the call. Unknown members are ignored; numbers
+     * may come as text. */
     const json_t *body;
-    const char *owner;   /* of the token: the user_id of runs that name none */
-    const char *own_run; /* asked by a rank: the run of its attempt, whether it is there or not; else NULL */
+    const char *owner;   /* owner of the token: the user_id of runs without one */
+    const char *own_run; /* for a rank: the run of its attempt, whether it exists or not; else NULL */
     int64_t now_ms;      /* wall clock */
 };
 
-/* The codes of MLflow that may come back, and their HTTP status. */
+/* The error codes of MLflow that calls return, and their HTTP status. */
 #define TRACKING_CODES(X)                                                                                    \
     X(RESOURCE_DOES_NOT_EXIST, 404)                                                                          \
     X(RESOURCE_ALREADY_EXISTS, 400)                                                                          \
@@ -73,12 +73,12 @@ bool tracking_fail(struct tracking_error *error, enum tracking_code code, const 
 /* Appends {"error_code": ..., "message": ...}. */
 void tracking_error_render(const struct tracking_error *error, struct text *out);
 
-/* The form of all endpoints. True: a JSON object was appended to *out, the body of a reply with status 200.
- * False: *error is filled, *out is as it was. */
+/* The signature of all endpoints. True: a JSON object was appended to *out, the body of a reply with status
+ * 200. False: *error is set, and *out is unchanged. */
 typedef bool tracking_endpoint(struct tracking *tracking, const struct tracking_request *request,
                                struct text *out, struct tracking_error *error);
 
-/* Under /api/2.0/mlflow, by the names of MLflow: */
+/* Under /api/2.0/mlflow, with the names of MLflow: */
 tracking_endpoint tracking_experiments_create;      /* POST experiments/create */
 tracking_endpoint tracking_experiments_get;         /* GET  experiments/get */
 tracking_endpoint tracking_experiments_get_by_name; /* GET  experiments/get-by-name */
@@ -104,7 +104,8 @@ tracking_endpoint tracking_runs_log_model;          /* POST runs/log-model */
 tracking_endpoint tracking_runs_log_outputs;        /* POST runs/outputs: the models that it made */
 tracking_endpoint tracking_metrics_get_history;     /* GET  metrics/get-history */
 
-/* Of models, as MLflow 3 logs them. What stands in the path is a member model_id or tag_key of the body. */
+/* Models, as MLflow 3 logs them. Parameters in the path become the members model_id and tag_key of the
+ * body. */
 tracking_endpoint tracking_models_create;     /* POST   logged-models */
 tracking_endpoint tracking_models_search;     /* POST   logged-models/search */
 tracking_endpoint tracking_models_get;        /* GET    logged-models/{model_id} */
@@ -114,8 +115,7 @@ tracking_endpoint tracking_models_log_params; /* POST   logged-models/{model_id}
 tracking_endpoint tracking_models_set_tags;   /* PATCH  logged-models/{model_id}/tags */
 tracking_endpoint tracking_models_delete_tag; /* DELETE logged-models/{model_id}/tags/{tag_key} */
 
-/* Of the registry: names for models, and versions below a name. What a version is made of stays where it is.
- */
+/* The registry: names for models, and versions below a name. The files of a version stay where they are. */
 tracking_endpoint tracking_registry_create;       /* POST   registered-models/create */
 tracking_endpoint tracking_registry_get;          /* GET    registered-models/get */
 tracking_endpoint tracking_registry_search;       /* GET    registered-models/search */
@@ -140,14 +140,14 @@ tracking_endpoint tracking_versions_delete_tag;   /* DELETE model-versions/delet
 
 /* --- beside the endpoints --- */
 
-/* Where the artifacts of a run are, for artifacts/list: its artifact_uri, which the caller frees. False with
- * RESOURCE_DOES_NOT_EXIST where there is no such run. */
+/* The artifact_uri of a run, for artifacts/list; the caller frees it. False with RESOURCE_DOES_NOT_EXIST if
+ * there is no such run. */
 bool tracking_artifact_uri(struct tracking *tracking, const char *run_id, char **ret_uri,
                            struct tracking_error *error);
 
 /* 32 hex digits and a NUL. */
 #define TRACKING_RUN_ID_BYTES 33
-/* Draws the id of a new run. Touches no file: may be called on any thread. */
+/* Draws the id of a new run. Touches no file: any thread may call it. */
 void tracking_draw_run_id(char out[TRACKING_RUN_ID_BYTES]);
 
 /* The states of a run. */
@@ -161,8 +161,8 @@ enum tracking_status {
 
 /* The run of a job. */
 struct tracking_job {
-    const char *run_id; /* drawn by the caller, so that the job's ranks can be told before it is stored */
-    const char *experiment_id; /* NULL, or none that is there: by name */
+    const char *run_id; /* drawn by the caller, so that the job's ranks know it before the run is stored */
+    const char *experiment_id; /* NULL, or an id that does not exist: use the name */
     const char *experiment;    /* name; NULL: "Default" */
     const char *run_name;      /* NULL: drawn */
     const char *owner;         /* of the job: the run's user_id */
@@ -172,24 +172,24 @@ struct tracking_job {
     int64_t start_ms;          /* wall clock */
 };
 
-/* Makes the run, RUNNING, with the tags by which MLflow says who began it and as what, and its experiment
- * where there is none; an experiment that was deleted comes back.
- * A run that exists already is set to RUNNING again with the new attempt and without an end; all else of it
- * stays: so the call may be repeated, and a retried job keeps its run. */
+/* Makes the run in RUNNING, with the tags by which MLflow records user and source, and makes its experiment
+ * if there is none. A deleted experiment is restored. An existing run is set to RUNNING again with the new
+ * attempt and without an end; the rest of it stays. So the call may be repeated, and a retried job keeps its
+ * run. */
 bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *job,
                         struct tracking_error *error);
 
-/* Sets the status and end of the run, whatever clients have set meanwhile. */
+/* Sets the status and end of the run, even if clients have set others. */
 bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status,
                       int64_t end_ms, struct tracking_error *error);
 
-/* The ids of jobs that have a run which is RUNNING. A visitor that returns false ends it. */
+/* Visits the ids of jobs whose run is RUNNING. A visitor that returns false stops the visit. */
 bool tracking_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
                            void *closure, struct tracking_error *error);
 
-/* Appends the members of a JSON object that tell which run it is, run_id to status, without braces, and sets
- * *ret_experiment to its experiment. *ret_there false: there is no such run, and nothing was appended or set.
- */
+/* Appends the members of a JSON object that identify the run, run_id to status, without braces, and sets
+ * *ret_experiment to its experiment. *ret_there false: there is no such run, and nothing was appended or
+ * set. */
 bool tracking_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
                           int64_t *ret_experiment, struct tracking_error *error);
 
@@ -197,26 +197,26 @@ bool tracking_run_summary(struct tracking *tracking, const char *run_id, struct 
 struct tracking_point {
     const char *name;
     int64_t rank;
-    const json_t *value; /* a number, or what JSON has no number for as text */
+    const json_t *value; /* a number; NaN and infinities as text */
     int64_t step, at_ms;
 };
 
-/* Some of a stream of a job's metrics. */
+/* A part of a stream of a job's metrics. */
 struct tracking_copy {
     const char *run_id;
-    int64_t stream; /* the first rank of the node that it comes from */
+    int64_t stream; /* the first rank of the stream's node */
     const struct tracking_point *points;
     size_t point_count;
-    int64_t bytes; /* how much of the stream is in the run with these */
+    int64_t bytes; /* how much of the stream is in the run, including these points */
 };
 
-/* How much of a stream is in the run. False with RESOURCE_DOES_NOT_EXIST where there is no such run. */
+/* How many bytes of a stream are in the run. False with RESOURCE_DOES_NOT_EXIST if there is no such run. */
 bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t stream, int64_t *ret_bytes,
                          struct tracking_error *error);
 
-/* Logs the points and remembers how far the stream is in the run, both or neither. Points of rank 0, and
- * those called system/..., keep their name, those of rank N are called name/rank_N; what MLflow allows in no
- * name becomes "_". A point that cannot be logged is left out. */
+/* Logs the points and stores the position in the stream, both or neither. Points of rank 0, and points named
+ * system/..., keep their name; points of rank N are named name/rank_N. Characters that MLflow forbids become
+ * "_". A point that cannot be logged is left out. */
 bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,
                        struct tracking_error *error);
 
@@ -227,13 +227,13 @@ bool tracking_job_log(struct tracking *tracking, const char *run_id, const struc
 
 /* A point that a client has logged into a run. */
 struct tracking_logged {
-    const char *name; /* until the visitor returns */
+    const char *name; /* valid until the visitor returns */
     double value;     /* may be NaN or infinite */
     int64_t step, at_ms;
-    int64_t number; /* from 1, in the order in which they came */
+    int64_t number; /* from 1, in the order of arrival */
 };
 
-/* Which of them are asked for. */
+/* Selects the points of a call. */
 struct tracking_listing {
     const char *run_id;
     const char *name; /* NULL: all */
@@ -242,10 +242,9 @@ struct tracking_listing {
     void *closure;
 };
 
-/* Visits the points behind number *after (0: all) in the order in which they came, and sets *after to the
- * number up to which it has looked. *ret_more: there may be more; that a call looks at no more than
- * LIMIT_TRACKING_SCAN_ROWS is a reason, too. What tracking_job_copy has put there is left out. False with
- * RESOURCE_DOES_NOT_EXIST where there is no such run. */
+/* Visits the points after number *after (0: all) in the order of arrival, and sets *after to the last number
+ * that was read. *ret_more: there may be more, also because a call reads at most LIMIT_TRACKING_SCAN_ROWS.
+ * Points of tracking_job_copy are left out. False with RESOURCE_DOES_NOT_EXIST if there is no such run. */
 bool tracking_job_points(struct tracking *tracking, const struct tracking_listing *listing, int64_t *after,
                          bool *ret_more, struct tracking_error *error);
 

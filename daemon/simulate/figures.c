@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the arithmetic of figures. Percentiles are the smallest value that at least so many have reached. Jobs
- * that the cluster could never run count nowhere but in their own number. */
+/* Calculates the figures of a replay. A percentile is the smallest value that at least this share of the jobs
+ * does not exceed. Jobs that the cluster could never run count only in their own number. */
 #include "daemon/simulate/figures.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static double mean_s(const struct spread *spread)
     return spread->count > 0 ? seconds(sum / (double)spread->count) : 0;
 }
 
-/* values are sorted. */
+/* values must be sorted. */
 static double percentile_s(const struct spread *spread, size_t percent)
 {
     size_t rank = (spread->count * percent + 99) / 100;

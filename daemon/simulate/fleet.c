@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a simulated cluster consists of, as people write it. */
+/* Parses the description of a simulated cluster. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the replay of a trace: the clock, the nodes and what they say. It promises that all decisions are the
- * core's, that equal inputs give equal outcomes, and that nodes cost no time: a gang runs from the moment of
- * its start for as long as the trace says. What is made of the outcome is figures.c's. */
+/* Replays a trace: runs the clock and simulates the nodes and their messages. The core makes all decisions,
+ * and equal inputs give equal outcomes. Nodes take no time: a gang runs from the moment of its start for as
+ * long as the trace says. figures.c evaluates the outcome. */
 #include "daemon/simulate/replay.h"
 
 #include <assert.h>
@@ -15,29 +15,29 @@
 
 #define NODE_NAME_BYTES 16
 #define UNTYPED         "gpu"
-#define NEVER_SILENT_MS (1LL << 50) /* between two heartbeats: nodes send none */
+#define NEVER_SILENT_MS (1LL << 50) /* heartbeat timeout: simulated nodes send none */
 
-/* One node's part of a gang that runs. */
+/* One node's part of a running gang. */
 struct part {
     char node[NODE_NAME_BYTES];
     int64_t first_rank, local_ranks;
 };
 
 struct running {
-    size_t job; /* of the trace */
+    size_t job; /* index in the trace */
     uint64_t attempt_id;
     int64_t start_ms, end_ms;
     struct part *parts; /* owned */
     size_t part_count;
 };
 
-/* Of a job between its submission and its end. */
+/* The state of a job between its submission and its end. */
 struct progress {
-    int64_t ran_ms;    /* in attempts that gave way */
-    uint64_t stopping; /* the attempt that is to give way; 0: none */
+    int64_t ran_ms;    /* in preempted attempts */
+    uint64_t stopping; /* the attempt that is being preempted; 0: none */
 };
 
-/* A gang whose placement the core has just written. */
+/* A gang that the core has just placed. */
 struct gang {
     int64_t job_key;
     uint64_t attempt_id;
@@ -55,17 +55,17 @@ struct simulation {
     size_t moment_room;
     int64_t used_gpus, queued_jobs;
 
-    struct progress *progress; /* by job of the trace */
-    size_t *jobs_by_key;       /* jobs of the trace, by the core's key less 1 */
+    struct progress *progress; /* by index of the job in the trace */
+    size_t *jobs_by_key;       /* indices in the trace, by the core's key less 1 */
     int64_t key_count;
-    struct running *heap; /* by end, then job; the first ends first */
+    struct running *heap; /* ordered by end, then job; the earliest end first */
     size_t heap_count;
-    struct gang *fresh; /* placements that are to be started */
+    struct gang *fresh; /* placements to be started */
     size_t fresh_count, fresh_room;
-    size_t stopping_count; /* attempts that are to give way */
+    size_t stopping_count; /* attempts that are being preempted */
 };
 
-/* --- the heap of what runs ------------------------------------------------------------------------------ */
+/* --- the heap of running gangs -------------------------------------------------------------------------- */
 
 static bool ends_before(const struct running *a, const struct running *b)
 {
@@ -120,7 +120,7 @@ static struct gang *gang_of(struct simulation *simulation, uint64_t attempt_id)
             return &simulation->fresh[i - 1];
         }
     }
-    abort(); /* members come with their attempt */
+    abort(); /* members come after their attempt */
 }
 
 static void note_attempt(struct simulation *simulation, const struct attempt_row *row)
@@ -139,8 +139,8 @@ static void note_member(struct simulation *simulation, const struct member_row *
     snprintf(part->node, sizeof part->node, "%s", row->node);
 }
 
-/* An attempt that the core stops gives way: nobody else asks for that here. One may be stopped in the step
- * that placed it, and then a single row says both; a stop of several nodes may be written more than once. */
+/* Notes a preemption: nothing else stops an attempt here. If an attempt is stopped in the step that placed
+ * it, a single row says both. A stop of several nodes may be written more than once. */
 static void note_stop(struct simulation *simulation, const struct attempt_row *row)
 {
     struct progress *progress = &simulation->progress[simulation->jobs_by_key[row->job_key - 1]];
@@ -151,7 +151,7 @@ static void note_stop(struct simulation *simulation, const struct attempt_row *r
     }
 }
 
-/* What the core has written is what has happened. */
+/* Runs one step; the changes that the core has written are what has happened. */
 static bool step(struct simulation *simulation, struct input *input, char **ret_refusal)
 {
     struct step step;
@@ -189,7 +189,7 @@ static void tell(struct simulation *simulation, const char *node, struct report_
     must(simulation, &(struct input){.kind = INPUT_REPORT, .report = report});
 }
 
-/* --- what happens --------------------------------------------------------------------------------------- */
+/* --- simulated events ----------------------------------------------------------------------------------- */
 
 static void note_moment(struct simulation *simulation)
 {
@@ -219,8 +219,8 @@ static void run(struct simulation *simulation, const struct gang *gang)
                                             .part_count = gang->part_count});
 }
 
-/* Gangs over several nodes are started when all of these say that they are prepared, which they are at once.
- */
+/* Starts new gangs. A gang over several nodes starts when all its nodes report that they are prepared, which
+ * they do at once. */
 static void start_fresh(struct simulation *simulation)
 {
     while (simulation->fresh_count > 0) {
@@ -250,7 +250,7 @@ static void end_part(struct simulation *simulation, const struct running *runnin
                                   .flushed = true});
 }
 
-/* Takes it out of the heap: its ranks have exited on all nodes. */
+/* Removes the gang from the heap: its ranks have exited on all nodes. */
 static struct running leave(struct simulation *simulation, size_t at)
 {
     static struct rank_exit ranks[LIMIT_NODE_DEVICES];
@@ -263,7 +263,7 @@ static struct running leave(struct simulation *simulation, size_t at)
     return running;
 }
 
-/* The GPUs that it leaves may be its own again, and it may be told to stop once more. */
+/* Ends a preempted attempt. Its job may get the released GPUs again, and may be preempted again. */
 static void give_way(struct simulation *simulation, size_t at)
 {
     uint64_t attempt_id = simulation->heap[at].attempt_id;
@@ -278,7 +278,7 @@ static void give_way(struct simulation *simulation, size_t at)
     simulation->stopping_count--;
 }
 
-/* Jobs that give way leave their GPUs at once, which may let others start, and so on. */
+/* Preempted jobs release their GPUs at once, which may let others start, and so on. */
 static void settle(struct simulation *simulation)
 {
     start_fresh(simulation);
@@ -294,7 +294,7 @@ static void settle(struct simulation *simulation)
     note_moment(simulation);
 }
 
-/* A limit is a millisecond more than the time that the job runs: it is not what ends it. */
+/* The time limit is a millisecond longer than the run time, so that it does not end the job. */
 static int64_t limit_of(const struct simulation *simulation, const struct trace_job *job)
 {
     switch (simulation->options->limits) {
@@ -327,7 +327,7 @@ static void submit(struct simulation *simulation, size_t index)
     struct input input = {
         .kind = INPUT_SUBMIT,
         .submit = {.id = id, .owner = owner, .spec = &spec, .body = "{}", .body_length = 2}};
-    /* before the step: what it writes is of this key */
+    /* set before the step, whose changes use this key */
     simulation->jobs_by_key[simulation->key_count] = index;
     if (!step(simulation, &input, &outcome->refusal)) {
         outcome->fates[index] = (struct fate){.start_ms = -1, .end_ms = -1};
@@ -382,7 +382,7 @@ static void build(struct simulation *simulation, const struct fleet *fleet)
     }
 }
 
-/* Whatever ends at a moment ends before what is submitted then. */
+/* At each moment, ends come before submissions. */
 static void play(struct simulation *simulation)
 {
     const struct trace *trace = simulation->trace;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replays a trace through the core of the controller: the same code that decides in the daemon, on nodes that
- * do all they are told at once, in simulated time. */
+/* Replays a trace through the controller's core, the same code that decides in the daemon. Simulated nodes
+ * carry out all orders at once, in simulated time. */
 #ifndef SIMULATE_REPLAY_H
 #define SIMULATE_REPLAY_H
 
@@ -12,10 +12,10 @@
 #include "proto/base/err.h"
 #include "proto/states.h"
 
-/* Equal nodes. */
+/* A group of equal nodes. */
 struct fleet_part {
-    int64_t nodes, gpus; /* gpus of each */
-    char *type;          /* owned; NULL: the types that jobs name do not matter */
+    int64_t nodes, gpus; /* gpus per node */
+    char *type;          /* owned; NULL: the types that jobs name are ignored */
 };
 
 struct fleet {
@@ -23,18 +23,18 @@ struct fleet {
     size_t count;
 };
 
-/* "64x8", "64x8:A10,10x8:H100": nodes x GPUs of each, and their type. Types are given for all parts or for
- * none. */
+/* Parses "64x8" or "64x8:A10,10x8:H100": nodes x GPUs per node, and their type. Either all parts have types
+ * or none. */
 bool fleet_parse(const char *text, struct fleet *ret_fleet, struct err *err);
-/* Adds nodes that a person did not write; type is copied. Equal parts become one. */
+/* Adds nodes from another source than fleet_parse; copies type. Equal parts are merged. */
 void fleet_add(struct fleet *fleet, int64_t nodes, int64_t gpus, const char *type);
 int64_t fleet_gpus(const struct fleet *fleet);
 void fleet_finish(struct fleet *fleet);
 
-/* Which time limits the scheduler sees. */
+/* The time limits that the scheduler sees. */
 enum limits {
-    LIMITS_TRACE, /* those that were asked for */
-    LIMITS_EXACT, /* as long as each job really runs */
+    LIMITS_TRACE, /* as requested in the trace */
+    LIMITS_EXACT, /* the real run time of each job */
     LIMITS_NONE
 };
 
@@ -43,14 +43,14 @@ struct replay_options {
     enum limits limits;
 };
 
-/* What became of a job. */
+/* The outcome of a job. */
 struct fate {
     int64_t start_ms; /* -1: the cluster could never run it */
     int64_t end_ms;
     int64_t preemptions;
 };
 
-/* The cluster from this moment on. */
+/* The state of the cluster from this moment on. */
 struct moment {
     int64_t at_ms;
     int64_t used_gpus, queued_jobs;
@@ -59,7 +59,7 @@ struct moment {
 struct outcome {
     struct fate *fates;     /* by job of the trace; owned */
     size_t refused;         /* jobs that the cluster could never run */
-    char *refusal;          /* why the first of them was, owned; NULL: none was */
+    char *refusal;          /* the reason for the first refused job, owned; NULL: none was refused */
     struct moment *moments; /* in order of time; owned */
     size_t moment_count;
     int64_t preemptions;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the list of jobs and the way of a file's lines into it. It promises that a line which cannot be
- * understood is refused by its number and field, and that jobs which never ran, or asked for nothing, are
- * left out and counted. What the lines of each form mean is left to trace_csv.c, trace_swf.c and
- * trace_sacct.c, what becomes of the jobs to replay.c. */
+/* Reads a file's lines into a list of jobs. A line that cannot be parsed is refused with its number and
+ * field. Jobs that never ran, or asked for no GPUs, are left out and counted. trace_csv.c, trace_swf.c and
+ * trace_sacct.c parse the lines of each form; replay.c runs the jobs. */
 #include "daemon/simulate/trace.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 #include "proto/limits.h"
 
 #define FIRST_ROOM          1024
-#define LIMIT_PRIORITY_READ (1LL << 53) /* doubles are exact up to there */
+#define LIMIT_PRIORITY_READ (1LL << 53) /* doubles are exact up to this */
 
 /* --- the list ------------------------------------------------------------------------------------------- */
 
@@ -32,7 +31,7 @@ static int by_submission(const void *a, const void *b)
     return order != 0 ? order : (left->line > right->line) - (left->line < right->line);
 }
 
-/* Slurm reckons with priorities of up to 2^32. */
+/* Slurm has priorities of up to 2^32. */
 static void scale_priorities(struct trace *trace)
 {
     int64_t largest = 0;
@@ -66,7 +65,7 @@ void trace_finish(struct trace *trace)
     *trace = (struct trace){0};
 }
 
-/* --- what readers share --------------------------------------------------------------------------------- */
+/* --- shared by the readers ------------------------------------------------------------------------------ */
 
 bool reading_refuse(const struct reading *reading, const char *field, const char *what)
 {
@@ -127,7 +126,7 @@ int64_t reading_priority(const struct reading *reading)
 
 /* --- lines ---------------------------------------------------------------------------------------------- */
 
-/* The first line that is no comment tells the form. */
+/* The first line that is no comment shows the form of the file. */
 static bool begin(struct reading *reading, char *line)
 {
     if (strspn(line, "0123456789.-+ \t") == strlen(line)) {
@@ -138,7 +137,7 @@ static bool begin(struct reading *reading, char *line)
 
 static bool take(struct reading *reading, char *line)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* that some programs put before UTF-8 */
+    static const char mark[] = "\xef\xbb\xbf"; /* some programs write it before UTF-8 */
     if (reading->line == 1 && strncmp(line, mark, strlen(mark)) == 0) {
         line += strlen(mark);
     }

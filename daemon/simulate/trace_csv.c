@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns traces as CSV, read and written. It promises that what it writes it reads back, quoted fields
- * included, and that columns are found by their names in any order. A field has no line end in it. */
+/* Reads and writes traces as CSV. It can read everything that it writes, including quoted fields. Columns are
+ * found by their names, in any order. A field contains no line end. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* --- reading -------------------------------------------------------------------------------------------- */
 
-/* Takes the quotes off the field that begins at text; returns its end in the line. */
+/* Removes the quotes of the field that begins at text; returns its end in the line. */
 static char *unquote(char *text)
 {
     char *to = text, *from = text + 1;
@@ -101,7 +101,7 @@ bool trace_csv_begin(struct reading *reading, char *line)
 
 /* --- writing -------------------------------------------------------------------------------------------- */
 
-/* As few decimals as it needs. */
+/* Writes as few decimals as necessary. */
 static void write_seconds(int64_t ms, struct text *out)
 {
     text_printf(out, "%s%lld", ms < 0 ? "-" : "", llabs(ms / 1000));
@@ -114,7 +114,7 @@ static void write_seconds(int64_t ms, struct text *out)
     }
 }
 
-/* Control characters become blanks: a line is a job. */
+/* Replaces control characters by blanks, because each line is a job. */
 static void write_field(const char *field, struct text *out)
 {
     text_append(out, ",");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what Slurm's sacct tells, as `sacct --parsable2` prints it. It promises that jobs are taken and their
- * steps are not, that a job's GPUs are those that it was given, else those that it asked for, and that jobs
- * without GPUs, jobs that have not ended, and jobs that were canceled before they ran are left out and
- * counted. Times have no offset there and are taken as if there were no summer time. */
+/* Reads the output of Slurm's `sacct --parsable2`. It reads jobs and skips their steps. A job's GPUs are the
+ * allocated ones, else the requested ones. Jobs without GPUs, jobs that have not ended, and jobs that were
+ * canceled before they ran are left out and counted. Times in the output have no UTC offset; they are read as
+ * if there were no summer time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static bool refuse(const struct reading *reading, enum trace_column column, cons
 
 /* --- times ---------------------------------------------------------------------------------------------- */
 
-/* "2026-11-21T09:30:00", or seconds since 1970. NAN where Slurm knows none. */
+/* Reads "2026-11-21T09:30:00", or seconds since 1970. NAN where Slurm has no time. */
 static bool read_moment(const struct reading *reading, enum trace_column column, double *ret_s)
 {
     static const char *const unknown[] = {"Unknown", "None", "N/A", NULL};
@@ -54,7 +54,7 @@ static bool read_moment(const struct reading *reading, enum trace_column column,
     return true;
 }
 
-/* "MM:SS", "HH:MM:SS", "D-HH:MM:SS" */
+/* Reads "MM:SS", "HH:MM:SS", "D-HH:MM:SS". */
 static bool to_span(const char *text, double *ret_s)
 {
     autofree char *copy = xstrdup(text);
@@ -86,7 +86,7 @@ static bool read_span(const struct reading *reading, enum trace_column column, d
            refuse(reading, column, "is not a span like 2-03:04:05, which is two days and some hours");
 }
 
-/* How long it ran; NAN where nothing tells it. */
+/* Reads the run time; NAN where no column has it. */
 static bool read_duration(const struct reading *reading, double *ret_s)
 {
     double start_s, end_s;
@@ -100,7 +100,7 @@ static bool read_duration(const struct reading *reading, double *ret_s)
     return true;
 }
 
-/* TimelimitRaw is in minutes. 0: none. */
+/* TimelimitRaw is in minutes. 0: no limit. */
 static bool read_limit(const struct reading *reading, double *ret_s)
 {
     static const char *const none[] = {"UNLIMITED", "Partition_Limit", "INVALID", NULL};
@@ -121,12 +121,12 @@ static bool read_limit(const struct reading *reading, double *ret_s)
 /* --- GPUs ----------------------------------------------------------------------------------------------- */
 
 struct gpus {
-    int64_t total, typed; /* Slurm tells the sum and those of each type, or one of the two */
+    int64_t total, typed; /* Slurm gives the sum, the number of each type, or both */
     size_t types;
     char type[LIMIT_TRACE_TYPE_BYTES + 1];
 };
 
-/* One of "cpu=32", "gres/gpu=4", "gres/gpu:a100=4", "gres/gpuutil=90". */
+/* Reads one of "cpu=32", "gres/gpu=4", "gres/gpu:a100=4", "gres/gpuutil=90". */
 static bool take_resource(char *resource, struct gpus *gpus)
 {
     static const char gpu[] = "gres/gpu";
@@ -162,7 +162,7 @@ static bool take_resources(const struct reading *reading, enum trace_column colu
     return true;
 }
 
-/* What was given counts before what was asked for. type is NULL for none, or for several at once. */
+/* Prefers allocated to requested GPUs. type is NULL if there is no type, or several. */
 static bool read_gpus(const struct reading *reading, int64_t *ret_gpus, char **ret_type)
 {
     static const enum trace_column columns[] = {COLUMN_GPUS, COLUMN_GPUS_ASKED};
@@ -188,7 +188,7 @@ static void split(struct reading *reading, char *line)
     }
 }
 
-/* Has the job run, and ended? A job that was canceled while it waited has run for no time. */
+/* Whether the job has run and ended. A job that was canceled while it waited has a run time of zero. */
 static bool has_run(const struct reading *reading, double duration_s)
 {
     static const char *const live[] = {"PENDING",     "RUNNING",    "SUSPENDED", "RESIZING",
@@ -229,7 +229,8 @@ static bool take_job(struct reading *reading)
     return true;
 }
 
-/* "12", "12_3" and "12+1" are jobs, of an array or of several parts; "12.batch" and "12_3.0" are steps. */
+/* "12", "12_3" and "12+1" are jobs: single, of an array, or of several parts. "12.batch" and "12_3.0" are
+ * steps. */
 static bool take(struct reading *reading, char *line)
 {
     split(reading, line);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the standard workload format of the Parallel Workloads Archive: 18 numbers a line, -1 for what is not
- * known. */
+/* Reads the standard workload format of the Parallel Workloads Archive: 18 numbers per line, -1 for unknown
+ * values. */
 #include <math.h>
 #include <string.h>
 
 #include "daemon/simulate/trace_parts.h"
 
-/* Their places in the standard, from 0 on. */
+/* The positions of the columns in the standard, from 0 on. */
 static const struct {
     enum trace_column column;
     int place;
@@ -19,7 +19,7 @@ static const struct {
 
 #define NEEDED_FIELDS 5
 
-/* Any run of blanks is between two fields. */
+/* Splits the line at runs of blanks. */
 static void split(struct reading *reading, char *line)
 {
     char *rest = line;

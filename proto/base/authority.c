@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the one request that is made without knowing who answers. It promises that what it returns is the
- * certificate with that pin, and that nothing of the answer but that and the time is used. */
+/* Fetches the authority's certificate from a controller that cannot be authenticated yet. The returned
+ * certificate always matches the pin. Of the reply, only the certificate and the time are used. */
 #include "proto/base/authority.h"
 
 #include <curl/curl.h>
@@ -16,14 +16,14 @@
 #include "proto/limits.h"
 
 #define PEM_BYTES    (64 * 1024)
-#define CLOCK_OFF_MS (5LL * 60 * 1000) /* more than networks take, less than what certificates allow */
+#define CLOCK_OFF_MS (5LL * 60 * 1000) /* longer than a network delay, shorter than certificates allow */
 #define HINT_LINE                                                                                            \
     "copy the whole line anew: gpuctl nodes join-command, or gpuctld init on its host, prints it"
 #define SECOND_MS 1000
 
 struct answer {
     struct text body;
-    int64_t date_ms; /* of the header; 0: there was none */
+    int64_t date_ms; /* from the Date header; 0: the reply had none */
 };
 
 static size_t take_body(char *bytes, size_t size, size_t count, void *closure)
@@ -59,7 +59,7 @@ static bool ask(const char *url, struct answer *answer, long *ret_status, struct
     CURL *easy = curl_use_easy();
     curl_use_set(easy, CURLOPT_URL, path);
     curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_use_set(easy, CURLOPT_SSL_VERIFYPEER, 0L); /* the pin is what is believed */
+    curl_use_set(easy, CURLOPT_SSL_VERIFYPEER, 0L); /* the pin authenticates the certificate */
     curl_use_set(easy, CURLOPT_SSL_VERIFYHOST, 0L);
     curl_use_set(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
     curl_use_set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CLIENT_CONNECT_MS);
@@ -117,7 +117,7 @@ void authority_blame_clock(int64_t ahead_ms, struct err *err)
         return;
     }
     text_from_duration_ms(off_ms, by, sizeof by);
-    err_set(err, ERR_UNAUTHENTICATED, /* trying again does not help */
+    err_set(err, ERR_UNAUTHENTICATED, /* retrying does not help */
             "the clock of this machine is %s %s the controller's, so its certificate is not valid here", by,
             ahead_ms < 0 ? "behind" : "ahead of");
     err_hint(err, "set the clock, for instance with timedatectl set-ntp true, and repeat this");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ownership that ends with the scope: declare with one of these, hand on with give(). */
+/* Ownership that ends with the scope: declare the variable with one of these attributes, hand it on with
+ * give(). */
 #ifndef BASE_CLEANUP_H
 #define BASE_CLEANUP_H
 
@@ -30,7 +31,7 @@ static inline void cleanup_fclose(FILE **file)
 #define autoclose  __attribute__((cleanup(cleanup_close))) /* an int fd; -1 is none */
 #define autofclose __attribute__((cleanup(cleanup_fclose)))
 
-/* Hands the pointer in an auto variable to someone else and leaves NULL behind. */
+/* Returns the pointer of an auto variable and leaves NULL in the variable. */
 #define give(variable)                                                                                       \
     __extension__({                                                                                          \
         __typeof__(variable) given_ = (variable);                                                            \
@@ -38,7 +39,7 @@ static inline void cleanup_fclose(FILE **file)
         given_;                                                                                              \
     })
 
-/* The same for a file descriptor; leaves -1 behind. */
+/* Returns the file descriptor and leaves -1 in the variable. */
 static inline int give_fd(int *fd)
 {
     int given = *fd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the calls that ask the kernel for time and for random bytes. It promises that they always answer: a
- * kernel that cannot is an abort. Deadlines, timers and what the bytes mean are left to the callers. */
+/* Asks the kernel for the time and for random bytes. The calls always answer: the program aborts if the
+ * kernel cannot. Deadlines and timers are left to the callers. */
 #include "proto/base/clock.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ int64_t clock_wall_ms(void)
     return read_us(CLOCK_REALTIME) / 1000;
 }
 
-/* Writes value as width digits, zeros in front; returns the place behind them. */
+/* Writes value as width digits with leading zeros; returns the position after them. */
 static char *put_digits(char *out, int value, int width)
 {
     for (int i = width - 1; i >= 0; i--) {
@@ -54,7 +54,7 @@ static char *put_part(char *out, int value, int width, char end)
 void clock_format_wall(int64_t wall_ms, char *out, size_t size)
 {
     int ms = (int)(wall_ms % 1000);
-    ms += ms < 0 ? 1000 : 0; /* before 1970 the rest of the division is negative */
+    ms += ms < 0 ? 1000 : 0; /* before 1970 the remainder is negative */
     time_t seconds = (time_t)((wall_ms - ms) / 1000);
     struct tm utc;
     char date[32] = "0000-00-00T00:00:00.000Z";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time and chance. Decisions use CLOCK_BOOTTIME; the wall clock is for display. */
+/* Time and random bytes. Decisions use CLOCK_BOOTTIME; the wall clock is for display. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few things that our uses of libcurl share: its memory is ours, so that it runs out as ours does, and
- * what it must not refuse. */
+/* Shared by all our uses of libcurl: our allocators, so that running out of memory aborts, and the check of
+ * options that must not fail. */
 #ifndef BASE_CURL_USE_H
 #define BASE_CURL_USE_H
 
@@ -18,7 +18,7 @@ static inline void *curl_use_calloc(size_t count, size_t size)
     return pointer;
 }
 
-/* Once, before anything else of libcurl. */
+/* Call once, before anything else of libcurl. */
 static inline void curl_use_begin(long flags)
 {
     if (curl_global_init_mem(flags, xalloc, free, xrealloc, xstrdup, curl_use_calloc) != CURLE_OK) {
@@ -32,11 +32,11 @@ static inline void curl_use_must(CURLcode code)
         out_of_memory();
     }
     if (code != CURLE_OK) {
-        abort(); /* an option that does not exist, or a value that it does not take */
+        abort(); /* an option that does not exist, or a value that libcurl does not take */
     }
 }
 
-/* A request that lacks one of its options is another request. */
+/* Aborts on failure: without one of its options the request would be a different one. */
 #define curl_use_set(easy, option, value) curl_use_must(curl_easy_setopt(easy, option, value))
 
 static inline void curl_use_must_multi(CURLMcode code)
@@ -49,7 +49,7 @@ static inline void curl_use_must_multi(CURLMcode code)
     }
 }
 
-/* The longer list. */
+/* Returns the longer list. */
 static inline struct curl_slist *curl_use_append(struct curl_slist *list, const char *text)
 {
     struct curl_slist *longer = curl_slist_append(list, text);

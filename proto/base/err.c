@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the error table at run time. It promises that texts are always terminated and that the caller's errno
+/* Looks up the error table at run time and fills errors. Texts are always terminated, and the caller's errno
  * survives. */
 #include "proto/base/err.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns whole small files, folders as a whole, and where our programs and the host's identity are found. It
- * promises that file_replace leaves the old or the new content whatever happens, that file_remove_tree never
- * leaves the tree by a link or a mount, and that descriptors are O_CLOEXEC. Streams, locks and what the bytes
- * mean are left to the callers. */
+/* Reads and replaces whole small files, works on whole folders, and finds our programs and the host's
+ * identity. file_replace leaves either the old or the new content, whatever happens. file_remove_tree never
+ * leaves the tree through a link or a mount. All descriptors are O_CLOEXEC. Streams and locks are left to the
+ * callers. */
 #include "proto/base/files.h"
 
 #include <dirent.h>
@@ -22,15 +22,15 @@
 
 #define READ_STEP  4096
 #define COPY_STEP  (64 << 20)
-#define TREE_DEPTH 64 /* open folders at once; what lies deeper is moved up first */
+#define TREE_DEPTH 64 /* folders open at once; deeper folders are first moved up */
 
 /* --- reading and replacing ------------------------------------------------------------------------------ */
 
-/* Reads until the end or until more than max bytes came; false with errno. */
+/* Reads until the end, or until more than max bytes were read; false with errno. */
 static bool read_to_end(int fd, size_t max, struct text *text)
 {
     while (text->length <= max) {
-        size_t left = max - text->length + 1; /* one more than allowed shows that there is more */
+        size_t left = max - text->length + 1; /* one byte more than allowed shows that there is more */
         size_t step = text->length > READ_STEP ? text->length : READ_STEP;
         step = step < left ? step : left;
         text_reserve(text, step);
@@ -106,7 +106,7 @@ bool file_give_to_owner_of(const char *folder, const char *path, struct err *err
         return err_errno(err, "cannot look at %s in %s", path, folder);
     }
     if (S_ISREG(status.st_mode) && status.st_nlink > 1) {
-        return true; /* by its other name it may be anybody's */
+        return true; /* a file with another name may be anybody's */
     }
     if (S_ISDIR(status.st_mode) && !file_list(path, &names, err)) {
         return false;
@@ -145,7 +145,7 @@ bool file_replace(const char *path, const void *bytes, size_t length, mode_t mod
     return file_sync_folder(folder, NULL) || err_errno(err, "cannot sync the folder of %s", path);
 }
 
-/* The kernel moves the bytes; false with errno. */
+/* Copies in the kernel; false with errno. */
 static bool copy_all(int from, int to)
 {
     ssize_t moved;
@@ -198,19 +198,19 @@ bool file_make_directories(const char *path, mode_t mode, struct err *err)
     return true;
 }
 
-/* A file system as it is mounted: a bind mount of the same device is another one. */
+/* A mounted file system: a bind mount of the same device is a different mount. */
 struct mount {
     unsigned major, minor;
-    unsigned long long id; /* 0 where the kernel does not tell */
+    unsigned long long id; /* 0 where the kernel does not say */
 };
 
 struct removal {
     const char *path;
     struct mount mount;
-    int top;         /* the open folder that is removed */
-    unsigned lifted; /* names that were tried for folders moved up into it */
-    int first_errno; /* 0 while nothing failed */
-    char name[64];   /* the entry that failed first, empty for the tree itself */
+    int top;         /* the tree's own folder, open */
+    unsigned lifted; /* names tried for folders that were moved up into top */
+    int first_errno; /* 0: nothing has failed */
+    char name[64];   /* the entry that failed first; empty: the tree itself */
 };
 
 static bool mount_of(int fd, struct mount *ret_mount)
@@ -227,7 +227,7 @@ static bool mount_of(int fd, struct mount *ret_mount)
     return true;
 }
 
-/* Keeps the first failure; no name when it is the tree itself. */
+/* Keeps the first failure; name is "" for the tree itself. */
 static void note_failure(struct removal *removal, const char *name, int error)
 {
     if (removal->first_errno == 0) {
@@ -236,7 +236,7 @@ static void note_failure(struct removal *removal, const char *name, int error)
     }
 }
 
-/* Opens a folder of the tree; -1 with errno, EXDEV when something else is mounted there. */
+/* Opens a folder of the tree; -1 with errno, which is EXDEV when another file system is mounted there. */
 static int open_folder(struct removal *removal, int parent, const char *name)
 {
     autoclose int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -258,15 +258,15 @@ static int open_folder(struct removal *removal, int parent, const char *name)
 
 static void remove_entry(struct removal *removal, int parent, const char *name, int depth);
 
-/* Removes what is in the open folder, which it closes. */
+/* Removes the content of the open folder and closes it. */
 static void remove_content(struct removal *removal, int folder, int depth)
 {
     DIR *entries = fdopendir(folder);
     if (entries == NULL) {
-        out_of_memory(); /* folder is open and is a folder */
+        out_of_memory(); /* folder is an open folder, so this is the only possible failure */
     }
     unsigned lifted;
-    do { /* a folder that was moved up into this one may have been missed by the walk */
+    do { /* repeat: the listing may have missed a folder that was moved up into this one */
         lifted = removal->lifted;
         rewinddir(entries);
         const struct dirent *entry;
@@ -279,8 +279,8 @@ static void remove_content(struct removal *removal, int folder, int depth)
     closedir(entries);
 }
 
-/* Moves a folder that lies too deep up to the top, under a name that is free there; the walk finds it again.
- */
+/* Moves a folder that lies too deep up to the top, under a name that is free there. The listing of the top
+ * finds it again. */
 static void lift_folder(struct removal *removal, int parent, const char *name)
 {
     int status;
@@ -374,7 +374,7 @@ bool file_list(const char *folder, struct file_names *ret_names, struct err *err
 
 /* --- our programs --------------------------------------------------------------------------------------- */
 
-/* From the caller's folder: beside it, in the build tree, and as installed in bin and libexec. */
+/* Relative to the caller's folder: beside it, in the build tree, and as installed in bin and libexec. */
 static const char *const program_places[] = {
     "",
     "../daemon/",
@@ -387,8 +387,8 @@ static const char *const program_places[] = {
     "../../bin/",
 };
 
-/* NULL when /proc does not tell. The name of a file that was replaced ends in " (deleted)"; its folder is
- * right still. */
+/* The folder of the caller's executable; NULL when /proc does not say. The link of a replaced executable ends
+ * in " (deleted)", but its folder is still right. */
 static char *own_folder(void)
 {
     char path[PATH_MAX];
@@ -407,7 +407,8 @@ static bool is_program(const char *path)
     return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0;
 }
 
-/* folder/placename when it is a program, which the caller frees; else NULL, with the place added to tried. */
+/* Returns folder/place/name if it is a program; the caller frees it. Otherwise NULL, and the place is added
+ * to tried. */
 static char *try_place(const char *folder, const char *place, const char *name, struct text *tried)
 {
     autofree char *path = xprintf("%s/%s%s", folder, place, name);
@@ -466,7 +467,7 @@ void file_boot_id(char out[37])
 {
     autofree char *id = read_word("/proc/sys/kernel/random/boot_id");
     if (id == NULL) {
-        abort(); /* no /proc: nothing of ours works without it */
+        abort(); /* without /proc none of our programs works */
     }
     snprintf(out, 37, "%s", id);
 }

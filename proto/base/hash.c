@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns SHA-256 over bytes in memory, whole or in pieces. Nettle, the library below GnuTLS, computes it: its
- * state lives on the stack, which a hash a request is glad of. It promises a digest. Reading files and
- * choosing what is hashed is left to the callers. */
+/* Computes SHA-256 over bytes in memory, whole or in pieces. It uses Nettle, the library below GnuTLS,
+ * because Nettle's state lives on the stack, which is cheap for one hash a request. */
 #include "proto/base/hash.h"
 
 #include <nettle/hmac.h>

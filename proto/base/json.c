@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how JSON enters and leaves: one strict parse, one compact text, and the readers of single members. It
- * promises that what is deeper than LIMIT_JSON_DEPTH never reaches jansson's recursion, and that errors name
- * the place or the member. Sizes of bodies and fields that nobody knows are left to the callers. */
+/* Parses JSON strictly, writes it compactly, and reads single members. Input nested deeper than
+ * LIMIT_JSON_DEPTH never reaches jansson's recursive parser, and errors name the place or the member. Callers
+ * limit the size of bodies and handle unknown fields. */
 #include "proto/base/json.h"
 
 #include <math.h>
@@ -18,13 +18,13 @@ void json_begin(void)
     json_set_alloc_funcs(xalloc, free);
 }
 
-/* How far a scan got, for messages. */
+/* The position of a scan, for messages. */
 struct place {
     unsigned line;
     size_t line_start;
 };
 
-/* The index of the quote that ends the string which starts at `at`, or length when it does not end. */
+/* The index of the quote that ends the string starting at `at`; length when the string does not end. */
 static size_t string_end(const char *bytes, size_t length, size_t at)
 {
     for (at++; at < length && bytes[at] != '"'; at++) {
@@ -33,9 +33,9 @@ static size_t string_end(const char *bytes, size_t length, size_t at)
     return at < length ? at : length;
 }
 
-/* Finds the first byte that may not reach the parser: a NUL, or the bracket that goes one level too deep.
- * Returns length when there is none. What is no JSON is no concern here: the parser stops at its first fault,
- * and up to there both see the same depth. */
+/* Finds the first byte that must not reach the parser: a NUL, or the bracket that goes one level too deep.
+ * Returns length when there is none. Malformed JSON needs no check here: the parser stops at its first fault,
+ * and up to there scan and parser see the same depth. */
 static size_t find_refused(const char *bytes, size_t length, struct place *place)
 {
     int depth = 0;
@@ -86,7 +86,7 @@ json_t *json_parse(const char *bytes, size_t length, struct err *err)
     return value;
 }
 
-/* Whether it has numbers that are written in decimals. */
+/* Whether the value contains numbers with decimals. */
 static bool has_reals(const json_t *value)
 {
     const char *name;
@@ -102,7 +102,7 @@ static bool has_reals(const json_t *value)
     return found;
 }
 
-/* 0.1, not 0.10000000000000001: 15 digits where they give the same numbers again, else all 17. */
+/* Writes 0.1, not 0.10000000000000001: 15 digits where they read back as the same numbers, otherwise 17. */
 char *json_text(const json_t *value)
 {
     const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY;
@@ -139,7 +139,7 @@ json_t *json_seconds(int64_t ms)
     return ms % 1000 == 0 ? json_integer(ms / 1000) : json_real((double)ms / 1000);
 }
 
-/* The member, NULL when it is absent or null. */
+/* The member; NULL when it is absent or null. */
 static const json_t *member(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
@@ -171,7 +171,7 @@ bool json_read_text(const json_t *object, const char *name, const char **ret_val
 
 bool json_whole(const json_t *value, int64_t *ret_value)
 {
-    const double exact = 9007199254740992.0; /* 2^53: beyond it a double stands for several numbers */
+    const double exact = 9007199254740992.0; /* 2^53: beyond it a double stands for several integers */
     if (json_is_integer(value)) {
         *ret_value = json_integer_value(value);
         return true;
@@ -213,8 +213,8 @@ bool json_read_bool(const json_t *object, const char *name, bool *ret_value, str
     return true;
 }
 
-/* Seconds to milliseconds; false when it is no number or does not fit. Whole seconds are converted exactly.
- */
+/* Converts seconds to milliseconds; false when the value is no number or does not fit. Whole seconds are
+ * converted exactly. */
 static bool seconds_to_ms(const json_t *value, int64_t *ret_ms)
 {
     if (json_is_integer(value)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the log level and the form of a log line. It promises one write of one line an event, whatever the
- * values hold (control characters become spaces, what is too long is cut), and leaves errno alone. What is
- * worth a line, and keeping secrets out, is left to the callers. */
+/* Keeps the log level and writes log lines. Each event is one line, written with one write, whatever the
+ * values hold: control characters become spaces, and long lines are cut. errno survives. Callers decide which
+ * events to log and keep secrets out. */
 #include "proto/base/log.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 struct level_row {
     const char *name;
-    int priority; /* of syslog, which journald reads from "<N>" */
+    int priority; /* syslog priority, which journald reads from "<N>" */
 };
 
 static const struct level_row levels[] = {
@@ -45,7 +45,7 @@ bool log_level_from_text(const char *text, enum log_level *ret_level)
     return false;
 }
 
-/* journald names its socket in JOURNAL_STREAM as "device:inode"; a redirected stderr is another file. */
+/* journald names its socket in JOURNAL_STREAM as "device:inode"; a redirected stderr is a different file. */
 static bool stderr_is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -59,7 +59,7 @@ static bool stderr_is_journal(void)
     return strcmp(own, stream) == 0;
 }
 
-/* What vsnprintf-like functions report to what they stored. */
+/* Converts the result of vsnprintf-like functions to the number of bytes stored. */
 static size_t stored(int length, size_t room)
 {
     size_t used = length > 0 ? (size_t)length : 0;
@@ -98,7 +98,7 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
     }
     int saved = errno;
     char line[LINE_BYTES];
-    const size_t room = sizeof line - 1; /* for the newline */
+    const size_t room = sizeof line - 1; /* leaves a byte for the newline */
     size_t used = 0;
     if (stderr_is_journal()) {
         used = stored(snprintf(line, room, "<%d>", levels[level].priority), room);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logging of the programs (libraries never log): one line an event, "level noun verb key=value ...", on
- * stderr, with journald's priority prefix when stderr is the journal. */
+/* Logging of the programs (libraries never log): one line per event, "level noun verb key=value ...", on
+ * stderr. The lines have journald's priority prefix when stderr is the journal. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -22,8 +22,8 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 #define log_info(...)    log_event(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...)   log_event(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
-/* Why a program ends: "PROGRAM: TEXT", and in a second line the remedy where there is one. In the journal
- * both have the priority of errors. */
+/* Logs why a program ends: "PROGRAM: TEXT", and the remedy in a second line if there is one. In the journal
+ * both lines have the priority of errors. */
 void log_failure(const char *program, const struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the message by which a service of Type=notify says that it has started: sd_notify(3) without the
- * library. A message that cannot be sent is dropped: systemd has its own limit for the start. */
+/* Sends the message by which a service of Type=notify says that it has started: sd_notify(3) without the
+ * library. A message that cannot be sent is dropped, because systemd has its own time limit for the start. */
 #include "proto/base/notify.h"
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ void notify_ready(void)
     size_t length = strlen(name);
     memcpy(address.sun_path, name, length);
     if (name[0] == '@') {
-        address.sun_path[0] = '\0'; /* an abstract one */
+        address.sun_path[0] = '\0'; /* an abstract address */
     }
     autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) {

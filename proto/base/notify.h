@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells systemd, or whoever else started this program with a NOTIFY_SOCKET, that it is ready to work. */
+/* Tells systemd, or any other parent that set NOTIFY_SOCKET, that this program is ready to work. */
 #ifndef BASE_NOTIFY_H
 #define BASE_NOTIFY_H
 
-/* Does nothing where nobody waits for it. NOTIFY_SOCKET is gone afterwards, so that no child speaks for us.
- */
+/* Does nothing without NOTIFY_SOCKET. It removes NOTIFY_SOCKET from the environment, so that no child reports
+ * in our name. */
 void notify_ready(void);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of command lines by a table of options, and the table's --help. It promises that every
- * refusal is ERR_USAGE, names the option as it was typed, and suggests the one that was meant. Targets of
- * options that came before a refusal may be set already. What the options do, and the defaults that their
- * targets start with, is left to the programs. */
+/* Parses command lines by a table of options and prints the table's --help. Every refusal is ERR_USAGE, names
+ * the option as it was typed, and suggests the nearest known one. Targets of options before the refused one
+ * may be set already. The programs set the targets' defaults. */
 #include "proto/base/options.h"
 
 #include <stdlib.h>
@@ -11,20 +10,20 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
-#define HELP_COLUMN 28 /* labels that are wider put their help on the next line */
+#define HELP_COLUMN 28 /* the help of wider labels starts on the next line */
 
-/* One walk over a command line. */
+/* The state of reading one command line. */
 struct walk {
     const struct option_spec *specs;
     size_t count;
     int argc;
     char **argv;
-    int next;    /* the argument that is read next */
+    int next;    /* the argument to be read next */
     bool *given; /* by index; or NULL */
     struct err *err;
 };
 
-/* Returns false with the hint that all errors here carry. */
+/* Adds the hint that all errors here carry; returns false. */
 static bool hinted(struct err *err)
 {
     return err_hint(err, "see --help");
@@ -66,7 +65,7 @@ static const struct option_spec *find_letter(const struct walk *walk, char lette
     return NULL;
 }
 
-/* The option whose name is nearest to the word; NULL when none is near enough to have been meant. */
+/* The option whose name is nearest to the word; NULL when no name is near enough. */
 static const struct option_spec *find_nearest(const struct option_spec *specs, size_t count, const char *word,
                                               bool flags_only)
 {
@@ -113,7 +112,7 @@ static bool refuse_unknown(const struct walk *walk, const char *name, size_t len
 
 /* --- values --------------------------------------------------------------------------------------------- */
 
-/* Is the value one of "a|b|c"? */
+/* Whether the value is one of "a|b|c". */
 static bool is_choice(const char *choices, const char *value)
 {
     size_t length = strlen(value);
@@ -191,7 +190,7 @@ bool options_take(const struct option_spec *spec, const char *shown, const char 
     abort();
 }
 
-/* Takes the value that rides in the same argument, else the next argument. */
+/* Takes the value that is part of the same argument, else the next argument. */
 static bool take_value_or_next(struct walk *walk, const struct option_spec *spec, const char *shown,
                                const char *value)
 {
@@ -208,7 +207,7 @@ static bool take_value_or_next(struct walk *walk, const struct option_spec *spec
 
 /* --- arguments ------------------------------------------------------------------------------------------ */
 
-/* A flag by its name or by "no-" and its name; *ret_on tells which. NULL when it is neither. */
+/* Finds a flag by its name or by "no-" and its name; *ret_on says which. NULL: no such flag. */
 static const struct option_spec *find_flag(const struct walk *walk, const char *name, size_t length,
                                            bool *ret_on)
 {
@@ -243,8 +242,7 @@ static bool read_long(struct walk *walk, const char *name)
     return take_value_or_next(walk, spec, shown, value);
 }
 
-/* Reads "abc" of "-abc": flags, until one of the letters takes the rest, or the next argument, as its value.
- */
+/* Reads "abc" of "-abc": flags, until a letter takes the rest, or the next argument, as its value. */
 static bool read_letters(struct walk *walk, const char *letters)
 {
     for (; *letters != '\0'; letters++) {
@@ -263,7 +261,7 @@ static bool read_letters(struct walk *walk, const char *letters)
     return true;
 }
 
-/* Walks to the end of the options; positional arguments go to rest, which has room for all of argv. */
+/* Reads up to the end of the options; positional arguments go to rest, which has room for all of argv. */
 static bool read_options(struct walk *walk, bool stop_at_positional, char **rest, size_t *rest_count)
 {
     while (walk->next < walk->argc) {

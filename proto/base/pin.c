@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how a certificate authority is recognized by those who have seen no more of it than one line. Whom
- * they got that line from is theirs to judge. */
+/* Computes and compares pins of certificate authorities. A pin is as trustworthy as the place that the caller
+ * has it from. */
 #include "proto/base/pin.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #define PIN_PREFIX "sha256:"
 #define PIN_BYTES  (sizeof PIN_PREFIX + HASH_HEX) /* with its NUL */
 
-/* Of the first certificate of a text in PEM. false: there is none. */
+/* The pin of the first certificate of a text in PEM. false: the text has no certificate. */
 bool pin_of(const char *pem, char out[PIN_BYTES]);
 
 /* false with ERR_USAGE, naming field, when the text is no pin. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the settings that come from the environment and from a program's two configuration files. It promises
- * the order of precedence, that a file is understood whole or refused with its line, and that an empty value
- * counts as none. Which settings there are is the program's table of options. */
+/* Reads settings from the environment and from a program's two configuration files. It keeps the order of
+ * precedence; a file is read whole or refused with its line; an empty value counts as not set. The program's
+ * table of options says which settings exist. */
 #include "proto/base/settings.h"
 
 #include <errno.h>
@@ -16,21 +16,21 @@
 #include "proto/base/files.h"
 #include "proto/base/text.h"
 
-#define FILE_BYTES   (64 * 1024) /* a hundred times what anyone writes by hand */
+#define FILE_BYTES   (64 * 1024) /* a hundred times the size of a file written by hand */
 #define SYSTEM_PLACE "/etc/gpuctl"
 
 struct setting {
     char *name; /* lower case, with dashes */
     char *value;
-    const char *path; /* of the file; borrowed from the settings */
+    const char *path; /* the file; borrowed from the settings */
     int line;
 };
 
 struct settings {
-    struct setting *items; /* those of the user's file first */
+    struct setting *items; /* the user's file first */
     size_t count;
-    char *paths[2]; /* of the files that were read; or NULL */
-    char **texts;   /* what lists were taken apart into */
+    char *paths[2]; /* the files that were read; or NULL */
+    char **texts;   /* the items of split lists */
     size_t text_count;
 };
 
@@ -39,15 +39,15 @@ struct reading {
     struct settings *settings;
     const char *path;  /* of this file */
     size_t first;      /* index of its first setting */
-    const char *at;    /* what inih has not asked for yet */
-    int line;          /* the line that inih has */
-    int wrong_line;    /* the first line that is refused here, 0 for none */
-    char problem[160]; /* what is wrong with it */
+    const char *at;    /* the part that inih has not asked for yet */
+    int line;          /* the line that inih is at */
+    int wrong_line;    /* the first line that was refused here; 0: none */
+    char problem[160]; /* the fault in wrong_line */
 };
 
 /* --- names ---------------------------------------------------------------------------------------------- */
 
-/* "Token_File" to "token-file", or with upper to "TOKEN_FILE". The result is the caller's. */
+/* Spells "Token_File" as "token-file", or with upper as "TOKEN_FILE". The caller frees the result. */
 static char *spell(const char *name, bool upper)
 {
     char *spelt = xstrdup(name);
@@ -85,8 +85,8 @@ static int refuse_line(struct reading *reading, const char *problem, const char 
     return 0;
 }
 
-/* Gives inih the next line, as fgets would. Indentation is dropped, which inih would take for a continued
- * value; lines that do not fit are refused, which inih would take for two. */
+/* Gives inih the next line, as fgets would. Drops indentation, because inih would take an indented line for a
+ * continued value. Refuses lines that do not fit, because inih would take such a line for two. */
 static char *next_line(char *line, int room, void *stream)
 {
     struct reading *reading = stream;
@@ -125,7 +125,7 @@ static int take_setting(void *user, const char *section, const char *name, const
     return 1;
 }
 
-/* Takes the path over. */
+/* Takes over the path. */
 static bool read_file(struct settings *settings, char *path, struct err *err)
 {
     autofree char *bytes = NULL;
@@ -147,7 +147,7 @@ static bool read_file(struct settings *settings, char *path, struct err *err)
     return true;
 }
 
-/* One that is not there is left out. Takes the path over. */
+/* Reads the file if it exists. Takes over the path. */
 static bool read_if_there(struct settings *settings, char *path, struct err *err)
 {
     if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
@@ -159,8 +159,8 @@ static bool read_if_there(struct settings *settings, char *path, struct err *err
 
 /* --- places --------------------------------------------------------------------------------------------- */
 
-/* The home folder by the environment, else by the user database, else "/", where what follows fails and says
- * so. */
+/* The home folder by the environment, else by the user database, else "/", where later steps fail with a
+ * message. */
 static const char *home(void)
 {
     const char *path = getenv("HOME");
@@ -171,8 +171,7 @@ static const char *home(void)
     return user != NULL && user->pw_dir[0] == '/' ? user->pw_dir : "/";
 }
 
-/* $VARIABLE/gpuctl, else ~/fallback/gpuctl; a relative value is ignored, as the XDG specification wants it.
- */
+/* $VARIABLE/gpuctl, else ~/fallback/gpuctl. A relative value is ignored, as the XDG specification demands. */
 static char *xdg_folder(const char *variable, const char *fallback)
 {
     const char *base = getenv(variable);
@@ -268,7 +267,7 @@ static const char *from_environment(const char *name, char **ret_variable)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* The first of the files' that has a value. */
+/* The first line in the files that sets the option. */
 static const struct setting *from_files(const struct settings *settings, const struct option_spec *spec)
 {
     for (size_t i = 0; i < settings->count; i++) {
@@ -282,7 +281,7 @@ static const struct setting *from_files(const struct settings *settings, const s
     return NULL;
 }
 
-/* Items between commas; blanks around them do not count. */
+/* Takes items separated by commas; blanks around them are dropped. */
 static bool take_list(struct settings *settings, const struct option_spec *spec, const char *shown,
                       const char *value, struct err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uthash with our memory: by itself it would end the program without a word. */
+/* uthash with our memory; by itself uthash would end the program without a message. */
 #ifndef BASE_TABLE_H
 #define BASE_TABLE_H
 
@@ -8,7 +8,7 @@
 #include "proto/base/text.h"
 
 #define uthash_malloc(size) xalloc(size)
-#define uthash_fatal(text)  abort() /* xalloc returns memory or not at all */
+#define uthash_fatal(text)  abort() /* xalloc never returns NULL */
 #include <uthash.h>
 
 #endif

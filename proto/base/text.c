@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns text in memory: the allocators that abort, the growing buffer, and JSON strings. It promises that
- * buffers are terminated and that what it writes as JSON is valid whatever the bytes were. Reading what
- * people write is left to text_spelling.c. */
+/* Keeps text in memory: the allocators that abort, the growing buffer, and JSON strings. Buffers are always
+ * terminated. JSON output is valid whatever the input bytes are. text_spelling.c reads what people write. */
 #include "proto/base/text.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@ void out_of_memory(void)
     const struct iovec line[] = {{program_invocation_short_name, strlen(program_invocation_short_name)},
                                  {(void *)(uintptr_t)said, sizeof said - 1}};
     ssize_t written = writev(STDERR_FILENO, line, 2);
-    (void)written; /* where nobody listens there is no one to tell */
+    (void)written; /* a failed write cannot be reported to anyone */
     abort();
 }
 
@@ -175,8 +174,8 @@ char *text_take(struct text *text)
 
 /* --- JSON strings --------------------------------------------------------------------------------------- */
 
-/* Eight bytes at once: are they all ASCII that JSON takes as it is? A borrow can turn a yes into a no, never
- * a no into a yes. */
+/* Checks eight bytes at once: whether all are ASCII that JSON takes unchanged. A borrow can turn a true
+ * result into false, never false into true. */
 static bool word_is_plain(const char *bytes)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -187,8 +186,8 @@ static bool word_is_plain(const char *bytes)
     return ((word | (word - ones * ' ') | (quote - ones) | (backslash - ones)) & (ones << 7)) == 0;
 }
 
-/* Length of the character of two to four bytes that starts here, 0 when it is not UTF-8 (overlong, surrogate,
- * cut off). */
+/* Length of the UTF-8 character of two to four bytes that starts here; 0 when it is not UTF-8 (overlong,
+ * surrogate, cut off). */
 static size_t utf8_length(const unsigned char *bytes, size_t left)
 {
     unsigned char first = bytes[0];
@@ -209,7 +208,7 @@ static size_t utf8_length(const unsigned char *bytes, size_t left)
     return length;
 }
 
-/* How many bytes from here on go into a JSON string unchanged. */
+/* How many bytes, from here on, go unchanged into a JSON string. */
 static size_t plain_run(const char *bytes, size_t length)
 {
     size_t at = 0;

@@ -10,7 +10,7 @@
 
 #include "proto/base/err.h"
 
-/* Ends the program with a line on stderr that says so. Allocates nothing. */
+/* Ends the program with a message on stderr. Allocates nothing. */
 void out_of_memory(void) __attribute__((noreturn));
 
 /* malloc, calloc, realloc and strdup that end in out_of_memory. */
@@ -32,7 +32,7 @@ char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t length);
 char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A buffer that grows; bytes is always terminated by a NUL that length does not count. Starts as {0}. */
+/* A buffer that grows; bytes always ends with a NUL that length does not count. Initialise it with {0}. */
 struct text {
     char *bytes;
     size_t length;
@@ -47,7 +47,7 @@ void text_append_bytes(struct text *text, const void *bytes, size_t length);
 /* Appends a decimal number; many times faster than text_printf. */
 void text_append_int(struct text *text, int64_t value);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Appends the string as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
+/* Appends the bytes as a quoted JSON string; bytes that are not UTF-8 become U+FFFD. */
 void text_json_string(struct text *text, const char *bytes, size_t length);
 /* Takes the bytes out of the buffer; the caller frees them. Never NULL. */
 char *text_take(struct text *text);
@@ -58,42 +58,43 @@ static inline void cleanup_text(struct text *text)
 }
 #define autotext __attribute__((cleanup(cleanup_text)))
 
-/* A whole decimal number and nothing else; false when it is not one or lies outside min..max. */
+/* Reads a whole decimal number and nothing else; false when the string is not one or the number is outside
+ * min..max. */
 bool text_to_int(const char *string, int64_t min, int64_t max, int64_t *ret_value);
 
-/* "90", "90s", "15m", "2h", "1d12h", "250ms" to milliseconds; false when it is none of these or does not fit.
- */
+/* Reads "90", "90s", "15m", "2h", "1d12h", "250ms" as milliseconds; false for any other text or if it does
+ * not fit. */
 bool text_to_duration_ms(const char *string, int64_t *ret_ms);
-/* "1.4 s", "3 min", "2 h 05 min" for people; buffer of 32 bytes or more. */
+/* Writes "1.4 s", "3 min", "2 h 05 min" for people; buffer has 32 bytes or more. */
 void text_from_duration_ms(int64_t ms, char *buffer, size_t size);
 
-/* RFC 3339 with any offset, "2026-11-21T09:30:00.125Z", to milliseconds since 1970; digits finer than that
- * are cut off. False for anything else, a leap second included. */
+/* Reads RFC 3339 with any offset, "2026-11-21T09:30:00.125Z", as milliseconds since 1970; finer digits are
+ * cut off. False for anything else, including leap seconds. */
 bool text_to_wall_ms(const char *string, int64_t *ret_wall_ms);
 
-/* The same, or "+2h": a duration from now_wall_ms on. */
+/* Like text_to_wall_ms, and also reads "+2h": a duration from now_wall_ms on. */
 bool text_to_moment_ms(const char *string, int64_t now_wall_ms, int64_t *ret_wall_ms);
 
-/* Lower-case hex of length bytes; out has room for 2*length+1. */
+/* Writes length bytes in lower-case hex; out has room for 2*length+1 bytes. */
 void text_to_hex(const uint8_t *bytes, size_t length, char *out);
-/* Exactly length bytes from 2*length hex digits followed by the end of the string. */
+/* Reads exactly length bytes from 2*length hex digits; the string must end there. */
 bool text_from_hex(const char *hex, uint8_t *out, size_t length);
 
-/* An id: 16 characters of base32 (a-z2-7) from 10 random bytes; out has room for 17. */
+/* An id: 16 characters of base32 (a-z2-7) from 10 random bytes; out has room for 17 bytes. */
 #define ID_LENGTH 16
 void text_id_from_bytes(const uint8_t bytes[10], char out[ID_LENGTH + 1]);
 bool text_is_id(const char *string);
 
-/* RFC 4648 base64 with padding. text_from_base64 returns false on any byte outside the alphabet. *ret_bytes
- * is the caller's to free. */
+/* RFC 4648 base64 with padding. text_from_base64 returns false on any byte outside the alphabet. The caller
+ * frees *ret_bytes. */
 char *text_to_base64(const uint8_t *bytes, size_t length);
 bool text_from_base64(const char *string, size_t string_length, uint8_t **ret_bytes, size_t *ret_length);
 
-/* true when the name is 1..max characters out of letters, digits, '.', '_', '-', and starts with a letter or
+/* true when the name has 1..max characters from letters, digits, '.', '_', '-', and starts with a letter or
  * digit. */
 bool text_is_name(const char *string, size_t max);
 
-/* Edit distance of two short words, letter case ignored; used to suggest the name that was meant. */
+/* Edit distance of two short words, ignoring case; used to suggest the nearest known name. */
 unsigned text_distance(const char *a, const char *b);
 
 #endif

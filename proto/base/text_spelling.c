@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the spellings of numbers, durations, hex, ids, base64 and names. It promises that readers are strict
- * (a text is read whole or refused, and outputs stay as they were) and that no locale matters. Which values
- * are sensible is left to the callers. */
+/* Reads and writes numbers, durations, hex, ids, base64 and names. Readers are strict: they read a text whole
+ * or refuse it, and then leave the outputs as they were. No locale matters. Callers check which values make
+ * sense. */
 #include "proto/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DISTANCE_WORD 64 /* longer words are no option or field names, and are like nothing */
+#define DISTANCE_WORD 64 /* longer words are no option or field names and match nothing */
 
 /* --- numbers and durations ------------------------------------------------------------------------------ */
 
@@ -22,8 +22,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Reads digits at *at and moves it behind them; negative numbers are built downwards, so that INT64_MIN fits.
- */
+/* Reads digits at *at and moves *at past them. Negative numbers are built downwards, so that INT64_MIN
+ * fits. */
 static bool read_digits(const char **at, bool negative, int64_t *ret_value)
 {
     int64_t value = 0;
@@ -62,7 +62,7 @@ struct unit {
 static const struct unit units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
 #define UNITS (sizeof units / sizeof units[0])
 
-/* The index of the unit at *at, which moves behind it; UNITS when there is none. */
+/* The index of the unit at *at, and moves *at past it; UNITS when there is no unit. */
 static size_t read_unit(const char **at)
 {
     size_t length = 0;
@@ -78,7 +78,7 @@ static size_t read_unit(const char **at)
     return UNITS;
 }
 
-/* Adds parts such as "1d12h", each unit at most once and the longer ones first. */
+/* Adds up parts such as "1d12h"; each unit comes at most once, longer ones first. */
 static bool read_duration_parts(const char *at, int64_t *ret_ms)
 {
     int64_t total = 0;
@@ -109,7 +109,7 @@ bool text_to_duration_ms(const char *string, int64_t *ret_ms)
     return read_duration_parts(string, ret_ms);
 }
 
-/* "3 min", or "3 min 05 s" where something is left over. */
+/* Prints "3 min", or "3 min 05 s" if there is a rest. */
 static void print_two_units(char *buffer, size_t size, int64_t amount, int64_t ratio, const char *large,
                             const char *small)
 {
@@ -223,8 +223,7 @@ static void fill_base64_values(uint8_t values[256])
     }
 }
 
-/* Decodes digits (no padding) to out; the bits that are left over must be zero, so that each value has one
- * spelling. */
+/* Decodes digits (no padding) to out. The unused bits must be zero, so that each value has one spelling. */
 static bool decode_base64(const char *string, size_t digits, uint8_t *out)
 {
     uint8_t values[256];
@@ -291,7 +290,7 @@ static unsigned least(unsigned a, unsigned b, unsigned c)
     return ab < c ? ab : c;
 }
 
-/* Levenshtein's distance, one row at a time. */
+/* Levenshtein distance, one row at a time. */
 unsigned text_distance(const char *a, const char *b)
 {
     size_t a_length = strnlen(a, DISTANCE_WORD + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of wall-clock times as the API writes them. It promises RFC 3339 and nothing else: a date
- * that exists, a time of day, an offset; and for what people write, how long after a time that is given. It
- * reads neither clock nor time zone; writing is in clock.c. */
+/* Reads wall-clock times as the API writes them: RFC 3339 and nothing else, with a date that exists, a time
+ * of day and an offset. For text written by people it also reads a duration from a given time on. It reads
+ * neither clock nor time zone; clock.c writes times. */
 #include "proto/base/text.h"
 
 static bool is_digit(char c)
@@ -35,7 +35,7 @@ static int number(const char *text, int digits)
 }
 
 /* Days from 1970-01-01 to a date of the Gregorian calendar. Years start in March here, so that the leap day
- * is their last, and an era is the 400 years after which the calendar repeats. */
+ * is the last day of the year. An era is the 400 years after which the calendar repeats. */
 static int64_t days_of(int year, int month, int day)
 {
     int64_t march_year = month > 2 ? year : year - 1;
@@ -52,7 +52,7 @@ static int days_in(int year, int month)
     return month == 2 && leap ? 29 : days[month - 1];
 }
 
-/* The digits behind a point, at least one; what is finer than a millisecond is cut off. */
+/* Reads the digits after a point, at least one; digits finer than a millisecond are cut off. */
 static int take_fraction_ms(const char **at)
 {
     int ms = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the form of limits. It promises that what it has read can be used as it is: types once each, numbers
- * in their bounds; and that what it writes reads back equal. What a limit means is left to the core. */
+/* Reads and writes limits as JSON. Decoded limits need no further checks: each type occurs once and numbers
+ * are in range. Encoded limits read back equal. The core decides what a limit means. */
 #include "proto/spec/account_limits.h"
 
 #include <math.h>
@@ -102,7 +102,7 @@ static bool read_type(const char *field, const char *type, const json_t *value, 
     return true;
 }
 
-/* {"A10": 8, "*": 32}; null is no limit. */
+/* Reads {"A10": 8, "*": 32}; null means no limit. */
 static bool read_types(const json_t *json, const char *field, int64_t min, struct type_limit **ret_types,
                        size_t *ret_count, struct err *err)
 {
@@ -202,7 +202,7 @@ static json_t *types_json(const struct type_limit *types, size_t count)
     return object;
 }
 
-/* Whole numbers as such. */
+/* Writes whole numbers without decimals. */
 static json_t *number_json(int64_t value, int64_t unit)
 {
     return value % unit == 0 ? json_integer(value / unit) : json_real((double)value / (double)unit);

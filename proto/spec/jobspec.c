@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a person may ask for: the fields of a job spec, their types, limits and defaults. It promises
- * that a decoded spec is sound in itself, that a refusal names field and remedy, and that a spec survives
- * encode and decode. Commands, environments, labels and files are checked in jobspec_parts.c, where it may
- * run in jobspec_place.c; whether the cluster can serve a spec is left to the core. */
+/* Decodes and encodes job specs: the fields, their types, limits and defaults. A decoded spec is consistent
+ * in itself, a refusal names field and remedy, and a spec survives encode and decode. jobspec_parts.c checks
+ * commands, environments, labels and files; jobspec_place.c checks where the job may run. The core decides
+ * whether the cluster can serve a spec. */
 #include "proto/spec/jobspec.h"
 
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #include "proto/limits.h"
 #include "proto/members.h"
 
-/* One row a field: its name, where it goes, and what is allowed. decode gets a value that is not null. */
+/* One row per field: its name, its target, and the allowed values. decode is called only with values that are
+ * not null. */
 struct field {
     const char *name;
     size_t length;
@@ -131,7 +132,7 @@ static bool decode_placement(const struct field *field, json_t *value, struct jo
            err_field(err, ERR_FIELD, field->name, NULL, "%s must be one of:" PLACEMENTS(CHOICE), field->name);
 }
 
-/* Alternatives in an array become one text, which takes the array's place. */
+/* Joins an array of alternatives to one text, which replaces the array. */
 static bool decode_types(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
     autofree char *types = NULL;
@@ -298,7 +299,7 @@ static bool refuse_unknown(const char *name, struct err *err)
 
 /* --- the whole --- */
 
-/* What no field can say alone. */
+/* Checks that involve more than one field. */
 static bool check_whole(const struct job_spec *spec, int64_t lease_min_ms, struct err *err)
 {
     if (spec->gpus == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person asks for: the body of POST /v1/jobs, checked field by field, with its defaults. */
+/* A job spec: the body of POST /v1/jobs, checked field by field, with its defaults. */
 #ifndef PROTO_JOBSPEC_H
 #define PROTO_JOBSPEC_H
 
@@ -9,47 +9,47 @@
 #include "proto/base/err.h"
 #include "proto/states.h"
 
-/* One file that is laid into the working directory of every node before the ranks start. */
+/* A file that each node copies into the job's working directory before the ranks start. */
 struct job_file {
     const char *path;   /* relative, no "..", no empty part */
-    const char *text;   /* one of these three is set: the content itself, ... */
+    const char *text;   /* exactly one of these three is set: the content itself, ... */
     const char *base64; /* ... the content in base64, ... */
-    const char *blob;   /* ... or its SHA-256 in hex, put before by PUT /v1/blobs/{sha256} */
+    const char *blob;   /* ... or its SHA-256 in hex, uploaded before by PUT /v1/blobs/{sha256} */
     bool executable;
 };
 
-/* A Python function and its arguments instead of a command. The payload is a line
- * "gpuctl-function 1 python=MAJOR.MINOR\n" and then the pickle of (function, args, kwargs). Nobody but the
- * ranks unpickles it. One of base64 and blob is set, or there is no function. */
+/* A Python function and its arguments instead of a command. The payload is a line "gpuctl-function 1
+ * python=MAJOR.MINOR\n" and then the pickle of (function, args, kwargs). Only the ranks unpickle it. Either
+ * base64 or blob is set, or there is no function. */
 struct job_function {
-    const char *base64; /* the payload itself, spelled "inline"; LIMIT_INLINE_BYTES decoded */
-    const char *blob;   /* or its SHA-256 in hex, put before */
-    const char
-        *modules; /* SHA-256 of a stored zip of Python modules, first on sys.path of the ranks; or NULL */
+    const char *base64;  /* the payload itself, spelled "inline"; LIMIT_INLINE_BYTES decoded */
+    const char *blob;    /* or its SHA-256 in hex, uploaded before */
+    const char *modules; /* SHA-256 of a stored zip of Python modules, which comes first on sys.path of the
+                                                 ranks; or NULL */
 };
 
-/* Python packages that are installed on the nodes before the job is placed. One of requirements and blob is
- * set, or there is no environment. */
+/* Python packages that nodes install before the job is placed. Either requirements or blob is set, or there
+ * is no environment. */
 struct job_environment {
     const json_t *requirements; /* array of strings: the lines of a requirements file of pip */
-    const char *blob;           /* or the SHA-256 in hex of such a file, put before */
-    const char *python;         /* MAJOR.MINOR that it must have; NULL: any */
+    const char *blob;           /* or the SHA-256 in hex of such a file, uploaded before */
+    const char *python;         /* the required MAJOR.MINOR; NULL: any */
 };
 
-/* A folder that is laid into the working folder of every node, before files are. */
+/* A folder that each node copies into the working folder before the files. */
 struct job_bundle {
-    const char *blob; /* SHA-256 in hex of a tar archive, not compressed, put before; NULL: there is none */
-    const json_t *python_path; /* array of folders in it that ranks import from, "." for all of it; or NULL */
+    const char *blob; /* SHA-256 in hex of an uncompressed tar archive, uploaded before; NULL: no bundle */
+    const json_t *python_path; /* folders in the bundle that ranks import from, "." for all of it; or NULL */
 };
 
-/* The signal that the ranks get before they are ended: some time before the time limit, and first of all when
- * they have to give way to other work. */
+/* The signal that the ranks get before they are ended: before_ms before the time limit, and at the start of a
+ * preemption. */
 struct job_early_signal {
-    enum early_signal signal; /* EARLY_NONE: they are not warned */
-    int64_t before_ms;        /* the limit */
+    enum early_signal signal; /* EARLY_NONE: no warning */
+    int64_t before_ms;        /* before the time limit */
 };
 
-/* A job that this one is to follow. */
+/* A job that this job depends on. */
 struct job_dependency {
     const char *job; /* its id */
     enum dependency when;
@@ -60,17 +60,17 @@ struct job_spec {
     json_t *json;
     const char *name;     /* NULL: none */
     int64_t gpus;         /* total over all nodes; as many ranks in process mode */
-    const char *gpu_type; /* "H100", or "H100|A100" by preference; NULL: any one type */
+    const char *gpu_type; /* "H100", or "H100|A100" by preference; NULL: any single type */
     bool remote;          /* false: one node on the submitter's host */
     enum use_reserved use_reserved_pool;
     const char *pool; /* NULL: any that use_reserved_pool allows */
     enum placement placement;
-    int64_t nodes;                 /* exactly so many, each with as many GPUs; 0: any number */
+    int64_t nodes;                 /* exactly this many, with equally many GPUs each; 0: any number */
     const json_t *constraints;     /* object by label: a value, an array, or {"in", "not"}; or NULL */
-    const json_t *avoid, *exclude; /* arrays of names of nodes; or NULL */
-    char *terms; /* owned: what these three come to (proto/spec/jobspec_place.h); NULL: nothing */
+    const json_t *avoid, *exclude; /* arrays of node names; or NULL */
+    char *terms; /* owned: these three as one text (proto/spec/jobspec_place.h); NULL: no terms */
     enum launch_mode launch_mode;
-    const json_t *command; /* array of strings, at least one; NULL: there is a function */
+    const json_t *command; /* array of at least one string; NULL: the job is a function */
     struct job_function function;
     const json_t *env;      /* object of strings, or NULL */
     const json_t *labels;   /* object of strings, or NULL */
@@ -80,32 +80,32 @@ struct job_spec {
     struct job_bundle bundle;
     const char
         *workdir; /* absolute path on the nodes; NULL: the attempt's own folder, where its files are put */
-    const char *python;    /* NULL: the agent's */
+    const char *python;    /* interpreter; NULL: the agent's */
     const char *project;   /* NULL: "default" */
-    int64_t priority;      /* -1000..1000, default 0; stored, ordered by from a later version on */
+    int64_t priority;      /* -1000..1000, default 0 */
     int64_t time_limit_ms; /* 0: none */
-    int64_t grace_ms;      /* TERM to KILL on cancel, time limit and preemption */
+    int64_t grace_ms;      /* between TERM and KILL on cancel, time limit and preemption */
     struct job_early_signal early_signal;
     int64_t lease_ms;
-    int64_t retries;       /* further attempts after the user's failures */
-    int64_t infra_retries; /* further attempts after the infrastructure's */
+    int64_t retries;       /* further attempts after failures of the user's program */
+    int64_t infra_retries; /* further attempts after failures of the infrastructure */
     enum on_disconnect on_disconnect;
-    int64_t tasks;       /* of an array or a sweep, which the job stands for; 0: it is neither */
+    int64_t tasks;       /* of the array or sweep that the job stands for; 0: neither */
     int64_t parallel;    /* of them, at most so many at a time; 0: any number */
-    const json_t *sweep; /* object of arrays of strings and numbers: a task for each choice; or NULL */
+    const json_t *sweep; /* object of arrays of strings and numbers: one task for each combination; or NULL */
     struct job_dependency *dependencies; /* owned */
     size_t dependency_count;
-    bool hold;           /* it is kept back from the start */
+    bool hold;           /* held from the start */
     const char *host_id; /* SHA-256 of the submitter's machine id; needed with remote=false */
 };
 
-/* Checks every field; an unknown one is ERR_UNKNOWN_FIELD with the nearest known name, a wrong one
- * ERR_FIELD; both name the field
- * ("files[2].path"). lease_min_ms is the smallest lease that is accepted. Takes over json in any case. */
+/* Decodes and checks every field. An unknown field is ERR_UNKNOWN_FIELD with the nearest known name, a wrong
+ * one ERR_FIELD; both name the field, such as "files[2].path". lease_min_ms is the smallest lease that is
+ * accepted. Takes over json in any case. */
 bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_spec, struct err *err);
 void job_spec_finish(struct job_spec *spec);
 
-/* A function is run, not a command. */
+/* Whether the job runs a function instead of a command. */
 static inline bool job_spec_is_function(const struct job_spec *spec)
 {
     return spec->function.base64 != NULL || spec->function.blob != NULL;
@@ -121,13 +121,13 @@ static inline bool job_spec_has_environment(const struct job_spec *spec)
     return spec->environment.requirements != NULL || spec->environment.blob != NULL;
 }
 
-/* The text of a spec as people are shown it: as it was received, but function.inline, which may be long,
- * has become function.inline_bytes, and the values of variables whose names speak of secrets, and the
- * credentials of addresses in requirements, have become "***". NULL: there is nothing of that. The caller
- * frees it. */
+/* The text of a spec as people see it: function.inline, which may be long, becomes function.inline_bytes.
+ * Values of variables with secret names, and credentials in addresses of requirements, become "***". All else
+ * stays as received. NULL: the spec has none of these. The caller frees the text. */
 char *job_spec_shown(const struct job_spec *spec);
 
-/* The canonical JSON of a spec, defaults left out; decode of it gives an equal spec. New reference. */
+/* The canonical JSON of a spec, without members that have default values; decoding it gives an equal spec.
+ * New reference. */
 json_t *job_spec_encode(const struct job_spec *spec);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the field `after` of a job spec: which jobs it depends on, and what each must have done. It
- * promises that no job is named twice. Whether a job exists, and may be seen, is left to the controller. */
+/* Decodes the field `after` of a job spec: the jobs that the job depends on, and the outcome that it needs
+ * from each. No job is named twice. The controller checks whether a job exists and is visible to the
+ * submitter. */
 #include "proto/spec/jobspec_parts.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rules for the early signal of a job: which signals there are, and how long before the limit they
- * come. It promises that a refusal names the member and says what would do. When it is sent is left to the
- * core. */
+/* Decodes the early signal of a job: which signals are allowed, and how long before the limit they come. A
+ * refusal names the member and an accepted value. The core decides when the signal is sent. */
 #include <string.h>
 
 #include "proto/base/cleanup.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rules for what a job brings with it: its environment of Python packages, and its bundle. It
- * promises that the lines of a requirements file cannot be more lines than they look, and that a folder of a
- * bundle lies inside of it. Whether a package exists is pip's to say, whether a blob does the controller's.
- */
+/* Decodes the environment of Python packages and the bundle of a job spec. A line of a requirements file
+ * never contains a line break, and a folder of a bundle lies inside the bundle. pip decides whether a package
+ * exists; the controller decides whether a blob does. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +14,13 @@
 
 #define HASH_HINT "PUT /v1/blobs/{sha256} first, then name it here"
 
-/* What one member of such an object is called, and who takes it. */
+/* A member of such an object: its name and the function that decodes it. */
 struct part {
     const char *name;
     bool (*take)(const char *path, json_t *value, void *target, struct err *err);
 };
 
-/* Each member of an object by its part; null counts as absent. */
+/* Decodes each member of an object by its part; null counts as absent. */
 static bool take_parts(const char *object, const json_t *json, const struct part *parts, size_t count,
                        void *target, struct err *err)
 {
@@ -91,7 +90,7 @@ static bool take_requirements_blob(const char *path, json_t *value, void *target
     return take_hash(path, value, &((struct job_environment *)target)->blob, err);
 }
 
-/* 3.12, two numbers of one or two digits. */
+/* A version such as 3.12: two numbers of one or two digits. */
 static bool is_version(const char *text)
 {
     size_t major = strspn(text, "0123456789");

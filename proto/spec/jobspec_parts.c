@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rules for the composite fields of a job spec: which words, variables, labels and files there may
- * be. It promises that a file path stays inside the folder it is laid into, that no variable of the
- * environment contract is overridden, and that base64 decodes. Whether a blob exists is left to the
- * controller. */
+/* Decodes the composite fields of a job spec: command, variables, labels and files. A file path stays inside
+ * its folder, no variable of the environment contract is overridden, and base64 decodes. The controller
+ * checks whether a blob exists. */
 #include "proto/spec/jobspec_parts.h"
 
 #include <stdint.h>
@@ -19,7 +18,7 @@
 #define LIMIT_TEXT(limit)  LIMIT_QUOTE(limit)
 #define LIMIT_QUOTE(limit) #limit
 
-/* --- names that were meant --- */
+/* --- nearest names --- */
 
 struct nearest nearest_to(const char *word)
 {
@@ -90,7 +89,7 @@ bool jobspec_check_command(const json_t *command, struct err *err)
 
 /* --- environment --- */
 
-/* The environment contract, which is ours to fill. */
+/* The variables of the environment contract, which only gpuctl sets. */
 static const char *const our_variables[] = {
     "RANK",
     "WORLD_SIZE",
@@ -133,7 +132,7 @@ static bool is_variable_name(const char *name)
     return name[0] != '\0' && !digit_first && name[strspn(name, allowed)] == '\0';
 }
 
-/* About one member of an object field: "env.RANK is set by gpuctl itself". */
+/* Refuses one member of an object field: "env.RANK is set by gpuctl itself". */
 static bool refuse_member(const char *object, const char *name, const char *hint, const char *what,
                           struct err *err)
 {
@@ -176,7 +175,7 @@ bool jobspec_check_env(json_t *env, struct err *err)
                      "env is %zu bytes, the limit is %lld", bytes, LIMIT_ENV_BYTES);
 }
 
-/* Words between underscores that a secret goes by. */
+/* A variable holds a secret if its name has one of these words between underscores. */
 static const char *const secret_words[] = {
     "APIKEY",   "AUTH", "AUTHORIZATION", "COOKIE",     "CREDENTIAL", "CREDENTIALS",
     "DSN",      "KEY",  "KEYS",          "PASSPHRASE", "PASS",       "PASSWD",
@@ -248,7 +247,7 @@ bool jobspec_is_hash(const char *text)
 #define HEADER      "gpuctl-function 1 python="
 #define HEADER_HINT "a line \"" HEADER "3.12\", then the pickle of (function, args, kwargs)"
 
-/* Digits from *at on, which goes behind them; false: there are none. */
+/* Moves *at past the digits there; false: there are none. */
 static bool pass_digits(const uint8_t *bytes, size_t length, size_t *at)
 {
     size_t start = *at;
@@ -357,7 +356,7 @@ bool jobspec_is_inner_path(const char *path)
     }
 }
 
-/* The same path, or one a folder above the other. */
+/* Whether the paths are equal, or one is a folder above the other. */
 static bool paths_collide(const char *a, const char *b)
 {
     size_t same = 0;
@@ -386,7 +385,7 @@ static bool check_path(const struct job_file *files, size_t index, struct err *e
     return true;
 }
 
-/* Adds the size of what is inline to *total, which does not count blobs. */
+/* Adds the size of inline content to *total; blobs do not count. */
 static bool check_content(const struct job_file *file, size_t *total, struct err *err)
 {
     if ((file->text != NULL) + (file->base64 != NULL) + (file->blob != NULL) != 1) {

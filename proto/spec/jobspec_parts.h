@@ -14,56 +14,57 @@ bool jobspec_check_command(const json_t *command, struct err *err);
 bool jobspec_check_env(json_t *env, struct err *err);
 bool jobspec_check_labels(json_t *labels, struct err *err);
 
-/* Its strings are borrowed from json. */
+/* Strings are borrowed from json. */
 bool jobspec_decode_function(const json_t *json, struct job_function *ret_function, struct err *err);
 
-/* Their strings are borrowed from json. */
+/* Strings are borrowed from json. */
 bool jobspec_decode_environment(const json_t *json, struct job_environment *ret_environment, struct err *err);
 bool jobspec_decode_bundle(const json_t *json, struct job_bundle *ret_bundle, struct err *err);
 
 /* The signals by name, with or without SIG. */
 #define JOBSPEC_EARLY_NAMES "USR1 USR2 TERM INT HUP CONT URG"
 bool jobspec_early_signal_from_text(const char *text, enum early_signal *ret_signal);
-/* What of it can be said alone; how it goes with the time limit is jobspec.c's. */
+/* Checks the member alone; jobspec.c checks it against the time limit. */
 bool jobspec_decode_early_signal(const json_t *json, struct job_early_signal *ret_early, struct err *err);
 
-/* The name of a variable speaks of a secret: its value is shown to nobody. */
+/* Whether a variable's name marks its value as a secret, which is never shown. */
 bool jobspec_is_secret(const char *name);
 
-/* Set tasks, parallel and sweep; the whole is checked when all fields are known. */
+/* Set tasks, parallel and sweep of the spec; jobspec_check_tasks checks them together when all fields are
+ * decoded. */
 bool jobspec_decode_array(const json_t *json, struct job_spec *spec, struct err *err);
 bool jobspec_decode_sweep(const json_t *json, struct job_spec *spec, struct err *err);
 bool jobspec_check_tasks(struct job_spec *spec, struct err *err);
 /* New reference. */
 json_t *jobspec_encode_array(const struct job_spec *spec);
 
-/* *ret_files is the caller's to free, also after a failure; its strings are borrowed from json. */
+/* The caller frees *ret_files, also after a failure; its strings are borrowed from json. */
 bool jobspec_decode_files(const json_t *json, struct job_file **ret_files, size_t *ret_count,
                           struct err *err);
 /* New reference. */
 json_t *jobspec_encode_files(const struct job_file *files, size_t count);
 
-/* *ret_after is the caller's to free, also after a failure; its strings are borrowed from json. */
+/* The caller frees *ret_after, also after a failure; its strings are borrowed from json. */
 bool jobspec_decode_dependencies(const json_t *json, struct job_dependency **ret_after, size_t *ret_count,
                                  struct err *err);
 /* New reference. */
 json_t *jobspec_encode_dependencies(const struct job_dependency *after, size_t count);
 
-/* Relative, each part a plain name. */
+/* Whether the path is relative and each part is a plain name. */
 bool jobspec_is_inner_path(const char *path);
 
-/* 64 lower-case hex digits. */
+/* Whether the text is 64 lower-case hex digits. */
 bool jobspec_is_hash(const char *text);
 
-/* Looks for the name that was meant: begin with the unknown word, try all known names, then refuse. */
+/* Finds the nearest known name: start with the unknown word, try all known names, then refuse. */
 struct nearest {
     const char *word;
-    const char *name; /* the nearest so far, NULL when none is near enough */
+    const char *name; /* the nearest so far; NULL: none is near enough */
     unsigned distance;
 };
 struct nearest nearest_to(const char *word);
 void nearest_try(struct nearest *nearest, const char *name);
-/* ERR_UNKNOWN_FIELD about a field, with its whole path; false. */
+/* Fails with ERR_UNKNOWN_FIELD about a field, with its whole path; returns false. */
 bool nearest_refuse(const struct nearest *nearest, const char *path, struct err *err);
 
 #endif

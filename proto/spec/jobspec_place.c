@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rules for where a job may run, as its spec says it. It promises that what no cluster could ever
- * fulfil is refused, and that demands which are equal become equal texts, in whatever order and form they
- * were written. Whether the nodes that are registered fulfil them is left to the core. */
+/* Decodes where a job may run. Demands that no cluster could ever fulfil are refused. Equal demands become
+ * equal texts, in whatever order and form they were written. The core decides which registered nodes fulfil
+ * them. */
 #include "proto/spec/jobspec_place.h"
 
 #include <stdint.h>
@@ -26,7 +26,7 @@ static bool refuse_type(struct err *err)
                      LIMIT_TYPE_ALTERNATIVES);
 }
 
-/* Whether one of the alternatives in the text is this type. */
+/* Whether this type is one of the alternatives in the text. */
 static bool has_type(const char *types, const char *type)
 {
     autofree char *copy = xstrdup(types);
@@ -94,7 +94,7 @@ bool jobspec_decode_types(const json_t *value, char **ret_types, struct err *err
 
 #define FORMS "\"a\", [\"a\", \"b\"] for any of them, or {\"not\": ...}"
 
-/* A list of values, written as one of them or as an array. */
+/* The number of values, which are written as a single value or as an array. */
 static size_t value_count(const json_t *values)
 {
     return json_is_array(values) ? json_array_size(values) : values != NULL;
@@ -123,7 +123,7 @@ static bool check_values(const char *field, const json_t *values, struct err *er
     return true;
 }
 
-/* The two sides of a constraint: values of which a node must have one, and those that it must not have. */
+/* The two sides of a constraint: a node must have one of the values in `in` and none of those in `not_in`. */
 struct sides {
     const json_t *in, *not_in; /* or NULL */
 };
@@ -204,7 +204,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Appends "WORDv1,v2", its values in order and each once. */
+/* Appends "WORDv1,v2"; the values are sorted and unique. */
 static void add_term(const char *word, const json_t *values, struct text *terms)
 {
     size_t count = value_count(values);
@@ -236,7 +236,7 @@ static bool has_value(const json_t *values, const char *value)
     return false;
 }
 
-/* Whether nothing that is wanted is left. */
+/* Whether every wanted value is also unwanted. */
 static bool leaves_nothing(const json_t *wanted, const json_t *unwanted)
 {
     size_t left = 0;

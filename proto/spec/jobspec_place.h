@@ -9,18 +9,18 @@
 
 #include "proto/base/err.h"
 
-/* One type, "H100|A100", or an array of types: becomes one text in which the first is preferred. The caller
- * frees it. */
+/* Decodes one type, "H100|A100", or an array of types to one text, in which the first type is preferred. The
+ * caller frees it. */
 bool jobspec_decode_types(const json_t *value, char **ret_types, struct err *err);
 
 bool jobspec_check_constraints(const json_t *constraints, struct err *err);
 /* field is "avoid" or "exclude". */
 bool jobspec_check_nodes(const char *field, const json_t *nodes, struct err *err);
 
-/* What constraints, avoid and exclude (each may be NULL) come to, as one text; equal demands have equal
- * texts. Its words are parted by blanks: "zone=a,b" one of these, "disk!=hdd" none of these, "avoid:n1,n2",
- * "exclude:n3". *ret_terms is the caller's to free, NULL when nothing is demanded. ERR_FIELD when they
- * contradict each other. */
+/* Makes one text from constraints, avoid and exclude (each may be NULL); equal demands have equal texts. Its
+ * words are separated by blanks: "zone=a,b" means one of these values, "disk!=hdd" none of these;
+ * "avoid:n1,n2", "exclude:n3". The caller frees *ret_terms, which is NULL when nothing is demanded. ERR_FIELD
+ * when the demands contradict each other. */
 bool jobspec_make_terms(const json_t *constraints, const json_t *avoid, const json_t *exclude,
                         char **ret_terms, struct err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how a spec looks to people. It promises that what is large is shown by its length, and that secrets
- * are not shown at all: values of variables whose names speak of them, and what stands before the host in the
- * addresses of requirements. A spec without any of that is shown as it was received. */
+/* Makes the form of a spec that people see. A large inline function becomes its length. Secrets are never
+ * shown: values of variables with secret names, and credentials in the addresses of requirements. A spec
+ * without these is shown as received. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 
 /* --- the function --- */
 
-/* How many bytes sound base64 decodes to. */
+/* The decoded length of valid base64. */
 static int64_t decoded_length(const char *base64)
 {
     size_t length = strlen(base64);
@@ -27,7 +27,7 @@ static int64_t decoded_length(const char *base64)
     return (int64_t)(length / 4 * 3 - padding);
 }
 
-/* A copy of the function; NULL: it stands nowhere in the spec. */
+/* A copy of the function without its inline text; NULL: the spec has no inline function. */
 static json_t *shown_function(const struct job_spec *spec)
 {
     if (spec->function.base64 == NULL) {
@@ -41,7 +41,7 @@ static json_t *shown_function(const struct job_spec *spec)
 
 /* --- the environment's variables --- */
 
-/* A copy of env without secrets; NULL: it has none. */
+/* A copy of env without secrets; NULL: env has none. */
 static json_t *shown_env(const struct job_spec *spec)
 {
     json_t *env = NULL;
@@ -58,7 +58,8 @@ static json_t *shown_env(const struct job_spec *spec)
 
 /* --- requirements --- */
 
-/* The length of what stands between "://" and "@"; 0: nothing, or the user of git's public addresses. */
+/* The length of the credentials between "://" and "@"; 0: there are none, or only the user of git's public
+ * addresses. */
 static size_t credential_length(const char *authority)
 {
     size_t length = strcspn(authority, "/?# \t\"'");
@@ -68,7 +69,7 @@ static size_t credential_length(const char *authority)
     return length == strlen("git") && strncmp(authority, "git", length) == 0 ? 0 : length;
 }
 
-/* A line without the credentials of its addresses; true when it had some. */
+/* Appends the line without the credentials of its addresses; true when the line had some. */
 static bool hide_credentials(const char *line, struct text *out)
 {
     bool hidden = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rules for arrays and sweeps in a job spec: how many tasks there may be, the names of a sweep and
- * its values. It promises that the words of every task stay within the limits that those of a job have. */
+/* Decodes arrays and sweeps in a job spec: the number of tasks, and the names and values of a sweep. The
+ * words of every task stay within the limits of a job's words. */
 #include <string.h>
 
 #include "proto/base/cleanup.h"
@@ -56,7 +56,7 @@ static bool is_axis_name(const char *name)
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") == length;
 }
 
-/* Two names that differ in case alone would be one variable. */
+/* Two names that differ only in case would be the same variable. */
 static const char *same_variable(const json_t *sweep, const char *name)
 {
     const char *other;
@@ -126,7 +126,7 @@ bool jobspec_decode_sweep(const json_t *json, struct job_spec *spec, struct err 
 
 /* --- both --- */
 
-/* How long a text is at most when it is filled in. */
+/* The greatest length of a text after placeholders are filled in. */
 static size_t longest_fill(const struct task_values *values, const json_t *string)
 {
     autotext struct text text = {0};
@@ -134,7 +134,7 @@ static size_t longest_fill(const struct task_values *values, const json_t *strin
     return text.length;
 }
 
-/* Two names are longer than one value of each is, so one text alone could grow without a bound. */
+/* A placeholder may be shorter than its value, so a single text could grow without bound. */
 static bool check_growth(const struct job_spec *spec, struct err *err)
 {
     struct task_values values;

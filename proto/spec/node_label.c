@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a label of a node may be. It promises that a label which was let through can be part of a
- * constraint, and that none hides one which every node has. Which nodes a constraint fits is left to the
- * core.
- */
+/* Checks labels of nodes. An accepted label can be part of a constraint and never hides a built-in label. The
+ * core decides which nodes a constraint fits. */
 #include "proto/spec/node_label.h"
 
 #include <string.h>
@@ -35,7 +33,7 @@ bool node_label_is_value(const char *text)
     return text[length] == '\0' && length > 0 && length <= LIMIT_LABEL_VALUE_BYTES;
 }
 
-/* called: the label as the error is to call it. */
+/* called: the label's name in the error. */
 static bool check(const char *called, const char *field, const char *key, const char *value, struct err *err)
 {
     if (!text_is_name(key, LIMIT_NAME_BYTES)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels of nodes, KEY=VALUE: what their operators say of them, and what constraints of jobs speak of. */
+/* Labels of nodes, KEY=VALUE: their operators set them, and constraints of jobs refer to them. */
 #ifndef PROTO_NODE_LABEL_H
 #define PROTO_NODE_LABEL_H
 
@@ -8,7 +8,7 @@
 
 #include "proto/base/err.h"
 
-/* What every node has without being told: its name, pool, GPU type and host. X(name, key) */
+/* Labels that every node has by itself: its name, pool, GPU type and host. X(name, key) */
 #define BUILT_IN_LABELS(X)                                                                                   \
     X(NODE, "node")                                                                                          \
     X(POOL, "pool")                                                                                          \
@@ -18,16 +18,16 @@
 #define AS_ENUM_BUILT_IN(name, key) BUILT_IN_##name,
 enum built_in_label { BUILT_IN_LABELS(AS_ENUM_BUILT_IN) BUILT_IN_COUNT };
 
-/* BUILT_IN_COUNT for a key that nodes have only where they are told. */
+/* BUILT_IN_COUNT for a key that only operators set. */
 enum built_in_label node_label_built_in(const char *key);
 
-/* 1 to LIMIT_LABEL_VALUE_BYTES printable characters of ASCII, neither blanks nor commas. */
+/* Whether the text is 1 to LIMIT_LABEL_VALUE_BYTES printable ASCII characters without blanks and commas. */
 bool node_label_is_value(const char *text);
 
-/* Sets a label from "zone=a". ERR_FIELD names the option. */
+/* Adds a label from "zone=a" to labels. ERR_FIELD names the option. */
 bool node_label_take(const char *text, json_t *labels, struct err *err);
 
-/* An object of labels, as a node sends it; ERR_FIELD names the label. */
+/* Checks an object of labels, as a node sends it; ERR_FIELD names the label. */
 bool node_labels_check(const json_t *labels, struct err *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what makes a task of its array's spec. It promises that the same spec and number give the same id and
- * the same words everywhere, so that nobody has to keep them. What a sound sweep is is left to
- * jobspec_tasks.c. */
+/* Derives each task of an array from the array's spec. The same spec and number give the same id and the same
+ * words everywhere, so tasks need not be stored. jobspec_tasks.c checks that a sweep is valid. */
 #include "proto/spec/tasks.h"
 
 #include <stdio.h>
@@ -55,9 +54,9 @@ void task_id(const char *array_id, int64_t task, char ret_id[ID_LENGTH + 1])
 {
     char whole[ID_LENGTH + 1] = "mmmmmmmmmmmmmmmm";
     size_t length = strnlen(array_id, ID_LENGTH);
-    memcpy(whole, array_id, length); /* shorter ones are of tests */
+    memcpy(whole, array_id, length); /* shorter ids occur in tests only */
     uint64_t left = half_of(whole), right = half_of(whole + ID_LENGTH / 2);
-    right += (uint64_t)task + 1; /* task 0 has not the id of the array */
+    right += (uint64_t)task + 1; /* so that task 0 has another id than the array */
     left = (left + (right >> HALF_BITS)) & HALF_MASK;
     right &= HALF_MASK;
     permute(&left, &right);
@@ -129,7 +128,7 @@ int64_t task_values_count(const json_t *sweep)
     return count < LIMIT_ARRAY_TASKS + 1 ? count : LIMIT_ARRAY_TASKS + 1;
 }
 
-/* The tasks are counted like the digits of a number: the last name of the sweep changes fastest. */
+/* The tasks count like the digits of a number: the last name of the sweep changes fastest. */
 void task_values_make(const json_t *sweep, int64_t tasks, int64_t task, struct task_values *ret_values)
 {
     int64_t number = task == TASK_NONE ? tasks - 1 : task, span = tasks;
@@ -140,7 +139,7 @@ void task_values_make(const json_t *sweep, int64_t tasks, int64_t task, struct t
     json_object_foreach ((json_t *)(uintptr_t)sweep, name, list) {
         int64_t size = (int64_t)json_array_size(list);
         if (size == 0 || ret_values->count > LIMIT_SWEEP_NAMES) {
-            break; /* no sound sweep */
+            break; /* not a valid sweep */
         }
         span = span > size ? span / size : 1;
         const json_t *value = json_array_get(list, (size_t)(number / span % size));
@@ -159,7 +158,7 @@ void task_values_finish(struct task_values *values)
 
 /* --- placeholders --- */
 
-/* The value whose name stands between the brace here and the next; NULL: none. */
+/* The value whose name is between this brace and the next; NULL: none. */
 static const struct task_value *value_at(const struct task_values *values, const char *brace)
 {
     for (size_t i = 0; i < values->count; i++) {
@@ -227,7 +226,7 @@ static void fill_env(struct job_spec *spec, const struct task_values *values)
 void task_fill_spec(struct job_spec *spec, int64_t task)
 {
     struct task_values values;
-    json_t *copy = json_copy(spec->json); /* others may hold the old one; what it lends lives in both */
+    json_t *copy = json_copy(spec->json); /* others may hold the old one; both keep the lent strings */
     json_decref(spec->json);
     spec->json = copy;
     task_values_make(spec->sweep, spec->tasks, task, &values);

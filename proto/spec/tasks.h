@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks of an array or a sweep: their ids, their values, and what is put in place of "{task}" and "{lr}".
- */
+/* The tasks of an array or a sweep: their ids, their values, and filling in "{task}" and "{lr}". */
 #ifndef PROTO_TASKS_H
 #define PROTO_TASKS_H
 
@@ -14,16 +13,15 @@
 
 #define TASK_NONE (-1)
 
-/* The id of one task, which follows from that of its array: no two tasks of an array have the same. array_id
- * is an id. */
+/* The id of one task, derived from the id of its array; no two tasks of an array have the same id. array_id
+ * is a valid id. */
 void task_id(const char *array_id, int64_t task, char ret_id[ID_LENGTH + 1]);
 
-/* "ID.17": the id of an array and the number of a task. The part before the dot is not checked. false: it is
- * no such thing. */
+/* Parses "ID.17": the id of an array and the number of a task. The part before the dot is not checked. false:
+ * the text has another form. */
 bool task_reference(const char *text, size_t *ret_id_length, int64_t *ret_task);
 
-/* What one task has in place of names: the first is its own number, "task", the others are those of the
- * sweep. */
+/* The values of one task by name: the first is its own number, "task", the others come from the sweep. */
 struct task_value {
     const char *name; /* borrowed from the sweep */
     char *text;       /* owned */
@@ -33,17 +31,18 @@ struct task_values {
     size_t count;
 };
 
-/* How many choices a sound sweep has, LIMIT_ARRAY_TASKS + 1 where there are more than may be. */
+/* The number of tasks of a valid sweep; LIMIT_ARRAY_TASKS + 1 for any number above the limit. */
 int64_t task_values_count(const json_t *sweep);
 
-/* sweep is a sound one, or NULL; task TASK_NONE: of each name the value that is longest. */
+/* sweep is valid, or NULL. With task TASK_NONE each name gets its longest value. */
 void task_values_make(const json_t *sweep, int64_t tasks, int64_t task, struct task_values *ret_values);
 void task_values_finish(struct task_values *values);
 
-/* Appends the text with each "{name}" replaced; what is in braces and is no name stays. */
+/* Appends the text with each "{name}" replaced; braces around any other text stay. */
 void task_values_fill(const struct task_values *values, const char *text, struct text *out);
 
-/* Makes the spec of an array that of one task: its words and the values of its variables are filled in. */
+/* Turns the spec of an array into the spec of one task: fills in its words and the values of its
+ * variables. */
 void task_fill_spec(struct job_spec *spec, int64_t task);
 
 #endif

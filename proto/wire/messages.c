@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the controller says to an agent: its answers to register, heartbeat, poll and log uploads. It
- * promises that an order that starts something carries its job spec. What an agent says is in
- * messages_agent.c; when an order is given is left to the core. */
+/* Encodes and decodes the controller's messages to an agent: its answers to register, heartbeat, poll and log
+ * uploads. An order that starts ranks always has its job spec. messages_agent.c has the agent's messages; the
+ * core decides when to give an order. */
 #include "proto/wire/messages.h"
 
 #include <stdlib.h>
@@ -241,7 +241,7 @@ json_t *poll_reply_encode(const struct poll_reply *message)
     return json;
 }
 
-/* An absent list would fence everything that lives, so it must be there. */
+/* The list is required, because an absent one would fence every live attempt. */
 static bool decode_live(const json_t *json, struct poll_reply *message, struct err *err)
 {
     const json_t *live = json_object_get(json, "live");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What controller and agent say to each other, one encode and one decode each. Decoding is tolerant: unknown
- * members are ignored, so that neighbouring versions understand each other. Strings of a decoded message are
- * borrowed from its json, which the message owns; arrays are owned by the message; *_finish frees both.
- * Encoding borrows and returns a new reference. */
+/* The messages between controller and agent, with one encode and one decode each. Decoding ignores unknown
+ * members, so that neighbouring versions understand each other. Strings of a decoded message are borrowed
+ * from its json, which the message owns; the message owns its arrays, too; *_finish frees both. Encoding
+ * borrows and returns a new reference. */
 #ifndef PROTO_MESSAGES_H
 #define PROTO_MESSAGES_H
 
@@ -18,27 +18,28 @@
 /* --- POST /v1/agent/register ---------------------------------------------------------------------------- */
 
 struct device {
-    int64_t index;        /* as CUDA counts it on that node; slots count from 0 */
+    int64_t index;        /* CUDA's index on that node; slots count from 0 */
     const char *uuid;     /* of the GPU, or "slot-<n>" */
     const char *type;     /* "A10", "H100", "cpu" */
     int64_t memory_bytes; /* 0 for slots */
-    int64_t group; /* devices that reach each other fastest share it: NVLink domain, NUMA node; -1: unknown */
+    int64_t group; /* shared by devices with the fastest links: NVLink domain, NUMA node; -1: unknown */
 };
 
-/* A device that the node has, and that no job can get now. */
+/* A device of the node that no job can get now. */
 struct device_fault {
     int64_t index;
     const char *reason; /* for people, one line of at most LIMIT_DEVICE_REASON bytes */
 };
 
-/* All such devices of a node, as far as a message says. Borrowed in an encode, items owned after a decode. */
+/* All unavailable devices of a node, if the message lists them. An encode borrows items; a decode owns
+ * them. */
 struct device_faults {
-    bool told; /* false: the message says nothing of them, as those of earlier agents; all stays as it was */
+    bool told; /* false: the message has no list, as from earlier agents, and the known faults stay */
     struct device_fault *items;
     size_t count;
 };
 
-/* An attempt that lives on the node, or whose exit was not yet acknowledged. */
+/* An attempt that is live on the node, or whose exit is not yet acknowledged. */
 struct node_attempt {
     uint64_t attempt_id;
     enum member_state state;
@@ -46,54 +47,54 @@ struct node_attempt {
 
 struct register_message {
     json_t *json;
-    int64_t protocol;     /* proto/wire/protocol.h; PROTOCOL_FIRST where the agent does not say */
+    int64_t protocol;     /* proto/wire/protocol.h; PROTOCOL_FIRST if the agent does not say */
     const char *name;     /* of the node; unique in the cluster */
     const char *boot_id;  /* of the kernel */
     const char *agent_id; /* of the agent's state folder: two agents of one name differ; NULL: not said */
     const char *host_id;  /* SHA-256 of the machine id: agents on one host share it */
     const char *version;
-    const char *address; /* where ranks on this node can be reached by the other nodes */
-    const char *pool;    /* NULL: "default", or "reserved" with reserved */
+    const char *address; /* where other nodes reach the ranks on this node */
+    const char *pool;    /* NULL: "default", or "reserved" if reserved is set */
     bool reserved;
-    bool slots; /* devices are CPU slots, not GPUs */
+    bool slots; /* devices are CPU slots instead of GPUs */
     enum isolation isolation;
-    int64_t expires_at_ms; /* wall clock: when its provider takes it back; 0: never */
+    int64_t expires_at_ms; /* wall clock: when the provider takes the node back; 0: never */
     const json_t *labels;  /* object of strings (proto/spec/node_label.h), or NULL */
     struct device *devices;
     size_t device_count;
-    struct device_faults faults; /* not told: there are none */
+    struct device_faults faults; /* not told: no faults */
     struct node_attempt *attempts;
     size_t attempt_count;
-    bool has_nonce; /* false: an agent that knows of no nonce, and is believed at once */
-    uint64_t nonce; /* that of the last reply that gave one; 0: none yet */
+    bool has_nonce; /* false: an agent that has no nonces and is accepted at once */
+    uint64_t nonce; /* from the newest reply that had one; 0: none yet */
 };
 
-/* A node that is known registers in two steps: the first reply gives a nonce, and only the message that
- * repeats it is taken. So one that was under way for long, or comes twice, changes nothing. */
+/* A known node registers in two steps: the first reply gives a nonce, and only the message that repeats the
+ * nonce is accepted. So a delayed or duplicated message changes nothing. */
 struct register_reply {
     json_t *json;
-    uint64_t nonce; /* not taken: register again with it; 0: taken */
+    uint64_t nonce; /* not accepted: register again with this nonce; 0: accepted */
     int64_t incarnation;
     int64_t heartbeat_ms;
     int64_t park_ms;   /* how long the controller holds a poll */
-    int64_t log_limit; /* bytes of one stream that it takes */
+    int64_t log_limit; /* bytes that the controller accepts of one stream */
 };
 
 /* --- POST /v1/agent/join -------------------------------------------------------------------------------- */
 
-/* A node trades a join token for a token of its own, of whose secret it tells the hash alone. The same again
- * has the same answer, as long as the join token lasts. */
+/* A node exchanges a join token for a token of its own. It sends only the hash of that token's secret.
+ * Repeating the message gives the same answer until the join token expires. */
 struct join_message {
     json_t *json;
     const char *token;          /* the join token */
-    const char *name;           /* of the node to be */
+    const char *name;           /* the name that the node is to have */
     uint8_t secret[HASH_BYTES]; /* SHA-256 of the secret's characters (proto/wire/token.h) */
 };
 
 struct join_reply {
     json_t *json;
     const char *token_id; /* the token is gct_<token_id>_<secret> */
-    const char *pool;     /* that the node is to be in; NULL: as its agent says */
+    const char *pool;     /* the node's pool; NULL: the agent's setting */
     bool reserved;
 };
 
@@ -121,7 +122,7 @@ struct heartbeat_message {
     json_t *json;
     const char *node;
     const char *boot_id;
-    const char *agent_id; /* as in register, here and in poll and report */
+    const char *agent_id; /* as in register, also in poll and report */
     int64_t seq;
     struct device_faults faults;
     struct node_attempt *attempts;
@@ -139,8 +140,7 @@ void samples_free(struct sample *samples, size_t count);
 
 struct heartbeat_reply {
     json_t *json;
-    uint64_t *fenced; /* of the attempt ids that the heartbeat listed, those that the node is not to have any
-                         more */
+    uint64_t *fenced; /* ids of the listed attempts that the node must stop */
     size_t fenced_count;
 };
 
@@ -151,7 +151,7 @@ struct poll_message {
     const char *node;
     const char *boot_id;
     const char *agent_id;
-    uint64_t version; /* of the last reply that was worked in; 0 after a start */
+    uint64_t version; /* of the newest reply that was applied; 0 after a start */
 };
 
 struct order {
@@ -163,39 +163,39 @@ struct order {
     int64_t first_rank, local_ranks, world;
     const int64_t *devices; /* indices on this node; owned after a decode */
     size_t device_count;
-    const char *master_address; /* NULL in PREPARE, and where there is no rendezvous */
-    int64_t master_port;        /* 0 likewise */
-    const char *addresses; /* of START: "ADDRESS:PORT,ADDRESS:PORT" of all nodes by node rank, port 0 where a
+    const char *master_address; /* NULL in PREPARE, and without a rendezvous */
+    int64_t master_port;        /* 0 in the same cases */
+    const char *addresses; /* of START: "ADDRESS:PORT,ADDRESS:PORT" of all nodes by node rank; port 0: the
                               node holds none; NULL: not known, or too many */
     int64_t grace_ms;      /* of STOP: between TERM and KILL */
     int64_t lease_ms;      /* 0 with on_disconnect = keep */
     enum cause cause;      /* of STOP: why */
-    /* Of START and RUN: the ranks are to be warned with it, once. Of STOP: they get it instead of TERM, which
-     * follows after the grace. EARLY_NONE: neither. */
+    /* Of START and RUN: the agent sends it to the ranks as a warning, once. Of STOP: the agent sends it
+     * instead of TERM, which follows after the grace. EARLY_NONE: no such signal. */
     enum early_signal signal;
-    bool gang; /* ranks need a rendezvous: the master port is held on node rank 0 */
-    /* What ranks that track with MLflow are to use: a token of this attempt alone, and its run. NULL in STOP,
-     * and from a controller that does not track. */
+    bool gang; /* ranks need a rendezvous: node rank 0 holds the master port */
+    /* For ranks that track with MLflow: a token that is good for this attempt only, and its run. NULL in
+     * STOP, and from a controller that does not track. */
     const char *tracking_token, *tracking_run_id;
-    const char *array_id; /* of the array that the job is a task of; NULL: of none */
-    int64_t task, tasks;  /* its number, from 0, and how many there are */
-    json_t *spec; /* the job spec, of a task that of its array; absent in STOP. Borrowed in an encode, part of
-                     json after a decode */
+    const char *array_id; /* of the job's array; NULL: the job is no task */
+    int64_t task, tasks;  /* the task's number, from 0, and the number of tasks */
+    json_t *spec; /* the job spec (of a task: that of its array); absent in STOP. Borrowed in an encode, part
+                     of json after a decode */
 };
 
 struct poll_reply {
     json_t *json;
     uint64_t version;
-    bool shutdown; /* the embedded controller ends: so do its agents */
-    /* Wall clock: the controller was put back, lately, from a backup, and asks once what the node has run
-     * since that was taken. 0: it was not. */
+    bool shutdown; /* the embedded controller ends, and its agents must end, too */
+    /* Wall clock: the controller was restored from a backup at restored_ms and asks once for all attempts
+     * that the node has run since journal_since_ms. 0: not restored lately. */
     int64_t restored_ms, journal_since_ms;
-    uint64_t *live; /* every attempt id that this node should hold; any other is fenced and killed */
+    uint64_t *live; /* ids of all attempts that the node should hold; the agent fences and kills others */
     size_t live_count;
-    struct order *orders; /* those that changed since the poll's version */
+    struct order *orders; /* the orders that changed after the poll's version */
     size_t order_count;
-    struct staging *stagings; /* all that the node should be getting ready; any other is stopped. An encode
-                                 borrows their json alone; owned after a decode */
+    struct staging *stagings; /* everything that the node should stage; the agent stops all others. An encode
+                                 borrows only their json; owned after a decode */
     size_t staging_count;
 };
 
@@ -203,11 +203,11 @@ struct poll_reply {
 
 struct rank_exit {
     int64_t rank;                 /* global rank; the node rank in node mode */
-    int64_t code;                 /* exit code; 128+signal when killed by one */
+    int64_t code;                 /* exit code; 128+signal when killed by a signal */
     int64_t signal;               /* 0: none */
     int64_t at_ms;                /* wall clock of the node */
     int64_t out_bytes, err_bytes; /* final sizes of its two streams */
-    bool by_us;                   /* killed by our kill ladder, so not to blame */
+    bool by_us;                   /* killed by our own stop sequence, so the rank is not to blame */
 };
 
 struct log_tail {
@@ -217,18 +217,18 @@ struct log_tail {
     const char *base64;
 };
 
-/* What a rank left in $GPUCTL_RESULT_DIR, or in its error file. */
+/* The files that a rank left: in $GPUCTL_RESULT_DIR, or its error file. */
 struct rank_result {
     int64_t rank;
     enum result_kind kind;
     int64_t size;       /* of the pickle */
-    const char *hash;   /* its SHA-256 in hex; NULL: there is an error file only */
-    const char *base64; /* the pickle itself where it is small; NULL: it was put as a blob before */
-    const char *json; /* VALUE: the same as JSON text, where it is; EXCEPTION: the error file, which is JSON,
-                         of LIMIT_ERROR_FILE_BYTES at most; else NULL */
-    /* Of the receiver, before it goes to the core; not on the wire. */
-    const uint8_t *digest; /* hash, decoded; NULL as hash is */
-    const void *bytes;     /* base64, decoded and found to have the hash; NULL as base64 is */
+    const char *hash;   /* SHA-256 of the pickle in hex; NULL: only an error file exists */
+    const char *base64; /* a small pickle itself; NULL: it was uploaded as a blob before */
+    const char *json;   /* VALUE: the value as JSON text, if it has one; EXCEPTION: the error file, which is
+                                 JSON of at most LIMIT_ERROR_FILE_BYTES; else NULL */
+    /* Set by the receiver before the message goes to the core; never sent. */
+    const uint8_t *digest; /* hash, decoded; NULL if hash is */
+    const void *bytes;     /* base64, decoded and checked against the hash; NULL if base64 is */
 };
 
 struct report_message {
@@ -238,27 +238,28 @@ struct report_message {
     const char *agent_id;
     uint64_t attempt_id;
     enum report_kind kind;
-    const char *address;     /* PREPARED by node rank 0 */
-    int64_t master_port;     /* PREPARED by node rank 0, and RUNNING of a gang on one node */
+    const char *address;     /* of PREPARED from node rank 0 */
+    int64_t master_port;     /* of PREPARED from node rank 0, and of RUNNING of a gang on one node */
     int64_t at_ms;           /* RUNNING: wall clock when the last rank was started */
-    enum cause cause;        /* DECLINED, FAILED, EXITED: what went wrong, CAUSE_NONE when nothing did */
-    const char *text;        /* the cause for people, NULL when there is nothing to add */
+    enum cause cause;        /* DECLINED, FAILED, EXITED: the cause; CAUSE_NONE: no failure */
+    const char *text;        /* the cause for people; NULL: nothing to add */
     struct rank_exit *ranks; /* FAILED: the first that failed; EXITED: all that were started */
     size_t rank_count;
     struct log_tail *tails; /* EXITED: the last log bytes, LIMIT_EXIT_TAIL_BYTES in all */
     size_t tail_count;
-    int64_t checkpoint_ms; /* EXITED: wall clock when a rank last acknowledged a checkpoint; 0: none did */
-    bool flushed;          /* EXITED: with these tails every byte of the streams has been sent */
-    const char *said; /* FAILED, EXITED: what the first failed rank's error file says, where none failed what
-                         the node remarks, one line; or NULL */
-    struct rank_result *results; /* EXITED; in order of rank */
+    int64_t checkpoint_ms; /* EXITED: wall clock of the last checkpoint that a rank acknowledged; 0: none */
+    bool flushed;          /* EXITED: with these tails, all bytes of the streams have been sent */
+    const char *said; /* FAILED, EXITED: one line: the message in the first failed rank's error file; if no
+                         rank failed, a remark of the node; or NULL */
+    struct rank_result *results; /* EXITED; ordered by rank */
     size_t result_count;
     const char *start; /* RUNNING, EXITED: how the ranks were started, for people: "warm", "cold" and why;
                           at most LIMIT_START_TEXT bytes; NULL: not said */
-    struct node_timing timing;   /* PREPARED, RUNNING, EXITED: as far as it is known by then */
-    struct device_faults faults; /* DECLINED, EXITED: told where there are any */
-    /* Of the receiver, before it goes to the core, CLOCK_BOOTTIME; not on the wire. When the node was last
-     * sent PREPARE of this attempt id, and RUN or START; 0: not since the controller was started. */
+    struct node_timing timing;   /* PREPARED, RUNNING, EXITED: the durations known so far */
+    struct device_faults faults; /* DECLINED, EXITED: told if there are any */
+    /* Set by the receiver before the message goes to the core, CLOCK_BOOTTIME; never sent. When the
+     * controller last sent PREPARE, and RUN or START, of this attempt to the node; 0: not since the
+     * controller started. */
     int64_t prepare_sent_us, start_sent_us;
 };
 
@@ -270,24 +271,24 @@ struct staging_message {
     const char *boot_id;
     const char *key;
     enum staging_state state;
-    bool by_user; /* FAILED: it would fail on any node, for what was asked for is not to be had */
-    bool lasting; /* FAILED: it stays so on this node, until its agent starts anew */
-    const char
-        *text; /* BUILDING: what is being done, one line; FAILED: why, several lines perhaps; or NULL */
+    bool by_user;     /* FAILED: any node would fail, because the requested packages or files do not exist */
+    bool lasting;     /* FAILED: this node keeps failing until its agent restarts */
+    const char *text; /* BUILDING: the current action, one line; FAILED: the reason, possibly several lines;
+                                              or NULL */
 };
 /* The reply is {}; 404 not_found means: register again. BUILDING need not be repeated. */
 
 /* --- POST /v1/agent/journal ----------------------------------------------------------------------------- */
 
-/* An attempt that the node has claimed. */
+/* An attempt that the node has run. */
 struct journal_entry {
     uint64_t attempt_id;
     const char *job_id;
-    int64_t began_ms, ended_ms; /* wall clock of the node; 0: not known to have ended */
+    int64_t began_ms, ended_ms; /* wall clock of the node; ended_ms 0: end not known */
     int64_t code;               /* the largest exit code of its ranks here; -1: not known */
 };
 
-/* At most LIMIT_JOURNAL_ENTRIES; the rest follows. */
+/* At most LIMIT_JOURNAL_ENTRIES entries; further messages carry the rest. */
 struct journal_message {
     json_t *json;
     const char *node;
@@ -295,12 +296,13 @@ struct journal_message {
     struct journal_entry *entries;
     size_t entry_count;
 };
-/* The reply is {"unknown": how many of them no database knows}; 404 not_found means: register again. */
+/* The reply is {"unknown": the number of entries that are in no database}; 404 not_found means: register
+ * again. */
 
 struct log_reply {
     json_t *json;
-    int64_t received; /* the controller has the stream up to here */
-    int64_t durable;  /* and it is on disk up to here: the agent may delete below */
+    int64_t received; /* the controller has received the stream up to here */
+    int64_t durable;  /* the stream is on disk up to here: the agent may delete the bytes below */
 };
 
 #define MESSAGE_DECLARE(name)                                                                                \
@@ -308,7 +310,7 @@ struct log_reply {
     /* Takes over json in any case; ERR_FIELD names the member. */                                           \
     bool name##_decode(json_t *json, struct name *ret_message, struct err *err);                             \
     void name##_finish(struct name *message);
-MESSAGE_DECLARE(register_message) /* that of a protocol which is not ours is refused before all else */
+MESSAGE_DECLARE(register_message) /* first refuses messages of an incompatible protocol */
 MESSAGE_DECLARE(register_reply)
 MESSAGE_DECLARE(join_message)
 MESSAGE_DECLARE(join_reply)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what an agent says to the controller: register, heartbeat, poll and report. It promises that a decoded
- * message has every member without which it would mean nothing, within the limits of a node. Whether it fits
- * the state of the cluster is left to the core; what the controller says is in messages.c. */
+/* Encodes and decodes an agent's messages to the controller: register, heartbeat, poll, report and staging. A
+ * decoded message has every required member, within the limits of a node. The core checks whether it fits the
+ * state of the cluster; messages.c has the controller's messages. */
 #include "proto/wire/messages.h"
 
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static json_t *encode_device(const struct device *device)
     return json;
 }
 
-/* What stands in paths, job specs and tables for people: a name. */
+/* Checks a text that appears in paths, job specs and tables: it must be a name. */
 static bool check_name(const char *name, const char *text, struct err *err)
 {
     return text == NULL || text_is_name(text, LIMIT_NAME_BYTES) ||
@@ -115,7 +115,7 @@ static bool check_name(const char *name, const char *text, struct err *err)
                      "%s must be a name of at most %d characters", name, LIMIT_NAME_BYTES);
 }
 
-/* What is shown and compared: printable ASCII. */
+/* Checks a text that is displayed and compared: it must be printable ASCII. */
 static bool need_plain(const json_t *json, const char *name, size_t max, const char **ret_text,
                        struct err *err)
 {
@@ -172,7 +172,7 @@ static bool read_agent_id(const json_t *json, const char **ret_agent_id, struct 
                       LIMIT_AGENT_ID_BYTES));
 }
 
-/* An agent of another protocol may say all the rest in another way. */
+/* Checks the protocol before all other members, because another protocol may spell them differently. */
 static bool decode_protocol(const json_t *json, struct register_message *message, struct err *err)
 {
     const char *version = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a node and the controller say when the node joins. It promises that what was decoded has a name
- * that can be a node's and a hash of full length. Whether the token is good is the controller's to say. */
+/* Encodes and decodes the messages by which a node joins the cluster. A decoded message has a valid node name
+ * and a hash of full length. The controller decides whether the token is valid. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a node tells of the attempts that it has run, to a controller that was put back from a backup. It
- * promises that what was decoded has ids and attempt ids. What follows from it is the controller's. */
+/* Encodes and decodes the attempts that a node reports to a controller that was restored from a backup.
+ * Decoded entries have valid ids and attempt ids. The controller decides what follows from them. */
 #include <stdlib.h>
 
 #include "proto/base/json.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how an error travels over HTTP. It promises that an error of ours arrives as it was set, and that any
- * other answer becomes an error that names its status. Which status is sent is in the table of errors.h. */
+/* Encodes an error for HTTP and decodes it again. Our own errors arrive unchanged; any other answer becomes
+ * an error that names its HTTP status. The table in errors.h has the statuses. */
 #include "proto/wire/views.h"
 
 #include "proto/base/json.h"
@@ -16,7 +16,7 @@ void problem_encode(const struct err *err, struct text *out)
     int status = err_http(err->code);
     text_printf(out, "{\"type\":\"urn:gpuctl:problem:%s\"", err_slug(err->code));
     member_write_text(out, ",\"title\":", err_title(err->code));
-    /* An error that only programs know has no status of its own; behind HTTP it is the server's fault. */
+    /* An error without an HTTP status of its own is a server error over HTTP. */
     member_write_int(out, ",\"status\":", status != 0 ? status : err_http(ERR_INTERNAL));
     member_write_text(out, ",\"detail\":", err->text);
     member_write_text(out, ",\"code\":", err_slug(err->code));
@@ -26,7 +26,7 @@ void problem_encode(const struct err *err, struct text *out)
     text_append(out, "}");
 }
 
-/* What a status says where nothing of ours was behind it, a proxy for example. */
+/* The error code for an HTTP status that does not come from our server, but for example from a proxy. */
 static enum err_code code_of_status(int http_status)
 {
     switch (http_status) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rule by which neighbouring versions of controller and agent work together. It promises that the
- * one who reads a refusal knows which program to upgrade. What is said in each protocol is left to the
- * messages. */
+/* Decides which neighbouring versions of controller and agent work together. A refusal names the program to
+ * upgrade. The messages define each protocol. */
 #include "proto/wire/protocol.h"
 
 bool protocol_check(int64_t own, int64_t protocol, const char *version, struct err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what jobs need on their nodes: how it follows from a spec, how it is written and read. It promises
- * that equal needs have equal keys whatever the order of their blobs, and that a spec without environment and
- * blobs needs nothing. Who gets it ready, and where, is left to core and agent. */
+/* Derives the environment spec of a job from its job spec, and encodes and decodes it. Equal environment
+ * specs have equal keys, whatever the order of their blobs. A job spec without environment and blobs has
+ * none. Core and agent decide which node stages it, and when. */
 #include "proto/wire/staging.h"
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* All blobs of a spec, sorted, each once. */
+/* All blobs of a spec, sorted and unique. */
 static json_t *blobs_of(const struct job_spec *spec, const char *requirements)
 {
     const char *found[LIMIT_FILES + 4];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job needs on a node before it may be placed there: an environment, blobs. Needs that are equal have
- * one key, so that a node which is ready for one job is ready for all like it. */
+/* The files that a job needs on a node before it may be placed there: an environment and blobs. Equal needs
+ * have the same key, so a node that is ready for one job is ready for all jobs with that key. */
 #ifndef PROTO_STAGING_H
 #define PROTO_STAGING_H
 
@@ -14,21 +14,21 @@
 /* All strings are borrowed from json, which the staging owns. */
 struct staging {
     json_t *json;
-    const char *key;          /* 64 lower-case hex digits: SHA-256 of all the rest */
+    const char *key;          /* 64 lower-case hex digits: SHA-256 of all other members */
     const char *requirements; /* SHA-256 in hex of a blob, a requirements file of pip; NULL: no environment */
-    const char *python_version; /* MAJOR.MINOR that the environment must have; NULL: whatever the node has */
+    const char *python_version; /* MAJOR.MINOR that the environment must have; NULL: the node's own */
     const char *python;         /* the job's interpreter; NULL: the agent's */
-    const char **blobs;         /* SHA-256 in hex, sorted, each once; requirements is one of them; owned */
+    const char **blobs;         /* SHA-256 in hex, sorted and unique; includes requirements; owned */
     size_t blob_count;
 };
 
-/* What a spec needs, as JSON with its key; NULL when it needs nothing. New reference. */
+/* The needs of a spec as JSON with their key; NULL when the spec needs nothing. New reference. */
 json_t *staging_of_spec(const struct job_spec *spec);
 
-/* The SHA-256 in hex of the requirements of a spec that has an environment. */
+/* The SHA-256 in hex of the requirements; the spec must have an environment. */
 void staging_requirements_hash(const struct job_spec *spec, char out[65]);
 
-/* The requirements that stand in the spec as one text, a line each. */
+/* Appends the inline requirements of the spec, one line each. */
 struct text;
 void staging_requirements_text(const struct job_spec *spec, struct text *out);
 

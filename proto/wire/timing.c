@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how the durations of a start travel from a node to the controller. It promises that what was read is
- * within its limits, and that a message without them is as good as any. What they are measured from, and how
- * they are shown, is left to both ends. */
+/* Encodes and decodes the durations of a start, which a node sends to the controller. Decoded durations are
+ * within their limits; a message without durations is valid. Both ends decide what they measure and show. */
 #include "proto/wire/timing.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how a token is written. What it opens is the controller's to say. */
+/* Writes and parses tokens. The controller decides what a token grants. */
 #include "proto/wire/token.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The form of tokens: gct_<id>_<secret>, and gcj_<id>_<secret> for those that a node joins with. */
+/* The form of tokens: gct_<id>_<secret>, and gcj_<id>_<secret> for join tokens. */
 #ifndef PROTO_TOKEN_H
 #define PROTO_TOKEN_H
 
@@ -11,11 +11,11 @@
 #define TOKEN_SECRET_LENGTH 43 /* base64url of 32 bytes */
 #define TOKEN_LENGTH        (4 + TOKEN_ID_LENGTH + 1 + TOKEN_SECRET_LENGTH)
 
-/* The characters of a secret out of random bytes. */
+/* Makes the characters of a secret from random bytes. */
 #define TOKEN_SECRET_RANDOM 32
 void token_secret_make(const uint8_t random[TOKEN_SECRET_RANDOM], char out[TOKEN_SECRET_LENGTH + 1]);
 
-/* Points at "<id>_<secret>" behind the prefix; NULL when the text is not of that form. */
+/* Points at "<id>_<secret>" after the prefix; NULL when the text has another form. */
 const char *token_after_prefix(const char *text, const char *prefix);
 
 #endif

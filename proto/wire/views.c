@@ -15,7 +15,7 @@
 
 /* --- kinds of members: each is written with all that stands before its value, and read ------------------ */
 
-/* Milliseconds as seconds with three decimals, null for -1. */
+/* Writes milliseconds as seconds with three decimals, null for -1. */
 static void write_seconds(struct text *out, const char *key, int64_t ms)
 {
     if (ms < 0) {
@@ -35,7 +35,7 @@ static bool read_time(const json_t *object, const char *name, int64_t *ret_wall_
            err_field(err, ERR_FIELD, name, NULL, "%s must be a time of RFC 3339", name);
 }
 
-/* A text that is JSON already, null for NULL. */
+/* Writes a text that is already JSON, null for NULL. */
 static void write_json(struct text *out, const char *key, const char *json)
 {
     text_append(out, key);

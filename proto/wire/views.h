@@ -13,7 +13,7 @@
 #include "proto/base/text.h"
 #include "proto/states.h"
 
-/* Where one attempt ran: one line of JobView.nodes. */
+/* Where a node's part of an attempt runs: one item of JobView.nodes. */
 struct placement_view {
     const char *node;
     int64_t node_rank, first_rank, local_ranks;
@@ -21,18 +21,18 @@ struct placement_view {
     enum member_state state;
 };
 
-/* A node that gets ready what a job in STAGING needs: one line of JobView.staging. */
+/* A node that stages the environment of a job in STAGING: one item of JobView.staging. */
 struct staging_view {
     const char *node;
-    bool heard;        /* "building": it has said something; else "told" */
-    const char *text;  /* the newest that it said, one line; or NULL */
-    int64_t since_ms;  /* since it was told */
-    int64_t silent_ms; /* since it last said something, or was told */
+    bool heard;        /* "building": it has reported; else "told" */
+    const char *text;  /* its newest report, one line; or NULL */
+    int64_t since_ms;  /* since it received the order */
+    int64_t silent_ms; /* since its last report, or since it received the order */
 };
 
-/* How far an array is: JobView.array. */
+/* The progress of an array: JobView.array. */
 struct array_view {
-    int64_t tasks;    /* 0: the job is none */
+    int64_t tasks;    /* 0: the job is no array */
     int64_t parallel; /* 0: any number at a time */
     int64_t placed, running, succeeded, failed, canceled;
 };
@@ -46,29 +46,28 @@ struct job_view {
     const char *project;
     int64_t gpus;
     const char *gpu_type; /* or NULL */
-    const char *pool;     /* that it was placed in; or NULL */
+    const char *pool;     /* the pool that it was placed in; or NULL */
     int64_t priority;
     int64_t time_limit_ms;                    /* 0: none */
     int64_t attempt;                          /* 0 before the first */
     int64_t seq;                              /* of its last event */
     int64_t created_ms, started_ms, ended_ms; /* wall clock; 0: not yet */
-    int64_t ran_ms;                           /* with all its GPUs, over all attempts that have ended */
+    int64_t ran_ms;                           /* time with all its GPUs, over all ended attempts */
     int64_t exit_code;       /* of the job: worst rank, 128+signal, 130 canceled, 124 time limit; -1 while not
                                 terminal */
-    int64_t failed_rank;     /* the first that failed; -1: none */
+    int64_t failed_rank;     /* the first rank that failed; -1: none */
     const char *failed_node; /* or NULL */
     enum cause cause;
-    const char *reason; /* one sentence: why it waits, or why it ended so; NULL: nothing to say */
+    const char *reason; /* one sentence: why it waits, or why it ended this way; NULL: nothing to say */
     struct array_view array;
-    const char *array_id; /* of the array that it is a task of; or NULL */
-    int64_t task;         /* its number, from 0; -1: it is none */
-    const char *sweep;    /* of a task: a JSON object of what it has of its sweep; of an array: the array of
-                             names; shown only for one job; or NULL */
-    const char *spec;     /* the JSON of the spec, shown only for one job; or NULL */
-    struct placement_view *placements; /* of the newest attempt; shown only for one job */
+    const char *array_id; /* of the task's array; or NULL */
+    int64_t task;         /* the task's number, from 0; -1: no task */
+    const char *sweep; /* of a task: a JSON object of its sweep values; of an array: the array of names; shown
+                    only for a single job; or NULL */
+    const char *spec;  /* the JSON of the spec, shown only for a single job; or NULL */
+    struct placement_view *placements; /* of the newest attempt; shown only for a single job */
     size_t placement_count;
-    struct staging_view *stagings; /* those without progress for longest first; shown only for one job in
-                                      STAGING */
+    struct staging_view *stagings; /* longest silent first; shown only for a single job in STAGING */
     size_t staging_count;
 };
 
@@ -90,8 +89,8 @@ struct node_view {
     enum pool_kind pool_kind;
     const char *gpu_type; /* the only type, or "mixed" */
     int64_t gpus, free_gpus;
-    int64_t unavailable_gpus; /* of gpus, that no job can get */
-    const char *unavailable;  /* why not, of the first of them; or NULL */
+    int64_t unavailable_gpus; /* how many of its GPUs no job can get */
+    const char *unavailable;  /* why the first of them is unavailable; or NULL */
     const char *address;
     const char *version;
     const char *host_id;
@@ -100,8 +99,8 @@ struct node_view {
     int64_t heartbeat_age_ms; /* since the last heartbeat; -1: none since the controller started */
     const char *reason;       /* of a drain or a loss; or NULL */
     const char *labels;       /* JSON object of strings, or NULL */
-    int64_t expires_ms;       /* wall clock: when its provider takes it back; 0: never */
-    /* The maintenance window that it is in, else the next; 0: none. */
+    int64_t expires_ms;       /* wall clock: when the provider takes the node back; 0: never */
+    /* The maintenance window that the node is in, else the next one; 0: none. */
     int64_t window_from_ms, window_until_ms;
     bool window_hard;
     const char
@@ -127,21 +126,22 @@ struct token_view {
     const char *owner;
     int64_t created_ms, expires_ms; /* 0: never */
     bool revoked;
-    const char *node;   /* that it is bound to; NULL: none */
-    const char *secret; /* the whole token, once, when it is made; else NULL */
+    const char *node;   /* the node that it is bound to; NULL: none */
+    const char *secret; /* the whole token, only when it was just made; else NULL */
 };
 
 struct join_token_view {
     json_t *json;
-    const char *token; /* shown once */
+    const char *token; /* shown only once */
     int64_t expires_ms;
     const char *pool; /* or NULL */
     bool reserved;
-    const char *ca_pin; /* of the authority that signs for the controller; NULL: it is none of its own */
-    const char *url;    /* where the controller thinks that nodes reach it; or NULL */
+    const char *ca_pin; /* of the authority that signs for the controller; NULL: the authority is not the
+                           controller's own */
+    const char *url;    /* the controller's guess at its address for nodes; or NULL */
 };
 
-/* The answer to a submission: the members of a job that say which it is and how far it got. It is stored with
+/* The answer to a submission: the members of a job that identify it and its state. The store keeps it with
  * each Idempotency-Key, so it is short. job_view_decode reads it. */
 void job_receipt_encode(const char *id, enum job_state state, int64_t seq, struct text *out);
 
@@ -162,7 +162,8 @@ VIEW_DECLARE(join_token_view)
 
 /* application/problem+json of RFC 9457: {type, title, status, detail, code, field, hint, retryable}. */
 void problem_encode(const struct err *err, struct text *out);
-/* Fills *ret_problem from such a body; from anything else an error that names the HTTP status. */
+/* Fills *ret_problem from a problem body; from any other body it makes an error that names the HTTP
+ * status. */
 void problem_decode(const char *body, size_t length, int http_status, struct err *ret_problem);
 
 #endif

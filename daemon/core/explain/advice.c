@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a person could change of a job that waits. It promises that whatever it names was tried: the look
- * around was asked about the changed job in place of this one, and would have started it. It tries what costs
- * the person least first, and stops at the first that helps. */
+/* Finds a change of a waiting job that lets it start. Every suggestion was tried: a scheduling pass with the
+ * changed job instead of this one would have started it. It tries the changes that cost the person least
+ * first, and stops at the first that helps. */
 #include "daemon/core/explain/advice.h"
 
 #include <string.h>
@@ -14,14 +14,14 @@
 #include "daemon/core/scheduler/place.h"
 #include "proto/limits.h"
 
-#define LEAST_PART 4 /* a limit below so much of its estimated run time is no advice */
+#define LEAST_PART 4 /* a limit below this part of the estimated run time is not suggested */
 
 struct advisor {
     struct core *core;
     struct job *job;
     const struct outlook *outlook;
     const struct ahead *ahead;
-    struct draft draft; /* the job as it is */
+    struct draft draft; /* the job without changes */
     struct text *out;
 };
 
@@ -53,10 +53,10 @@ static void write_text(struct advisor *advisor, const char *field, const char *v
     end(advisor, &sentence);
 }
 
-/* --- what could be changed ------------------------------------------------------------------------------ */
+/* --- possible changes ----------------------------------------------------------------------------------- */
 
-/* It would end before GPUs that are free now are needed by another job. What is cut to a small part of its
- * run time is another job. */
+/* A time limit that ends the job before other jobs need the GPUs that are free now. A limit that is a small
+ * part of the run time makes no sense. */
 static bool shorter(struct advisor *advisor)
 {
     struct draft draft = advisor->draft;
@@ -113,7 +113,7 @@ static bool other_kind(struct advisor *advisor)
     return true;
 }
 
-/* The first partition of each pool; partitions are listed by pool. */
+/* Tries the first partition of each pool; partitions are listed by pool. */
 static bool other_pool(struct advisor *advisor)
 {
     const char *own = advisor->draft.request.pool, *tried = NULL;
@@ -173,7 +173,7 @@ static bool helps_with(struct advisor *advisor, int64_t gpus)
     return helps(advisor, &draft);
 }
 
-/* The largest number that helps, as far as halving finds it; 0: none. */
+/* The largest number of GPUs that helps, as far as halving finds it; 0: none. */
 static int64_t largest_that_helps(struct advisor *advisor)
 {
     int64_t low = 0, high = advisor->draft.request.gpus - 1;
@@ -204,7 +204,7 @@ static bool fewer(struct advisor *advisor)
     return true;
 }
 
-/* A priority above all that are ahead. */
+/* A priority above that of all jobs ahead. */
 static bool sooner(struct advisor *advisor)
 {
     struct draft draft = advisor->draft;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Advice: the one change of a job with which it would start now. */
+/* Advice: the single change of a job that would let it start now. */
 #ifndef CORE_EXPLAIN_ADVICE_H
 #define CORE_EXPLAIN_ADVICE_H
 
@@ -9,8 +9,8 @@ struct job;
 struct outlook;
 struct text;
 
-/* Appends {"field", "value", "text"}, in the terms of a job spec, or null. job waits, be it for the time of a
- * question; outlook and ahead are its own. */
+/* Appends {"field", "value", "text"}, in the terms of a job spec, or null. job waits, possibly only during a
+ * question; outlook and ahead belong to it. */
 void advice_write(struct core *core, struct job *job, const struct outlook *outlook,
                   const struct ahead *ahead, struct text *out);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the list of jobs that are ahead of one. It promises their order in the queue, and an end of the list
- * at its limit. When they will start is left to forecast.c. */
+/* Lists the jobs ahead of a job, in queue order, up to a limit. forecast.c predicts when they will start. */
 #include "daemon/core/explain/ahead.h"
 
 #include "daemon/core/model/state.h"
@@ -25,7 +24,7 @@ struct listing {
     struct ahead *ahead;
 };
 
-/* Both could use GPUs of one partition. */
+/* Whether both could use GPUs of one partition. */
 static bool share_a_partition(const struct search *a, const struct search *b)
 {
     for (const struct partition *partition = a->core->partitions; partition != NULL;
@@ -37,8 +36,8 @@ static bool share_a_partition(const struct search *a, const struct search *b)
     return false;
 }
 
-/* What gets free goes to the other first: it has the same resource request, or a smaller one; or the policy
- * lets nobody pass. A larger one may be passed while it waits. */
+/* Whether released GPUs go to the other class first: it has the same resource request or a smaller one, or
+ * the policy lets no job pass. A job may pass a larger one that waits. */
 static bool comes_first(const struct listing *listing, const struct job_class *job_class)
 {
     const struct job_class *own = listing->job->job_class;
@@ -63,7 +62,7 @@ static void append(struct listing *listing, const struct entry *entry)
     listing->entries[count] = *entry;
 }
 
-/* Jobs of one batch come in queue order. */
+/* Lists the jobs of one batch, which are in queue order. */
 static void list_batch(struct listing *listing, const struct batch *batch, bool first)
 {
     for (const struct job *job = batch->jobs; job != NULL; job = job->next) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is ahead of a job: the jobs that wait for GPUs which it could use, and which come earlier in the
- * queue. */
+/* The jobs ahead of a job: they come earlier in the queue and wait for GPUs that it could use. */
 #ifndef CORE_EXPLAIN_AHEAD_H
 #define CORE_EXPLAIN_AHEAD_H
 
@@ -13,11 +12,11 @@ struct job;
 
 struct ahead {
     const struct job **jobs;   /* in queue order; owned */
-    size_t count;              /* LIMIT_AHEAD at most */
-    bool more;                 /* there are others, which are not listed */
-    const struct job *before;  /* the last that gets GPUs before this one can; NULL: there is none */
-    size_t before_count;       /* how many such there are */
-    const struct job *nearest; /* the same, or else the last of them all; NULL: nobody is ahead */
+    size_t count;              /* at most LIMIT_AHEAD */
+    bool more;                 /* there are more than listed */
+    const struct job *before;  /* the last that gets GPUs before this job can; NULL: none */
+    size_t before_count;       /* how many get GPUs before this job can */
+    const struct job *nearest; /* like before, else the last of all; NULL: no job is ahead */
 };
 
 void ahead_find(struct core *core, const struct job *job, struct ahead *ret_ahead);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the answers to questions: why a job waits, what a job would meet that is not there yet, who would have
- * to go for one. It promises that nothing is different afterwards, and that each answer is made from the
- * state that decides. The reason is reason.c's, the nodes node_filter.c's, the start forecast.c's, the change
- * advice.c's. */
+/* Answers questions: why a job waits, how a job would fare if it were submitted now, and which attempts would
+ * have to be preempted for a job. A question changes no state, and its answer is made from the same state as
+ * decisions. reason.c gives the reason, node_filter.c the nodes, forecast.c the start, and advice.c the
+ * change. */
 #include "daemon/core/explain/explain.h"
 
 #include <string.h>
@@ -25,11 +25,11 @@
 #include "daemon/core/scheduler/place.h"
 #include "proto/base/clock.h"
 
-/* What an answer is made of. */
+/* The inputs of an answer. */
 struct question {
     struct core *core;
-    struct job *job; /* live, or for the time of the question */
-    bool admitted;   /* else it would be refused */
+    struct job *job; /* live, or made for the question */
+    bool admitted;   /* false: a submission would be refused */
     struct outlook outlook;
     struct ahead ahead;
     struct text *out;
@@ -50,7 +50,7 @@ static void write_wall(struct text *out, const char *key, int64_t wall_ms)
     text_printf(out, "%s\"%s\"", key, at);
 }
 
-/* A time of the core's clock. */
+/* Writes a time of the core's clock. */
 static void write_time(const struct core *core, struct text *out, const char *key, int64_t ms)
 {
     write_wall(out, key, core->wall_ms + (ms - core->now_ms));
@@ -93,7 +93,7 @@ static void write_window(const struct core *core, const struct forecast *forecas
     text_printf(out, ",\"confidence\":\"%s\"}", confidence_text(forecast->confidence));
 }
 
-/* It would be placed by the question's own step. */
+/* Whether the question's own step would place the job. */
 static bool starts_now(const struct question *question)
 {
     const struct outlook *outlook = &question->outlook;
@@ -130,7 +130,7 @@ static void write_reason(const struct question *question)
 
 /* --- explanations --------------------------------------------------------------------------------------- */
 
-/* A job that waits for GPUs. */
+/* Explains a job that waits for GPUs. */
 static void write_waiting(struct question *question)
 {
     struct core *core = question->core;
@@ -161,7 +161,7 @@ static void write_waiting(struct question *question)
     }
 }
 
-/* One that waits for something else, or has its GPUs. */
+/* Explains a job that waits for something else, or has its GPUs. */
 static void write_other(struct question *question)
 {
     bool waits = question->job->state == JOB_HELD || question->job->state == JOB_BLOCKED;
@@ -210,7 +210,7 @@ static void write_refusal(const struct err *err, struct text *out)
     text_append(out, "}");
 }
 
-/* As a submission would be. */
+/* Whether a submission of the draft would be accepted. */
 static bool admits(struct core *core, const struct draft *draft, struct err *err)
 {
     struct resource_request request = draft->request;

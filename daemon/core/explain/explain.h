@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers to questions about a job that waits, or would. */
+/* Answers questions about a waiting job, or about a job that would wait. */
 #ifndef CORE_EXPLAIN_EXPLAIN_H
 #define CORE_EXPLAIN_EXPLAIN_H
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the estimated start of a job that waits. It promises a bounded look: each job ahead is given the first
- * time at which enough GPUs of a pool and type are free for as long as it is estimated to run, in the order
- * of the queue, and so is the job in the end.
+/* Estimates the start of a waiting job with bounded work. In queue order, each job ahead gets the first time
+ * at which enough GPUs of a pool and type are free for its estimated run time; so does the job itself, last.
  *
- * What that is worth: it counts GPUs, not nodes, so a gang may find them scattered; jobs that come later and
- * go first, nodes that come or go, and the time in which nodes get ready are not in it. Estimates are off,
- * and by how much they usually are is known: earliest and latest are what comes out when all run times are
- * that much shorter, or longer. */
+ * Limits of the method: it counts GPUs, not nodes, so a gang may find them scattered. It ignores later jobs
+ * that go first, nodes that come or go, and the time of staging. Estimates have a known usual error: the
+ * earliest and latest start result if all run times are that much shorter or longer. */
 #include "daemon/core/explain/forecast.h"
 
 #include "daemon/core/explain/ahead.h"
@@ -20,15 +18,15 @@
 #include "daemon/core/scheduler/prospect.h"
 #include "proto/limits.h"
 
-#define UNLIMITED_ERROR 300 /* percent: of a first guess */
-#define LIMITED_ERROR   100 /* of one that a time limit bounds */
+#define UNLIMITED_ERROR 300 /* percent: of an estimate without history */
+#define LIMITED_ERROR   100 /* of an estimate that a time limit bounds */
 #define MINUTE_MS       60000
 
 enum lean { LEAN_SHORT, LEAN_NONE, LEAN_LONG };
 
 /* --- run times ------------------------------------------------------------------------------------------ */
 
-/* How far the estimate of a job is off. Few runs say little. */
+/* The usual error of a job's estimate. Few runs give little certainty. */
 static int64_t error_percent(const struct job *job)
 {
     const struct history_trust trust = history_trust(job->pattern);
@@ -73,34 +71,34 @@ static int64_t length_of(struct core *core, const struct job *job, enum lean lea
     return bounded(lean_on(job, queue_entry_of(core, job).estimate_ms, lean), job->time_limit_ms);
 }
 
-/* --- what is free when ---------------------------------------------------------------------------------- */
+/* --- free devices over time ----------------------------------------------------------------------------- */
 
-/* So many GPUs are free from then until the next point. */
+/* This many GPUs are free from at_ms until the next point. */
 struct point {
     int64_t at_ms, free;
 };
 
-/* A gang of that size that runs for so long found no earlier start. What is free only gets less while jobs
- * are laid down, so none that is as large and runs as long will. */
+/* A gang of one size and length found no earlier start. Free GPUs only decrease while jobs are added, so a
+ * gang that is as large and runs as long finds none either. */
 struct hint {
     int64_t length_ms, start_ms;
 };
 
-/* Of gangs of one size and about one length. */
+/* For gangs of one size and similar length. */
 struct hints {
     int64_t gpus;
     struct hint shortest, last;
 };
 
 #define HINT_SIZES   16
-#define HINT_LENGTHS 32 /* each twice the one before */
+#define HINT_LENGTHS 32 /* each twice the previous one */
 
-/* Of one partition. */
+/* The free GPUs of one partition over time. */
 struct profile {
     struct point *points; /* owned; the first is now */
     size_t count, room;
-    int64_t floor_ms;    /* nobody starts before; where jobs that wait keep what they could use */
-    struct hints *hints; /* by size and length; owned; NULL: nothing was looked for */
+    int64_t floor_ms;    /* no job starts before; used where waiting jobs reserve all that they could use */
+    struct hints *hints; /* by size and length; owned; NULL: no search yet */
 };
 
 struct outline {
@@ -108,7 +106,7 @@ struct outline {
     struct profile *profiles; /* by index of the partition; owned */
     size_t count;
     enum lean lean;
-    int64_t steps; /* that may still be made */
+    int64_t steps; /* that are still allowed */
 };
 
 static void insert(struct outline *outline, struct profile *profile, size_t at, struct point point)
@@ -138,7 +136,7 @@ static size_t find_point(const struct profile *profile, int64_t at_ms)
     return low;
 }
 
-/* The point at that time, which is made where there is none. */
+/* The point at that time; made if there is none. */
 static size_t point_at(struct outline *outline, struct profile *profile, int64_t at_ms)
 {
     size_t at = find_point(profile, at_ms);
@@ -160,7 +158,7 @@ static void take(struct outline *outline, struct profile *profile, int64_t from_
     outline->steps -= (int64_t)(last - first);
 }
 
-/* The point that is in force at that time. */
+/* The point that applies at that time. */
 static size_t point_before(const struct profile *profile, int64_t at_ms)
 {
     size_t at = find_point(profile, at_ms);
@@ -169,7 +167,7 @@ static size_t point_before(const struct profile *profile, int64_t at_ms)
     return exact ? at : at - 1;
 }
 
-/* The first time, not before from_ms, from which so many are free for so long; NEVER: there is none. */
+/* The first time, from from_ms on, at which this many are free for this long; NEVER: none. */
 static int64_t first_start(struct outline *outline, const struct profile *profile, int64_t gpus,
                            int64_t length_ms, int64_t from_ms)
 {
@@ -210,7 +208,7 @@ static int64_t no_earlier(const struct hint *hint, int64_t length_ms, int64_t fr
     return length_ms >= hint->length_ms && hint->start_ms > from_ms ? hint->start_ms : from_ms;
 }
 
-/* The same from the floor, or from what is known of jobs like it. */
+/* The first start from the floor on, or from a hint of similar jobs. */
 static int64_t start_in(struct outline *outline, struct profile *profile, int64_t gpus, int64_t length_ms)
 {
     struct hints *hints = hints_for(profile, gpus, length_ms);
@@ -224,7 +222,7 @@ static int64_t start_in(struct outline *outline, struct profile *profile, int64_
     return start_ms;
 }
 
-/* --- the outline of what is to come --------------------------------------------------------------------- */
+/* --- the outline ---------------------------------------------------------------------------------------- */
 
 static int64_t free_of(const struct partition *partition)
 {
@@ -235,7 +233,7 @@ static int64_t free_of(const struct partition *partition)
     return free;
 }
 
-/* The devices that an attempt gives back on nodes that go on taking work. */
+/* The devices that an attempt gives back on nodes that still take work. */
 static int64_t devices_of(const struct attempt *attempt)
 {
     int64_t count = 0;
@@ -277,7 +275,7 @@ static struct release *releases_of(const struct core *core, enum lean lean, size
     return releases;
 }
 
-/* Each adds to the last point of its partition, or behind it. */
+/* Adds each release to the last point of its partition, or after it. */
 static void add_releases(struct outline *outline)
 {
     size_t count;
@@ -314,7 +312,7 @@ static void outline_finish(struct outline *outline)
     free(outline->profiles);
 }
 
-/* Where a job starts first among the partitions that it may use; NEVER: nowhere. */
+/* The earliest start of a job in the partitions that it may use; NEVER: none. */
 static int64_t earliest(struct outline *outline, const struct job *job, int64_t length_ms,
                         const struct partition **ret_partition)
 {
@@ -335,8 +333,8 @@ static int64_t earliest(struct outline *outline, const struct job *job, int64_t 
     return best_ms;
 }
 
-/* Where the policy lets nobody pass, those behind start no earlier in any partition that the job could use.
- */
+/* If the policy lets no job pass, jobs behind this one start no earlier in any partition that it could
+ * use. */
 static void raise_floors(struct outline *outline, const struct job *job, int64_t start_ms)
 {
     const struct search search = fit_search(outline->core, &job->job_class->request, VIEW_WORKING, NULL);
@@ -365,7 +363,7 @@ static int64_t lay_down(struct outline *outline, const struct job *job)
     return start_ms;
 }
 
-/* NEVER: not with what there is. *ret_beyond: later than that. */
+/* NEVER: not with the working nodes. *ret_beyond: later than the result. */
 static int64_t start_when(struct core *core, const struct job *job, const struct ahead *ahead, enum lean lean,
                           bool *ret_beyond)
 {
@@ -383,7 +381,7 @@ static int64_t start_when(struct core *core, const struct job *job, const struct
 
 /* --- the forecast --------------------------------------------------------------------------------------- */
 
-/* The first time at which nodes could hold the gang, were nobody ahead. */
+/* The first time at which nodes could hold the gang if no job were ahead. */
 static bool first_fit(struct core *core, const struct job *job, int64_t *ret_at_ms)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_EVER);
@@ -395,9 +393,9 @@ static bool first_fit(struct core *core, const struct job *job, int64_t *ret_at_
     return found;
 }
 
-/* By how wide the window is for the time that is still to pass. Where it is not narrow, the job's own run
- * time counts, too: as a guess, or an estimate that is off by a factor of two, it says little of the gaps it
- * fits. */
+/* Derives the confidence from the width of the window compared with the remaining wait. If the window is not
+ * narrow, the job's own estimate counts, too: a guess, or an estimate that is off by a factor of two, says
+ * little about the gaps that the job fits into. */
 static enum confidence confidence_of(const struct core *core, const struct job *job,
                                      const struct forecast *forecast)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forecast: when a job that waits will start, as far as estimates of run times tell. */
+/* Forecasts: when a waiting job will start, by the estimates of run times. */
 #ifndef CORE_EXPLAIN_FORECAST_H
 #define CORE_EXPLAIN_FORECAST_H
 
@@ -14,16 +14,16 @@ struct job;
 
 /* Times are of the core's clock. */
 struct forecast {
-    bool known;          /* false: it will not start with the nodes that take work now */
-    bool beyond;         /* it is later than at_ms, by how much was not looked at */
+    bool known;          /* false: it cannot start on the nodes that take work now */
+    bool beyond;         /* it is later than at_ms by an unknown time */
     int64_t at_ms;       /* by the estimates */
-    int64_t earliest_ms; /* if all run times are off as far as theirs usually are, to this side */
-    int64_t latest_ms;   /* and to the other */
+    int64_t earliest_ms; /* if all run times are shorter by their usual error */
+    int64_t latest_ms;   /* if they are longer by that error */
     enum confidence confidence;
 };
 
-/* When the job starts if those ahead of it do first, and none come. Counts the GPUs of each pool and type,
- * not which nodes they are on, but for the job itself. */
+/* Forecasts the start of the job if the jobs ahead of it start first and no new ones arrive. Counts GPUs per
+ * pool and type; only for the job itself it considers which nodes they are on. */
 struct forecast forecast_start(struct core *core, const struct job *job, const struct ahead *ahead);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the tests by which nodes are out of the question for a job. It promises that every registered node is
- * counted once, as usable or with the first test that it fails: what it is, then how it is, then what is on
- * it. A node that passes all of them need not be enough by itself. */
+/* Tests which nodes are unsuitable for a job. Every registered node is counted once, as usable or under the
+ * first test that it fails: properties of the node, then its state, then its work. A single node that passes
+ * all tests may still be too small. */
 #include "daemon/core/explain/node_filter.h"
 
 #include <string.h>
@@ -16,13 +16,13 @@
 
 struct count {
     int64_t nodes;
-    struct text names; /* a JSON array that is open; owned */
+    struct text names; /* an open JSON array; owned */
     int64_t named;
 };
 
 /* --- the tests ------------------------------------------------------------------------------------------ */
 
-/* A partition that the resource request would allow were it not for pools. */
+/* Whether the resource request would allow one of the node's partitions if pools did not matter. */
 static bool has_type(const struct search *search, const struct node *node)
 {
     struct resource_request request = *search->request;
@@ -38,7 +38,7 @@ static bool has_type(const struct search *search, const struct node *node)
     return false;
 }
 
-/* What the job could use of the node: the node capacity of which it could have most. */
+/* The capacity of the node from which the job could get most devices. */
 static const struct capacity *capacity_of(const struct search *search, const struct node *node)
 {
     const struct capacity *best = NULL;
@@ -61,7 +61,7 @@ static bool is_reserved(const struct search *search, const struct reservations *
            (fit_outlasts(search, capacity->partition) && capacity->spare < capacity->free);
 }
 
-/* What a node has to be. */
+/* The tests of the node's own properties. */
 static enum node_test fails_itself(const struct search *search, const struct node *node,
                                    const struct capacity *capacity)
 {

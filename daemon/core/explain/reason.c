@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns why a job waits. It promises exactly one reason, the first that alone would keep the job from its
- * GPUs: what it is, what nodes there are, whose turn it is, what is free; and the numbers that show it. When
- * that ends is left to forecast.c, what to do about it to advice.c. */
+/* Finds the reason why a job waits: exactly one, the first that alone would keep the job from its GPUs. The
+ * order is the job's own state, the nodes, the queue, the free devices. The text has the numbers. forecast.c
+ * predicts the end of the wait, advice.c suggests a change. */
 #include "daemon/core/explain/reason.h"
 
 #include "daemon/core/explain/ahead.h"
@@ -54,13 +54,13 @@ static bool fits_in(struct core *core, const struct job *job, enum view view, en
     return fits(&search);
 }
 
-/* The search on nodes, whatever they have ready. */
+/* A search that ignores readiness. */
 static struct search bare_search(struct core *core, const struct job *job, enum view view)
 {
     return fit_search(core, &job->job_class->request, view, NULL);
 }
 
-/* The largest gang that it could have in one partition. */
+/* The largest gang that the job could get in one partition. */
 static int64_t most_in(struct core *core, const struct job *job, enum view view)
 {
     const struct search search = bare_search(core, job, view);
@@ -88,7 +88,7 @@ static int64_t free_in(const struct search *search, const struct partition *part
     return free;
 }
 
-/* What is free on all nodes that take work, of what the job may use. */
+/* The free devices that the job may use, on all nodes that take work. */
 static int64_t free_for(struct core *core, const struct job *job)
 {
     const struct search search = bare_search(core, job, VIEW_FREE);
@@ -100,13 +100,13 @@ static int64_t free_for(struct core *core, const struct job *job)
     return free;
 }
 
-/* It would fit if nodes that declined were asked again. */
+/* Whether the job would fit on nodes that are on hold because they declined. */
 static bool fits_after_hold(struct core *core, const struct job *job)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     prospect_begin(&search);
     for (size_t i = 0; i < core->availability.stopping_count; i++) {
-        prospect_release(core->availability.stopping[i], false); /* it is not free yet */
+        prospect_release(core->availability.stopping[i], false); /* not free yet */
     }
     return fits(&search);
 }
@@ -122,8 +122,8 @@ static void say_no_nodes(struct core *core, const struct job *job, struct text *
                 (long long)most);
 }
 
-/* "; 1 GPU is unavailable (node n1, GPU 3: memory held by process 1234 (python) of user ada)": of those that
- * the job might use, on nodes that take work. */
+/* Appends "; 1 GPU is unavailable (node n1, GPU 3: memory held by process 1234 (python) of user ada)": of the
+ * devices that the job might use on working nodes. */
 static void say_unavailable(struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = bare_search(core, job, VIEW_REGISTERED);
@@ -150,7 +150,7 @@ static void say_unavailable(struct core *core, const struct job *job, struct tex
     }
 }
 
-/* The nodes that take work have too few devices: others take none, or devices cannot be had. */
+/* The working nodes have too few devices: other nodes take no work, or devices are unavailable. */
 static enum wait_reason reason_of_lack(struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = bare_search(core, job, VIEW_REGISTERED);
@@ -195,7 +195,7 @@ static void say_staging(struct core *core, const struct job *job, struct text *o
     }
 }
 
-/* The end of the first hold after which it may fit. */
+/* Appends the end of the first hold after which the job may fit. */
 static void say_held_off(struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
@@ -230,9 +230,9 @@ static void say_fragmented(struct core *core, const struct job *job, int64_t fre
                          : "in one pool and of one type, on nodes that reach each other");
 }
 
-/* --- what runs ------------------------------------------------------------------------------------------ */
+/* --- running work --------------------------------------------------------------------------------------- */
 
-/* What ends until a moment, in one partition. */
+/* Attempts that end before a moment, in one partition. */
 struct ending {
     const struct attempt *first, *last; /* to end */
     int64_t first_ms, last_ms;
@@ -320,7 +320,7 @@ static void say_busy(struct core *core, const struct job *job, struct text *out)
 
 /* --- queue entries -------------------------------------------------------------------------------------- */
 
-/* What makes another come earlier in the queue. */
+/* Says why another job comes earlier in the queue. */
 static void say_why_earlier(struct core *core, const struct job *job, const struct job *other,
                             struct text *out)
 {
@@ -354,7 +354,7 @@ static void say_behind(struct core *core, const struct job *job, const struct jo
     text_printf(out, ", and %lld %s free", (long long)most, are(most));
 }
 
-/* The partition with a gap before a reservation that the job is too long for. */
+/* The partition with a reservation that the job is too long for. */
 static const struct partition *reserved_partition(struct core *core, const struct job *job,
                                                   const struct reservations *reservations)
 {
@@ -393,7 +393,7 @@ static void say_reserved(struct core *core, const struct job *job, const struct 
 
 /* --- the reason ----------------------------------------------------------------------------------------- */
 
-/* Enough is free: something is reserved for others. */
+/* Enough devices are free, but reserved for others. */
 static enum wait_reason reason_of_entry(struct core *core, const struct job *job,
                                         const struct outlook *outlook, const struct ahead *ahead,
                                         struct text *out)
@@ -412,7 +412,7 @@ static enum wait_reason reason_of_entry(struct core *core, const struct job *job
     return WAIT_BEHIND;
 }
 
-/* Not enough is free. */
+/* Not enough devices are free. */
 static enum wait_reason reason_of_nodes(struct core *core, const struct job *job, const struct ahead *ahead,
                                         struct text *out)
 {
@@ -433,7 +433,8 @@ static enum wait_reason reason_of_nodes(struct core *core, const struct job *job
     return WAIT_NODES_BUSY;
 }
 
-/* No node has ready what it needs, or those that have are busy and free ones get it ready. */
+/* Whether the job waits for staging: no node is ready, or ready nodes are busy while free ones are
+ * staging. */
 static bool waits_for_staging(struct core *core, const struct job *job, const struct outlook *outlook)
 {
     if (job->job_class->environment == NULL) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reason for which a job waits: one, in numbers. */
+/* Reasons: one reason why a job waits, with numbers. */
 #ifndef CORE_EXPLAIN_REASON_H
 #define CORE_EXPLAIN_REASON_H
 
@@ -13,8 +13,8 @@ struct core;
 struct job;
 struct outlook;
 
-/* text gets one sentence without a full stop. outlook is of the job, and NULL of one that is HELD or BLOCKED.
- */
+/* text gets one sentence without a full stop. outlook belongs to the job; NULL for a job that is HELD or
+ * BLOCKED. */
 enum wait_reason reason_of(struct core *core, const struct job *job, const struct outlook *outlook,
                            const struct ahead *ahead, struct text *text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rehearsal of a preemption. It promises that victims are chosen as the policy chooses them, among
- * all that run with a lower priority or later in the queue, and that nobody is stopped. */
+/* Rehearses a preemption. Victims are chosen as the policy would choose them, among all running work with a
+ * lower priority or a later place in the queue. Nothing is stopped. */
 #include "daemon/core/explain/rehearse.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 
 struct cost {
     int64_t loss_ms;  /* of GPU time */
-    int64_t grace_ms; /* the longest */
+    int64_t grace_ms; /* the longest of the victims */
 };
 
 static int64_t loss_ms(const struct core *core, const struct attempt *attempt)
@@ -56,7 +56,7 @@ static struct cost cost_of(const struct core *core, const struct victims *victim
     return cost;
 }
 
-/* The policy would do it by itself. */
+/* Whether the policy would preempt by itself. */
 static bool is_automatic(struct core *core, const struct queue_entry *entry, const struct search *search)
 {
     struct victims victims;

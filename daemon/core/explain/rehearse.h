@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rehearsal: who would have to go for a job that waits. */
+/* Rehearsals: which attempts would have to be preempted for a waiting job. */
 #ifndef CORE_EXPLAIN_REHEARSE_H
 #define CORE_EXPLAIN_REHEARSE_H
 

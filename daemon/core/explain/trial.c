@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns jobs that exist for the time of a question. It promises that the code which places real ones meets
- * them as it would meet those, and that afterwards the state decides as it did before: job classes, queue
- * entries, patterns and promises are the old ones. What is asked is left to explain.c and advice.c. */
+/* Makes jobs that exist only during a question. The code that places real jobs treats a trial in the same
+ * way. Afterwards the state decides as before: job classes, queue entries, patterns and promises are
+ * restored. explain.c and advice.c ask the questions. */
 #include "daemon/core/explain/trial.h"
 
 #include "daemon/core/lifecycle/job.h"
@@ -58,7 +58,7 @@ void draft_leave(struct core *core, const struct draft *draft)
 
 /* --- trials --------------------------------------------------------------------------------------------- */
 
-/* A job that no list of jobs has. */
+/* Queues a job that is in no list of jobs. */
 static struct job *put_in(struct core *core, const struct draft *draft)
 {
     struct job *job = xzalloc(sizeof *job);
@@ -86,7 +86,7 @@ static void take_away(struct core *core, struct job *job, struct trial *trial)
     trial->away = job;
 }
 
-/* Its queue entry is the old one: a look at the clock would have made it another. */
+/* Restores the old queue entry, because a recalculation with the current clock would change it. */
 static void put_back(struct core *core, const struct trial *trial)
 {
     struct job *job = trial->away;

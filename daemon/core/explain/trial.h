@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial: a job that waits for the time of a question, in place of another or beside all, and of which
- * nothing is left. */
+/* Trials: a job that waits only while a question is answered, in addition to the other jobs or instead of one
+ * of them. A trial leaves no trace. */
 #ifndef CORE_EXPLAIN_TRIAL_H
 #define CORE_EXPLAIN_TRIAL_H
 
@@ -11,10 +11,10 @@
 
 struct job_spec;
 
-/* What is asked for, as far as queue order and place depend on it. Strings are borrowed. */
+/* The parts of a submission on which queue order and placement depend. Strings are borrowed. */
 struct draft {
     struct resource_request request;
-    struct environment_spec environment; /* where resource request.need names one */
+    struct environment_spec environment; /* set if request.environment names one */
     struct pattern *pattern;
     const char *project, *owner;
     int64_t key, submitted_ms;
@@ -22,29 +22,29 @@ struct draft {
     int32_t priority;
 };
 
-/* The job as it is. */
+/* The draft of an existing job. */
 struct draft draft_of(const struct job *job);
-/* One that is submitted now. The pattern is joined: draft_leave. */
+/* The draft of a job submitted now. It joins the pattern: end it with draft_leave. */
 struct draft draft_join(struct core *core, const struct job_spec *spec, const char *owner,
                         const struct environment_spec *environment);
 void draft_leave(struct core *core, const struct draft *draft);
 
 struct trial {
     struct core *core;
-    struct job *job;          /* that waits meanwhile */
-    struct job *away;         /* that does not, meanwhile; or NULL */
-    struct queue_entry entry; /* of the first of its kind before it went */
+    struct job *job;          /* waits during the trial */
+    struct job *away;         /* taken out of the queue during the trial; or NULL */
+    struct queue_entry entry; /* of the first of its batch before it was taken out */
     bool was_first;
     bool place_wanted;
     struct text *trace;
 };
 
-/* The draft waits, and instead, which waits as well unless it is NULL, does not. */
+/* The draft waits, and the waiting job `instead` (unless NULL) does not. */
 void trial_begin(struct core *core, const struct draft *draft, struct job *instead, struct trial *ret_trial);
-/* All is as it was. */
+/* Restores the previous state. */
 void trial_end(struct trial *trial);
 
-/* Whether the scheduling pass would start the draft now, all else being equal. */
+/* Whether a scheduling pass would start the draft now, if nothing else changes. */
 bool trial_starts(struct core *core, const struct draft *draft, struct job *instead);
 
 #endif

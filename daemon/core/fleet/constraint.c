@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the question whether a node fits the constraints of a resource request. It promises that the answer
- * follows from what is registered alone, and that texts are compared once for a node and a registry. Which of
- * the nodes that fit are taken is left to fit.c. */
+/* Decides whether a node fits the constraints of a resource request. The result depends only on the registry,
+ * and texts are compared once per node and registry stamp. fit.c chooses among the nodes that fit. */
 #include "daemon/core/fleet/constraint.h"
 
 #include <string.h>
@@ -12,7 +11,7 @@
 
 /* --- from terms ----------------------------------------------------------------------------------------- */
 
-/* Cuts a word, "zone=a,b", in place. */
+/* Splits a word, "zone=a,b", in place. */
 static struct constraint parse(char *word)
 {
     struct constraint constraint = {.kind = CONSTRAINT_IN, .key = word};
@@ -71,7 +70,7 @@ void constraints_destroy(struct constraints *constraints)
 
 /* --- fits ----------------------------------------------------------------------------------------------- */
 
-/* NULL: there is no such label. */
+/* NULL: the node has no such label. */
 static const char *value_of(const struct constraint *constraint, const struct capacity *capacity)
 {
     switch (constraint->built_in) {
@@ -89,7 +88,7 @@ static const char *value_of(const struct constraint *constraint, const struct ca
     abort();
 }
 
-/* Types are told apart without regard to case. */
+/* GPU types are compared ignoring case. */
 static bool is_listed(const struct constraint *constraint, const char *value)
 {
     bool any_case = constraint->built_in == BUILT_IN_GPU_TYPE;
@@ -109,10 +108,10 @@ bool constraint_holds(const struct constraint *constraint, const struct capacity
     return listed == (constraint->kind == CONSTRAINT_IN);
 }
 
-/* What is remembered of a node. */
+/* The cached result for a node. */
 enum grade { GRADE_UNKNOWN, GRADE_FORBIDDEN, GRADE_AVOIDED, GRADE_WANTED };
 
-/* By all but the GPU type. */
+/* Judges the node by all constraints but the GPU type. */
 static enum grade judge(const struct constraints *constraints, const struct capacity *capacity)
 {
     enum grade grade = GRADE_WANTED;
@@ -180,7 +179,7 @@ void constraint_write(const struct constraint *constraint, struct text *out)
     case CONSTRAINT_EXCLUDE:
         text_append(out, "exclude ");
         break;
-    case CONSTRAINT_AVOID: /* refuses nothing, so nobody is told of it */
+    case CONSTRAINT_AVOID: /* refuses no node, so it is never reported */
         abort();
     }
     for (size_t i = 0; i < constraint->value_count; i++) {

@@ -15,7 +15,7 @@
 #include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
-#define REASON_EXPIRED "expired" /* of the drain; who moves the expiry ends a drain for this reason alone */
+#define REASON_EXPIRED "expired" /* reason of the drain; a new expiry ends only such a drain */
 
 /* --- the clock ------------------------------------------------------------------------------------------ */
 
@@ -34,7 +34,7 @@ void departure_set_clock(struct core *core, int64_t wall_ms)
     }
 }
 
-/* --- when each goes ------------------------------------------------------------------------------------- */
+/* --- departure times ------------------------------------------------------------------------------------ */
 
 static int64_t earlier(int64_t a, int64_t b)
 {
@@ -46,7 +46,7 @@ bool departure_has_expired(const struct core *core, const struct node *node)
     return node->expires_at_ms != 0 && departure_time(core, node->expires_at_ms) <= core->now_ms;
 }
 
-/* What is known of the future of a node, and when that changes next. */
+/* The known future of a node, and when that changes next. */
 struct outlook {
     int64_t leaves_ms, stops_ms, changes_ms;
     bool away;
@@ -61,7 +61,7 @@ static void see_expiry(const struct core *core, const struct node *node, struct 
     outlook->leaves_ms = at_ms;
     outlook->stops_ms = at_ms;
     outlook->away = at_ms <= core->now_ms;
-    if (!outlook->away || node->state == NODE_READY) { /* else it has been drained, which is the end of it */
+    if (!outlook->away || node->state == NODE_READY) { /* else it has been drained */
         outlook->changes_ms = at_ms;
     }
 }
@@ -180,7 +180,7 @@ bool departure_expire(struct core *core, struct node *node, int64_t expires_at_m
     return true;
 }
 
-/* --- what runs there ------------------------------------------------------------------------------------ */
+/* --- running work --------------------------------------------------------------------------------------- */
 
 static bool may_be_stopped(const struct attempt *attempt)
 {
@@ -199,7 +199,8 @@ int64_t departure_due_ms(const struct member *member)
 
 /* --- time ----------------------------------------------------------------------------------------------- */
 
-/* A job that waits may become too long for a node that leaves, and a shorter one behind it be the next. */
+/* Reconsiders waiting jobs: a job may become too long for a departing node, and a shorter one behind it may
+ * be next. */
 static void look_again(struct core *core)
 {
     if (core->departing_count == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Departures: when nodes go away, for good or for a while, and what that means for the work on them. */
+/* Departures: when nodes go away, for good or for a time, and the consequences for their work. */
 #ifndef CORE_FLEET_DEPARTURE_H
 #define CORE_FLEET_DEPARTURE_H
 
@@ -12,26 +12,26 @@ struct core;
 struct member;
 struct node;
 
-/* Learns from BOOT or TICK how the wall clock stands. */
+/* Sets the wall clock from BOOT or TICK. */
 void departure_set_clock(struct core *core, int64_t wall_ms);
-/* What the core's clock shows at that time of the wall clock. */
+/* Converts a time of the wall clock to the core's clock. */
 int64_t departure_time(const struct core *core, int64_t wall_ms);
 
-/* Works out anew when a node goes away: it came, or its pool changed. */
+/* Recalculates when a node goes away, because it registered or its pool changed. */
 void departure_judge(struct core *core, struct node *node);
-/* The same for all: a window was made, removed, or has begun or ended. */
+/* Recalculates this for all nodes, because a window was made or removed, or has begun or ended. */
 void departure_judge_all(struct core *core);
 
-/* The agent of a node that registers has said when it expires, 0 for never. That counts when the node comes
- * anew or the agent said something else before: else a person's word stands. */
+/* Takes the expiry that the agent of a registering node reports, 0 for never. It applies if the node is new
+ * or the agent reported a different one before; otherwise an expiry that a person set stays. */
 void departure_take_word(struct core *core, struct node *node, int64_t expires_at_ms, bool anew);
-/* A person says when a node expires, 0 for never. */
+/* Sets the expiry of a node for a person, 0 for never. */
 bool departure_expire(struct core *core, struct node *node, int64_t expires_at_ms, struct err *err);
-/* The time of its expiry has come. */
+/* Whether the node has expired. */
 bool departure_has_expired(const struct core *core, const struct node *node);
 
-/* When the member's attempt is to be stopped because its node goes away; NEVER: it may end there, or is being
- * stopped already. */
+/* When to stop the member's attempt because its node goes away; NEVER: it may run to its end, or is stopping
+ * already. */
 int64_t departure_due_ms(const struct member *member);
 
 /* Notes what becomes due, and, at a TICK, does what is due for nodes. */

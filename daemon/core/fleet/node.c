@@ -86,7 +86,7 @@ void node_free(struct node *node)
     free(node);
 }
 
-/* --- standing ------------------------------------------------------------------------------------------- */
+/* --- states --------------------------------------------------------------------------------------------- */
 
 static void come(struct core *core, struct node *node)
 {
@@ -96,7 +96,7 @@ static void come(struct core *core, struct node *node)
 
 static void drain(struct core *core, struct node *node)
 {
-    core->place_wanted = true; /* what waited for this node no longer holds up others */
+    core->place_wanted = true; /* jobs that waited for this node no longer hold up others */
     if (node->members == NULL) {
         node_fire(core, node, NODE_EVENT_EMPTY, node->reason);
     }
@@ -194,7 +194,7 @@ void node_silent(struct core *core, struct node *node)
     trace_line(core, "node %s is silent", node->name);
     node->contact = CONTACT_SILENT;
     core->silent_count++;
-    core->place_wanted = true; /* what waited for this node no longer holds up others */
+    core->place_wanted = true; /* jobs that waited for this node no longer hold up others */
 }
 
 void node_hold(struct core *core, struct node *node)
@@ -207,7 +207,7 @@ void node_hold(struct core *core, struct node *node)
     node->declines++;
     node->hold_until_ms = core->now_ms + hold_ms;
     deadline_note(core, node->hold_until_ms);
-    core->place_wanted = true; /* what got ready to run there needs another node */
+    core->place_wanted = true; /* a job that was to run here needs another node */
     trace_line(core, "node %s gets no work for %lld ms", node->name, (long long)hold_ms);
 }
 

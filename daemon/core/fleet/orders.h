@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders: what each node should do, derived from the state of its members. */
+/* Orders: the desired state of each node, derived from its members. */
 #ifndef CORE_FLEET_ORDERS_H
 #define CORE_FLEET_ORDERS_H
 
@@ -7,13 +7,14 @@ struct core;
 struct member;
 struct node;
 
-/* The member's order is another than before. */
+/* Notes that the member's order has changed. */
 void orders_changed(struct core *core, struct member *member);
-/* The member is no longer among those that its node should hold. */
+/* Notes that the node should no longer hold the member. */
 void orders_dropped(struct core *core, struct member *member);
-/* The node has answered our last word: the version that it repeated is no answer again. */
+/* Raises the version of the node's orders after the node has repeated it as a nonce, so that the nonce is
+ * accepted only once. */
 void orders_word_spoken(struct core *core, struct node *node);
-/* What the node is to get ready is another than before. */
+/* Notes that the environments which the node must stage have changed. */
 void orders_staging_changed(struct core *core, struct node *node);
 
 #endif

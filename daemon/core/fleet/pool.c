@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the partitions: for each pool and GPU type the nodes that have it, by name, and the sums of their
- * devices. It promises that the sums agree with the devices after every call, and that partitions come by
- * pool and type. Which node a job gets is left to place.c. */
+/* Keeps the partitions: for each pool and GPU type, the nodes that have it, by name, and the sums of their
+ * devices. The sums agree with the devices after every call; partitions are ordered by pool and type. place.c
+ * decides which node a job gets. */
 #include "daemon/core/fleet/pool.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ static void partition_drop_if_empty(struct core *core, struct partition *partiti
     free(partition);
 }
 
-/* Where the node is, or belongs, among the node capacities. */
+/* The node's position among the node capacities, existing or new. */
 static size_t capacity_position(const struct partition *partition, const struct node *node)
 {
     size_t low = 0, high = partition->count;
@@ -239,7 +239,7 @@ bool pool_kind_of(const struct core *core, const char *pool, const struct node *
     return false;
 }
 
-/* Whether no earlier partition has this pool or type: so each is counted once. */
+/* Whether no earlier partition has this pool or type, so that each counts once. */
 static bool first_of_pool(const struct core *core, const struct partition *partition)
 {
     return partition == core->partitions || strcmp(partition->prev->pool, partition->pool) != 0;
@@ -328,7 +328,7 @@ void pool_list_types(const struct core *core, struct text *out)
 const char *pool_nearest_type(const struct core *core, const char *type)
 {
     const char *nearest = NULL;
-    unsigned least = (unsigned)strlen(type) / 2 + 1; /* one further off was not meant */
+    unsigned least = (unsigned)strlen(type) / 2 + 1; /* a greater distance is no spelling mistake */
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         unsigned distance = text_distance(partition->type, type);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is registered: the devices of all nodes by pool and type, and how many are free. */
+/* The registry: the devices of all nodes by pool and type, and how many are free. */
 #ifndef CORE_FLEET_POOL_H
 #define CORE_FLEET_POOL_H
 
@@ -16,38 +16,38 @@ struct node_device;
 struct capacity;
 struct text;
 
-/* Offers the devices of a node that is not LOST, and takes the offer back. */
+/* Offers the devices of a node that is not LOST, and withdraws the offer. */
 void pool_join(struct core *core, struct node *node);
 void pool_leave(struct core *core, struct node *node);
 
-/* A device changes hands: free to holder, and back. */
+/* A free device goes to a holder, and becomes free again. */
 void pool_take(struct core *core, struct node_device *device, struct member *holder);
 void pool_give_back(struct core *core, struct node_device *device);
 
-/* A device cannot be had, for a reason, which is copied; NULL: it can again. Whoever holds it keeps it. */
+/* Marks a device as unavailable for a reason, which is copied; NULL: available again. Its holder keeps it. */
 void pool_set_unavailable(struct core *core, struct node_device *device, const char *reason);
 
-/* The kind of a pool as nodes other than this one made it; false when there is no such pool. except may be
- * NULL. */
+/* The kind of a pool, as set by nodes other than `except` (may be NULL); false if there is no such pool. */
 bool pool_kind_of(const struct core *core, const char *pool, const struct node *except,
                   enum pool_kind *ret_kind);
-/* How many pools and types there are. */
+/* The number of pools and types, and whether a type is registered. */
 size_t pool_count(const struct core *core);
 size_t pool_type_count(const struct core *core);
 bool pool_has_type(const struct core *core, const char *type);
-/* Whether the type is among alternatives such as "H100|A100", and how many of these are preferred to it. */
+/* Whether the type is among alternatives such as "H100|A100"; *ret_rank is how many of these are preferred to
+ * it. */
 bool pool_type_matches(const char *alternatives, const char *type, size_t *ret_rank);
 
 /* Appends "a, b, c": the names of all pools or types. */
 void pool_list_names(const struct core *core, struct text *out);
 void pool_list_types(const struct core *core, struct text *out);
-/* The registered type that may have been meant; NULL: none is like it. */
+/* The registered type with the nearest spelling; NULL: none is near. */
 const char *pool_nearest_type(const struct core *core, const char *type);
 
-/* The node's devices in a partition that it is in. */
+/* The node's capacity in one of its partitions. */
 struct capacity *pool_capacity(const struct partition *partition, const struct node *node);
 
-/* Whether ranks on other hosts cannot reach the node. */
+/* Whether the node has a loopback address, which ranks on other hosts cannot reach. */
 bool pool_is_loopback(const struct node *node);
 
 #endif

@@ -15,7 +15,7 @@ bool request_allows_type(const struct resource_request *request, const struct pa
     return request->gpu_type == NULL || pool_type_matches(request->gpu_type, partition->type, ret_rank);
 }
 
-/* Whether the partition has so many devices, free or not, for a gang that is not bound to one node. */
+/* Whether the partition has this many devices, free or not, for a gang that is not bound to one node. */
 static bool has_together(const struct core *core, const struct resource_request *request,
                          const struct partition *partition, int64_t gpus)
 {

@@ -16,7 +16,7 @@ bool request_allows_type(const struct resource_request *request, const struct pa
                          size_t *ret_rank);
 /* Whether it names the partition's pool, kind and type, or leaves them open. */
 bool request_asks(const struct resource_request *request, const struct partition *partition);
-/* The same, and use_reserved = auto leads there. */
+/* Like fit_asked, and use_reserved = auto selects the partition's kind. */
 bool request_leads(const struct resource_request *request, enum pool_kind auto_kind,
                    const struct partition *partition);
 /* Whether it may use a node at all, by its host and its labels. */
@@ -27,8 +27,8 @@ static inline bool request_allows_node(const struct core *core, const struct res
            constraints_allow(request->constraints, core, capacity);
 }
 
-/* What a node with so many devices can give to a gang: the share, where the resource request says over how
- * many nodes. */
+/* The devices that a node with this many can give to a gang: exactly the share, if the resource request gives
+ * a number of nodes. */
 static inline int64_t request_share(const struct resource_request *request, int64_t count)
 {
     if (request->nodes == 0) {
@@ -38,7 +38,7 @@ static inline int64_t request_share(const struct resource_request *request, int6
     return count >= share ? share : 0;
 }
 
-/* Auto leads to the reserved pools if one of them has this many GPUs that would do, free or not. */
+/* Auto selects the reserved pools if one of them has this many suitable GPUs, free or not. */
 enum pool_kind request_auto_kind(const struct core *core, const struct resource_request *request,
                                  int64_t gpus);
 

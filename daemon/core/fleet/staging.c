@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns which node has what waiting jobs need: an environment, blobs. It promises that a node is told once of
- * an environment, whatever the number of jobs that have it, that nobody is told to go on when no job wants it
- * any more, and that a node which failed is left alone for longer each time. None of it is written down:
- * after a restart, of the controller or an agent, nodes are asked again. Which nodes are chosen is place.c's,
- * what a failure means for a job job.c's. */
+/* Tracks which node has the environments of waiting jobs. A node gets one order per environment, however many
+ * jobs need it, and the order ends when no job needs it. A node that failed gets a longer pause each time.
+ * Nothing of this is stored: after a restart of the controller or an agent, nodes are asked again. place.c
+ * chooses the nodes; job.c decides what a failure means for a job. */
 #include "daemon/core/fleet/staging.h"
 
 #include <string.h>
@@ -14,7 +13,7 @@
 #include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
-#define SHOWN_KEY 8 /* characters of a key in a trace */
+#define SHOWN_KEY 8 /* characters of a key in the trace */
 
 /* --- copies --------------------------------------------------------------------------------------------- */
 
@@ -25,7 +24,7 @@ static struct environment_copy *copy_find(const struct environment *environment,
     return copy;
 }
 
-/* Counts of ordered copies follow their states. */
+/* Sets the state of a copy and keeps the counts of ordered copies. */
 static void copy_set(struct core *core, struct environment_copy *copy, enum copy_state state)
 {
     bool was = copy->state == COPY_ORDERED, is = state == COPY_ORDERED;
@@ -122,7 +121,7 @@ void staging_leave(struct core *core, struct environment *environment)
         }
     }
     if (environment->copies == NULL) {
-        environment_free(core, environment); /* there is nothing to remember */
+        environment_free(core, environment); /* nothing to remember */
         return;
     }
     DL_APPEND(core->idle_environments, environment);
@@ -272,7 +271,8 @@ static bool some_are_ready(const struct environment *environment)
     return false;
 }
 
-/* What is refused to all is the jobs' own fault, unless another node shows that it can be had. */
+/* A failure that any node would have is the fault of the jobs, unless another node has the environment
+ * ready. */
 static void take_failure(struct core *core, struct environment_copy *copy,
                          const struct staging_message *message, struct staging_failure *ret_failure)
 {
@@ -297,7 +297,7 @@ bool staging_take(struct core *core, struct node *node, const struct staging_mes
     HASH_FIND_STR(core->environments, message->key, environment);
     struct environment_copy *copy = environment != NULL ? copy_find(environment, node) : NULL;
     if (copy == NULL || copy->state != COPY_ORDERED) {
-        return false; /* it is not wanted any more, or was said before */
+        return false; /* no longer wanted, or a repeated report */
     }
     core->place_wanted = true;
     switch (message->state) {
@@ -309,7 +309,7 @@ bool staging_take(struct core *core, struct node *node, const struct staging_mes
     case STAGING_FAILED:
         take_failure(core, copy, message, ret_failure);
         return true;
-    case STAGING_BUILDING: /* progress changes nothing that decides */
+    case STAGING_BUILDING: /* progress affects no decision */
     case STAGING_STATE_COUNT:
         break;
     }
@@ -318,8 +318,8 @@ bool staging_take(struct core *core, struct node *node, const struct staging_mes
 
 /* --- time ----------------------------------------------------------------------------------------------- */
 
-/* A copy whose hold is over goes on as one that can be told, and remembers how often it failed: its next hold
- * is longer. */
+/* Copies whose hold is over may be ordered again. They remember the number of failures, so their next hold is
+ * longer. */
 void staging_watch(struct core *core, struct node *node)
 {
     struct environment_copy *copy, *next;
@@ -357,7 +357,7 @@ void staging_clear(struct core *core)
     assert(core->environments == NULL);
 }
 
-/* --- what must hold ------------------------------------------------------------------------------------- */
+/* --- invariants ----------------------------------------------------------------------------------------- */
 
 static void check_environment(const struct core *core, const struct environment *environment)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice of devices on one node. Devices that reach each other fastest are of one group; those of
- * which that is not known are one group, too. It promises that a gang which fits into one group gets one, the
- * one that has the least to spare, so that whole groups stay whole; and that a larger one gets whole groups
- * first. How groups are found is the agent's part. */
+/* Chooses devices on one node. Devices that reach each other fastest form a group; devices without known
+ * group form one, too. A gang that fits into one group gets a single group, the one with the fewest devices
+ * left over, so that whole groups stay whole. A larger gang gets whole groups first. The agent detects the
+ * groups. */
 #include "daemon/core/fleet/topology.h"
 
 #include "daemon/core/model/state.h"
 
-/* What one group of a node capacity has free. */
+/* The free devices of one group in a node capacity. */
 struct part {
     int64_t group;
     size_t free, taken;
@@ -33,7 +33,7 @@ static struct part *part_of(const struct parts *parts, int64_t group)
     return NULL;
 }
 
-/* In order of their first free device. */
+/* Groups in the order of their first free device. */
 static struct parts collect(const struct capacity *capacity)
 {
     const struct node *node = capacity->node;
@@ -52,7 +52,7 @@ static struct parts collect(const struct capacity *capacity)
     return parts;
 }
 
-/* The part with the least to spare of those that hold it all; else the one with the most. */
+/* The part with the least to spare among those that hold the whole gang; else the largest. */
 static struct part *best_for(const struct parts *parts, size_t count)
 {
     struct part *tightest = NULL, *largest = NULL;

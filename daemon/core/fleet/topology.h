@@ -8,8 +8,8 @@
 
 struct capacity;
 
-/* Chooses count free devices of a node capacity, which has them: as near to each other as can be, and so that
- * what is left is, too. Indices, rising; the caller owns them. */
+/* Chooses count free devices of a node capacity, which has that many: as near to each other as possible, so
+ * that the devices left are near each other, too. Returns ascending indices; the caller owns them. */
 int64_t *topology_choose(const struct capacity *capacity, size_t count);
 
 #endif

@@ -73,7 +73,7 @@ void window_drop_past(struct core *core, int64_t wall_ms)
     }
 }
 
-/* --- whose ---------------------------------------------------------------------------------------------- */
+/* --- covered nodes -------------------------------------------------------------------------------------- */
 
 bool window_next_name(const char **at, const char **ret_name, size_t *ret_length)
 {

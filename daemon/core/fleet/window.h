@@ -12,18 +12,18 @@ struct node;
 struct window;
 struct window_row;
 
-/* A copy of the row, listed. */
+/* Lists a copy of the row. */
 void window_list(struct core *core, const struct window_row *row);
 /* The window with this id, NULL: there is none. Frees one that is listed. */
 struct window *window_find(const struct core *core, const char *id);
 void window_drop(struct core *core, struct window *window);
-/* Frees all, at the end of the core. */
+/* Frees all windows, at the end of the core. */
 void window_clear(struct core *core);
 
-/* The next of the names in a list; *at moves behind it. false: there is none. */
+/* The next name in a list; *at moves past it. false: there is none. */
 bool window_next_name(const char **at, const char **ret_name, size_t *ret_length);
 
-/* Whether the node is one of its nodes. */
+/* Whether the window covers the node. */
 bool window_covers(const struct window *window, const struct node *node);
 
 /* Drops those that are over by the wall clock; their rows go, too. */

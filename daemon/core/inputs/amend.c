@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the change of a live job: its priority and its time limit. It promises that a change which rests on an
- * older look at the job is refused, that the history tells both values, and that a new limit counts from when
- * the attempt was started: one that is over already ends it. */
+/* Changes the priority and the time limit of a live job. A change based on an outdated view of the job is
+ * refused, and the history records old and new values. A new limit counts from the start of the attempt: a
+ * limit that is over already ends it. */
 #include "daemon/core/inputs/amend.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ static const char *detail_of(struct core *core, const struct job *job, const str
     return record_text(core, "%s", json.bytes);
 }
 
-/* Its place in the queue may be another. */
+/* Queues the job again, because its place may have changed. */
 static void requeue(struct core *core, struct job *job, const struct input *input)
 {
     bool waits = job->batch != NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An amendment: what of a live job a person may change. */
+/* Amendments: changes that a person makes to a live job. */
 #ifndef CORE_INPUTS_AMEND_H
 #define CORE_INPUTS_AMEND_H
 

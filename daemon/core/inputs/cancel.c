@@ -15,7 +15,7 @@ static void cancel(struct core *core, struct job *job, const char *by);
 
 /* --- arrays --------------------------------------------------------------------------------------------- */
 
-/* Tasks that live, in order of key: they wait in the array's job class, have a live attempt, or are held. */
+/* Live tasks by key: each is queued in the array's job class, has a live attempt, or is held. */
 struct tasks {
     struct array *array;
     struct job **jobs;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns holds of jobs. It promises that a held job takes part in nothing but keeps its place, for the order of
- * jobs is that of their submission; and that one which has GPUs is never held. */
+/* Holds and releases jobs. A held job takes part in nothing but keeps its place, because jobs are ordered by
+ * submission. A job that has GPUs is never held. */
 #include "daemon/core/inputs/hold.h"
 
 #include "daemon/core/lifecycle/job.h"

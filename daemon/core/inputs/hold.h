@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hold: a waiting job is kept back until a person releases it. */
+/* Holds: a waiting job is kept back until a person releases it. */
 #ifndef CORE_INPUTS_HOLD_H
 #define CORE_INPUTS_HOLD_H
 
@@ -10,7 +10,7 @@
 struct core;
 struct input;
 
-/* The inputs HOLD and RELEASE. Asking again for what is so already changes nothing. */
+/* The inputs HOLD and RELEASE. Repeating either changes nothing. */
 bool hold_job(struct core *core, const struct input *input, struct err *err);
 bool hold_release(struct core *core, const struct input *input, struct err *err);
 

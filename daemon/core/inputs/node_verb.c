@@ -49,7 +49,7 @@ static bool verb_expire(struct core *core, struct node *node, int64_t expires_at
                                     : departure_expire(core, node, expires_at_ms, err);
 }
 
-/* The operator asserts that nothing runs there any more. */
+/* The operator asserts that the node's processes have ended. */
 static void verb_fence(struct core *core, struct node *node, const char *reason, const char *by)
 {
     const char *text = reason != NULL ? reason : record_text(core, "fenced by %s", by);
@@ -62,7 +62,7 @@ static void verb_fence(struct core *core, struct node *node, const char *reason,
     }
 }
 
-/* A live attempt over several nodes names all of them, also those that it has lost. */
+/* A live attempt over several nodes names all of them, including lost ones. */
 static bool is_named(const struct core *core, const struct node *node)
 {
     const struct attempt *attempt;
@@ -76,7 +76,7 @@ static bool is_named(const struct core *core, const struct node *node)
     return false;
 }
 
-/* The row goes once no live attempt names the node: one over several nodes is told to stop first. */
+/* Removes the row once no live attempt names the node; attempts over several nodes are stopped first. */
 static bool verb_remove(struct core *core, struct node *node, bool force, const char *by, struct err *err)
 {
     bool idle = node->state == NODE_LOST || node->state == NODE_DRAINED;

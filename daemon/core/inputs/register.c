@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the coming of nodes. It promises that a refused registration takes nothing from what runs, and that an
- * attempt is given up only on evidence: a new boot of the same machine, or an agent that no longer knows what
- * ran. Another machine or another agent under the same name is no evidence while the first may live, nor is a
- * message that was under way for long: of a node that is known, only the answer to our own last nonce is
- * taken. */
+/* Registers nodes. A refused registration takes nothing from running work. An attempt is given up only on
+ * evidence: a new boot of the same machine, or an agent that no longer knows the attempt. Another machine or
+ * another agent under the same name is no evidence while the first may be alive. A delayed message is none
+ * either: from a known node, only the answer to our newest nonce is accepted. */
 #include "daemon/core/inputs/register.h"
 
 #include <string.h>
@@ -23,7 +22,7 @@
 #include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
-/* --- may it come? --------------------------------------------------------------------------------------- */
+/* --- admission ------------------------------------------------------------------------------------------ */
 
 static const char *pool_of(const struct register_message *message)
 {
@@ -73,9 +72,9 @@ static bool same_boot(const struct register_message *message, const struct node 
     return strcmp(node->boot_id, message->boot_id) == 0;
 }
 
-/* Not the agent that is registered, as far as that can be told: the same state folder on the same boot is,
- * for it has a lock. After a reboot, and on a copy of the disk, the agent has the same id. Agents that have
- * none are believed. */
+/* Whether the message is from another agent than the registered one. The same state folder on the same boot
+ * is the same agent, because the folder has a lock. After a reboot, and on a copy of the disk, the agent has
+ * the same id. Agents without an id are trusted. */
 static bool is_other(const struct register_message *message, const struct node *node)
 {
     bool same_agent = strcmp(node->agent_id, agent_of(message)) == 0;
@@ -90,8 +89,9 @@ static const char *where(const struct register_message *message, const struct no
                                       : "on another boot of its host, or on a copy of it";
 }
 
-/* Whether what the first ran is known to the second, or gone with a boot. That the second does not know of it
- * says nothing on the same boot, nor does another boot once both were heard at a time. */
+/* Whether the second agent knows the first one's work, or a reboot has ended that work. On the same boot, it
+ * proves nothing that the second does not know the work. Another boot proves nothing either once both agents
+ * were heard at the same time. */
 static bool may_follow(const struct register_message *message, const struct node *node)
 {
     bool both_lived = node->contested && strcmp(node->rival, agent_of(message)) == 0;
@@ -99,7 +99,7 @@ static bool may_follow(const struct register_message *message, const struct node
            (lists_all(message, node) || (!same_boot(message, node) && !both_lived));
 }
 
-/* Two agents under one name: as long as the first is heard, or may hold work, the second must wait. */
+/* Checks for two agents under one name: while the first is heard, or may hold work, the second must wait. */
 static bool check_name(const struct register_message *message, struct node *node, struct err *err)
 {
     if (node == NULL || node->state == NODE_LOST || !is_other(message, node)) {
@@ -158,7 +158,7 @@ static bool check_types(const struct core *core, const struct register_message *
     return true;
 }
 
-/* Sorted devices from the message; NULL with *err when two have one index. */
+/* Sorted devices from the message; NULL with *err if two have the same index. */
 static struct node_device *devices_of(const struct register_message *message, struct err *err)
 {
     struct node_device *devices = xzalloc(message->device_count * sizeof *devices);
@@ -183,7 +183,7 @@ static struct node_device *devices_of(const struct register_message *message, st
     return devices;
 }
 
-/* --- taking it in --------------------------------------------------------------------------------------- */
+/* --- accepting a node ----------------------------------------------------------------------------------- */
 
 static void take_names(struct core *core, struct node *node, const struct register_message *message)
 {
@@ -203,7 +203,7 @@ static void take_names(struct core *core, struct node *node, const struct regist
     node->registered_ms = core->change_set.wall_ms;
 }
 
-/* The new devices, held by those who held the old ones with the same index. */
+/* Takes the new devices; holders keep the devices with the same index. */
 static void take_devices(struct node *node, struct node_device *devices, size_t count)
 {
     device_list_free(node->devices, node->device_count);
@@ -217,7 +217,7 @@ static void take_devices(struct node *node, struct node_device *devices, size_t 
 }
 
 /* A member that was only ordered or prepared, and that an agent of the same boot does not know, keeps its
- * order: the next poll brings it. */
+ * order: the next poll sends it again. */
 static void take_evidence(struct core *core, const struct register_message *message, struct member *member,
                           bool rebooted)
 {
@@ -255,13 +255,13 @@ static void take_in(struct core *core, struct node *node, const struct register_
     core->place_wanted = true;
     struct member *member, *next;
     DL_FOREACH_SAFE (node->members, member, next) {
-        take_evidence(core, message, member, rebooted); /* which counts from when it was heard before */
+        take_evidence(core, message, member, rebooted); /* uses the time at which the node was last heard */
     }
     node_heard(core, node);
 }
 
-/* A message may be late or come twice, from before an attempt began or even from an earlier boot. The version
- * of the node's orders was never the same before, and is another one after this. */
+/* A message may be delayed or duplicated, from before an attempt began or even from an earlier boot. The
+ * version of the node's orders has never had this value before, and changes after this answer. */
 static bool is_answer(const struct register_message *message, const struct node *node)
 {
     return node == NULL || !message->has_nonce || message->nonce == node->orders_version;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registration: a node comes, or comes back, and says what lives on it. */
+/* Registration: a node joins or returns, and reports its live attempts. */
 #ifndef CORE_INPUTS_REGISTER_H
 #define CORE_INPUTS_REGISTER_H
 

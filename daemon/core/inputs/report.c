@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of reports. It promises that a report of any attempt but the current one is refused and
- * changes nothing, that a repeated one changes nothing, that the first rank which failed is the one that is
- * named, and that a function whose ranks all ended with 0 has gone well only with a value of each. What
- * follows for the gang is left to attempt.c. */
+/* Processes reports of nodes. A report of any attempt but the current one is refused and changes nothing; so
+ * does a repeated report. The rank that failed first is named. A function whose ranks all exited with 0
+ * succeeds only with a value of each. attempt.c decides about the gang. */
 #include "daemon/core/inputs/report.h"
 
 #include <signal.h>
@@ -17,7 +16,7 @@
 #include "daemon/core/lifecycle/timing.h"
 #include "proto/limits.h"
 
-/* --- whose report? -------------------------------------------------------------------------------------- */
+/* --- the attempt of a report ---------------------------------------------------------------------------- */
 
 static bool fenced(const struct report_message *report, struct err *err)
 {
@@ -26,7 +25,7 @@ static bool fenced(const struct report_message *report, struct err *err)
                      report->node);
 }
 
-/* An ended attempt that no newer one has replaced: what its nodes repeat is known already. */
+/* Checks a report of the newest attempt after it has ended: its nodes only repeat known reports. */
 static bool check_repeated(const struct attempt *attempt, const struct node *node,
                            const struct report_message *report, struct err *err)
 {
@@ -39,7 +38,7 @@ static bool check_repeated(const struct attempt *attempt, const struct node *nod
     return fenced(report, err);
 }
 
-/* *ret_member NULL: taken before. */
+/* *ret_member NULL: a repeated report. */
 static bool find_member(const struct core *core, const struct report_message *report,
                         struct member **ret_member, struct err *err)
 {
@@ -93,7 +92,7 @@ static const char *signal_name(int64_t number)
     return known ? names[number] : "no name";
 }
 
-/* Of the ranks that failed without our doing, the one that ended first; NULL when there is none. */
+/* The first rank that ended in a failure which we did not cause; NULL: none. */
 static const struct rank_exit *first_failed(const struct report_message *report)
 {
     const struct rank_exit *first = NULL;
@@ -106,7 +105,7 @@ static const struct rank_exit *first_failed(const struct report_message *report)
     return first;
 }
 
-/* How many bytes of a rank's last words fit into a sentence: their first line. */
+/* The length of the first line of a rank's message, limited to what fits into a sentence. */
 static int said_length(const char *said)
 {
     size_t length = said != NULL ? strcspn(said, "\r\n") : 0;
@@ -134,8 +133,8 @@ static const char *rank_sentence(struct core *core, const struct member *member,
     return length > 0 ? record_text(core, "%s: %.*s", sentence, length, said) : sentence;
 }
 
-/* What a node may say of the cause: that its lease ended is NODE_LOST. The controller's own reasons are not a
- * node's to give: what a node stopped without being told is a failure of the infrastructure. */
+/* The cause that a node may report. An expired lease is NODE_LOST. A node cannot report the controller's own
+ * causes: if it stopped ranks without an order, the infrastructure failed. */
 static enum cause believed(enum cause cause)
 {
     switch (cause) {
@@ -189,7 +188,7 @@ static struct fault fault_of(struct core *core, const struct member *member,
     return fault;
 }
 
-/* All ranks ended with 0, and this one has returned nothing. */
+/* All ranks exited with 0, and this one has returned no value. */
 static struct fault fault_of_missing(struct core *core, const struct member *member,
                                      const struct report_message *report, int64_t rank)
 {
@@ -205,8 +204,8 @@ static struct fault fault_of_missing(struct core *core, const struct member *mem
                                               (long long)rank, member->node->name, why)};
 }
 
-/* What an exit report says of the attempt, CAUSE_NONE when all went well: every rank of the node ran, after
- * the start, and ended with 0. Whether results are missing is not a node's to say, only why. */
+/* The cause in an exit report. CAUSE_NONE: every rank of the node ran, after the start, and exited with 0. A
+ * node does not decide whether results are missing, but only explains why. */
 static enum cause exit_cause(const struct member *member, const struct report_message *report)
 {
     if (report->cause != CAUSE_NONE && report->cause != CAUSE_RESULT_MISSING) {
@@ -315,7 +314,7 @@ static void keep_ranks(struct core *core, struct attempt *attempt, const struct 
     }
 }
 
-/* What a node remarks of an attempt that did not fail. It is in memory alone: no state depends on it. */
+/* Keeps a node's remark on an attempt that did not fail. It is only in memory: no decision depends on it. */
 static void keep_note(struct attempt *attempt, const char *said)
 {
     if (said != NULL && attempt->note == NULL) {
@@ -378,7 +377,7 @@ bool report_take(struct core *core, const struct input *input, struct err *err)
     if (!check_ranks(member, report, err) || !result_check(member, report, err)) {
         return false;
     }
-    node_take_faults(core, member->node, &report->faults); /* before what it had is given to another */
+    node_take_faults(core, member->node, &report->faults); /* before its devices are given to another job */
     switch (report->kind) {
     case REPORT_PREPARED:
         return take_prepared(core, member, report, err);

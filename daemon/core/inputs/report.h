@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports: what a node tells of its part of an attempt. */
+/* Reports: a node's messages about its part of an attempt. */
 #ifndef CORE_INPUTS_REPORT_H
 #define CORE_INPUTS_REPORT_H
 
@@ -10,7 +10,7 @@
 struct core;
 struct input;
 
-/* The input REPORT. A report that was taken before is taken again and changes nothing. */
+/* The input REPORT. A repeated report is accepted again and changes nothing. */
 bool report_take(struct core *core, const struct input *input, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the results of ranks: whose they may be, which are missing, and that they are written in the
- * transaction that says how their ranks ended. Bytes are not looked at: whoever received the report has
- * checked them. What a missing result means for the attempt is left to report.c. */
+/* Checks and writes the results of ranks: which ranks may have results, and which are missing. Results are
+ * written in the same transaction as the exit of their ranks. The receiver of the report has checked the
+ * bytes. report.c decides what a missing result means for the attempt. */
 #include "daemon/core/inputs/result.h"
 
 #include "daemon/core/model/record.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Submission: a job comes in, if the registered nodes could ever run it. */
+/* Submission: accepts a job if the registered nodes could ever run it. */
 #ifndef CORE_INPUTS_SUBMIT_H
 #define CORE_INPUTS_SUBMIT_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what time alone brings: silence, holds, leases, deadlines of attempts. It promises that a lease is
- * acted on only when more than the lease and a twentieth has passed since the node was heard, never while
- * most nodes are silent at once, and never by the wall clock. A restart of the controller renews all. What
- * people have set by the wall clock is left to departure.c. */
+/* Processes due work: silence, holds, leases, deadlines of attempts. A lease expires only if more than the
+ * lease and a twentieth has passed since the node was heard, never while most nodes are silent at once, and
+ * never by the wall clock. A restart of the controller renews all leases. departure.c handles times that
+ * people set by the wall clock. */
 #include "daemon/core/inputs/tick.h"
 
 #include "daemon/core/fleet/departure.h"
@@ -17,7 +17,7 @@
 #include "daemon/core/quota/account.h"
 #include "proto/limits.h"
 
-#define BRAKE_NODES 3 /* with fewer nodes than this, one broken machine is half of them */
+#define BRAKE_NODES 3 /* with fewer nodes, one broken machine is half of them */
 
 /* --- nodes ---------------------------------------------------------------------------------------------- */
 
@@ -51,14 +51,14 @@ void tick_watch_brake(struct core *core)
     trace_line(core, "brake %s: %zu of %zu nodes are silent", braked ? "on" : "off", core->silent_count,
                core->known_count);
     if (!braked) {
-        core->calm_since_ms = core->now_ms; /* those that are still on their way back get a whole lease */
+        core->calm_since_ms = core->now_ms; /* nodes that are still reconnecting get a whole lease */
         deadline_note(core, core->now_ms);
     }
 }
 
 /* --- attempts ------------------------------------------------------------------------------------------- */
 
-/* When the lease of a member on a silent node is over, NEVER when it has none. */
+/* When the lease of a member on a silent node expires; NEVER: it has none. */
 static int64_t lease_end_ms(const struct core *core, const struct member *member)
 {
     const struct job *job = member->attempt->job;
@@ -70,8 +70,8 @@ static int64_t lease_end_ms(const struct core *core, const struct member *member
     return from_ms + job->lease_ms + job->lease_ms / 20;
 }
 
-/* A gang that was never started has nothing on a silent node that could run: it need not wait for that node
- * to say so. */
+/* Whether the gang was never started: it has no processes on a silent node, and need not wait for that node's
+ * report. */
 static bool is_idle(const struct attempt *attempt)
 {
     return attempt->state == ATTEMPT_STOPPING && !attempt_has_started(attempt);
@@ -138,7 +138,7 @@ bool tick_pass(struct core *core, const struct input *input, struct err *err)
     return true;
 }
 
-/* Whatever was going on has been renewed by the restart. */
+/* The restart has renewed all leases and deadlines. */
 bool tick_boot(struct core *core, const struct input *input, struct err *err)
 {
     core->booted = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time: what becomes due. */
+/* Time: notes and processes due work. */
 #ifndef CORE_INPUTS_TICK_H
 #define CORE_INPUTS_TICK_H
 
@@ -11,7 +11,8 @@
 struct core;
 struct input;
 
-/* Sees whether so many nodes are silent that the fault is likely ours; called at the end of every step. */
+/* Checks whether so many nodes are silent that the controller is likely the cause; called at the end of every
+ * step. */
 void tick_watch_brake(struct core *core);
 
 /* The inputs BOOT and TICK. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns arrays. It promises that one which waits costs the same at any number of tasks, that tasks are placed
- * in order of their numbers and each once, ever, that at most `parallel` of them live at a time, and that an
- * array ends when its last task has. Where it stands in the queue is queue.c's, how one task lives and dies
- * job.c's. */
+/* Keeps arrays. A waiting array costs the same for any number of tasks. Tasks are placed in the order of
+ * their numbers, each exactly once. At most `parallel` of them are live at a time. An array ends when its
+ * last task has ended. queue.c orders arrays; job.c runs single tasks. */
 #include "daemon/core/lifecycle/array.h"
 
 #include <string.h>
@@ -14,7 +13,7 @@
 #include "daemon/core/queue/queue.h"
 #include "proto/spec/tasks.h"
 
-/* --- birth and death ------------------------------------------------------------------------------------ */
+/* --- creation and removal ------------------------------------------------------------------------------- */
 
 void array_create(struct core *core, struct job *whole, int64_t tasks, int64_t parallel)
 {
@@ -102,7 +101,7 @@ struct job *array_send(struct core *core, struct job *job)
     return task;
 }
 
-/* It waits for GPUs now, not for nodes to get ready; and what was promised to it was for this task. */
+/* The array now waits for GPUs, not for staging; the promised start was for this task. */
 void array_sent(struct core *core, struct job *job)
 {
     if (!array_is_task(job) || job->array->whole->batch == NULL) {
@@ -126,15 +125,15 @@ void array_queue_due(struct core *core)
         struct array *array = core->due_arrays;
         LL_DELETE(core->due_arrays, array);
         array->due = false;
-        assert(array_is_open(array) && array->whole->batch == NULL); /* nobody else puts it back */
+        assert(array_is_open(array) && array->whole->batch == NULL); /* no other function queues it again */
         queue_put(core, array->whole);
     }
 }
 
-/* Not at once: a scheduling pass may be going on. */
+/* Not at once, because a scheduling pass may be running. */
 static void wait_again(struct core *core, struct array *array)
 {
-    assert(!job_is_kept_back(array->whole)); /* none of its tasks would live */
+    assert(!job_is_kept_back(array->whole)); /* otherwise none of its tasks would be live */
     if (array_is_open(array) && array->whole->batch == NULL && !array->due) {
         array->due = true;
         LL_PREPEND(core->due_arrays, array);
@@ -142,7 +141,7 @@ static void wait_again(struct core *core, struct array *array)
     }
 }
 
-/* --- what becomes of tasks ------------------------------------------------------------------------------ */
+/* --- progress of tasks ---------------------------------------------------------------------------------- */
 
 void array_note_running(struct core *core, struct job *task)
 {
@@ -152,11 +151,11 @@ void array_note_running(struct core *core, struct job *task)
     }
 }
 
-/* Of the first that did not go well. */
+/* Keeps the message of the first task that failed. */
 static void keep_text(struct core *core, struct array *array, const struct job *task)
 {
     if (array->text == NULL) {
-        assert(task->reason != NULL); /* only who succeeds has none */
+        assert(task->reason != NULL); /* only a successful task has no reason */
         array->text = xprintf("task %lld: %s", (long long)task->task, task->reason);
         record_job(core, array->whole);
     }
@@ -187,7 +186,7 @@ void array_note_end(struct core *core, struct job *task)
     array_settle(core, array);
 }
 
-/* --- no more of them ------------------------------------------------------------------------------------ */
+/* --- dropping tasks ------------------------------------------------------------------------------------- */
 
 static void drop(struct core *core, struct array *array, int64_t *count, const char *reason)
 {
@@ -220,7 +219,7 @@ void array_cancel_rest(struct core *core, struct job *whole, const char *reason)
     drop(core, whole->array, &whole->array->counts.canceled, reason);
 }
 
-/* --- what must hold ------------------------------------------------------------------------------------- */
+/* --- invariants ----------------------------------------------------------------------------------------- */
 
 void array_check(const struct array *array)
 {
@@ -231,7 +230,7 @@ void array_check(const struct array *array)
     assert(counts->running >= 0 && counts->succeeded >= 0 && counts->failed >= 0 && counts->canceled >= 0);
     assert(counts->placed <= counts->tasks && (left == 0 || left == counts->tasks - counts->placed));
     assert(counts->parallel == 0 || counts->running <= counts->parallel);
-    assert(counts->running > 0 || left > 0); /* else it has ended */
+    assert(counts->running > 0 || left > 0); /* otherwise it has ended */
     assert((whole->batch != NULL) == (array_is_open(array) && !job_is_kept_back(whole)));
     assert(counts->running == 0 || !job_is_kept_back(whole));
     assert(!array->due && array->slot == 0);

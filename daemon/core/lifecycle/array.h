@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An array: one job that stands for many tasks of the same spec, waits for all of them, and becomes as many
- * jobs as are placed. */
+/* Arrays: one job that stands for many tasks of the same spec. It waits on behalf of all tasks; each placed
+ * task becomes a job of its own. */
 #ifndef CORE_LIFECYCLE_ARRAY_H
 #define CORE_LIFECYCLE_ARRAY_H
 
@@ -13,32 +13,33 @@ struct array;
 struct core;
 struct job;
 
-/* Makes a job that was just created stand for so many tasks; parallel 0: any number at a time. */
+/* Makes a new job stand for this many tasks; parallel 0: any number at a time. */
 void array_create(struct core *core, struct job *whole, int64_t tasks, int64_t parallel);
 void array_free(struct array *array);
 
-/* Whom a job that is first in the queue sends ahead: itself, or the next task, which has never waited. */
+/* The job to place for the first job in the queue: that job itself, or a new job for the array's next
+ * task. */
 struct job *array_send(struct core *core, struct job *job);
-/* What was sent has been placed: an array that has no more to send leaves the queue. */
+/* Notes that the job of array_send has been placed: an array without further tasks leaves the queue. */
 void array_sent(struct core *core, struct job *job);
 
-/* One of its tasks runs, or has ended. Of other jobs these are nothing. */
+/* Notes that a task runs, or has ended. Other jobs are ignored. */
 void array_note_running(struct core *core, struct job *task);
 void array_note_end(struct core *core, struct job *task);
 
-/* Arrays that may have one more task live wait again; between two scheduling passes. */
+/* Queues arrays that may have one more live task; runs between scheduling passes. */
 void array_queue_due(struct core *core);
 
-/* None of its tasks will ever be placed, and none was: whoever calls ends the array. */
+/* Drops all tasks, none of which was placed; the caller then ends the array. */
 void array_drop(struct core *core, struct job *whole, const char *reason);
-/* No further task will be placed: the others go on, and the array fails when they have ended. */
+/* Drops the tasks that are left: placed tasks continue, and the array fails when they have ended. */
 void array_give_up(struct core *core, struct job *whole, const char *reason);
 /* The same, and the array counts as canceled: whoever calls cancels those that live, and settles it. */
 void array_cancel_rest(struct core *core, struct job *whole, const char *reason);
 /* Ends the array if none of its tasks is left. */
 void array_settle(struct core *core, struct array *array);
 
-/* Aborts when counts contradict each other; array_check_all also when they contradict the jobs. */
+/* array_check aborts if counts contradict each other, array_check_all also if they contradict the jobs. */
 void array_check(const struct array *array);
 void array_check_all(struct core *core);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the states of attempts. It promises that no rank is told to start before all nodes are prepared, that
- * the first fault is the one that counts, a node that was lost before the rank that failed for want of it,
- * and that devices are free when, and only when, every member is gone and flushed or given up. What a node's
- * part does is left to member.c, what becomes of the job to job.c. */
+/* Keeps the states of attempts. No rank is told to start before all nodes are prepared. The first fault
+ * counts, and a lost node counts as earlier than a rank that failed because of it. Devices become free
+ * exactly when every member is gone and flushed or given up. member.c runs a node's part; job.c decides about
+ * the job. */
 #include "daemon/core/lifecycle/attempt.h"
 
 #include <string.h>
@@ -22,14 +22,14 @@
 #include "daemon/core/quota/account.h"
 #include "proto/limits.h"
 
-/* What happens to an attempt. */
+/* The events of an attempt. */
 enum attempt_event {
     ATTEMPT_EVENT_PREPARED, /* one more member is prepared */
     ATTEMPT_EVENT_ALL_PREPARED,
     ATTEMPT_EVENT_START,
     ATTEMPT_EVENT_STOP,
-    ATTEMPT_EVENT_GONE,    /* no member is left, but log bytes are on the way */
-    ATTEMPT_EVENT_FLUSHED, /* no member is left, and nothing is on the way */
+    ATTEMPT_EVENT_GONE,    /* no member is left, but log bytes are still arriving */
+    ATTEMPT_EVENT_FLUSHED, /* no member is left, and nothing is still arriving */
     ATTEMPT_EVENT_FLUSH_EXPIRED,
 };
 
@@ -48,7 +48,7 @@ static const struct attempt_rule {
 } rules[] = {
     {ATTEMPT_RESERVED, ATTEMPT_EVENT_PREPARED, ATTEMPT_PREPARING, NULL},
     {ATTEMPT_PREPARING, ATTEMPT_EVENT_ALL_PREPARED, ATTEMPT_PREPARED, start},
-    {ATTEMPT_RESERVED, ATTEMPT_EVENT_START, ATTEMPT_STARTED, tell_start}, /* all on one node */
+    {ATTEMPT_RESERVED, ATTEMPT_EVENT_START, ATTEMPT_STARTED, tell_start}, /* gang on one node */
     {ATTEMPT_PREPARED, ATTEMPT_EVENT_START, ATTEMPT_STARTED, tell_start},
     {ATTEMPT_RESERVED, ATTEMPT_EVENT_STOP, ATTEMPT_STOPPING, NULL},
     {ATTEMPT_PREPARING, ATTEMPT_EVENT_STOP, ATTEMPT_STOPPING, NULL},
@@ -70,7 +70,7 @@ static void note_leaving(struct core *core, struct attempt *attempt, enum attemp
     }
 }
 
-/* false: no such edge; the event came too late or twice. */
+/* false: the table has no such transition, because the event came too late or twice. */
 static bool fire(struct core *core, struct attempt *attempt, enum attempt_event event)
 {
     const struct attempt_rule *rule = rule_of(attempt->state, event);
@@ -80,7 +80,7 @@ static bool fire(struct core *core, struct attempt *attempt, enum attempt_event 
     trace_line(core, "attempt %s/%lld %s -> %s", attempt->job->id, (long long)attempt->number,
                attempt_state_text(rule->from), attempt_state_text(rule->to));
     attempt->state = rule->to;
-    if (rule->to != ATTEMPT_PREPARING) { /* where the expiry of RESERVED goes on */
+    if (rule->to != ATTEMPT_PREPARING) { /* there the expiry of RESERVED continues */
         expiry_set(core, attempt);
     }
     record_attempt(core, attempt);
@@ -133,7 +133,7 @@ void attempt_list_live(struct core *core, struct attempt *attempt)
     }
 }
 
-/* Nobody will ask for this ended attempt any more. */
+/* Removes an ended attempt that no message can refer to any more. */
 static void forget(struct core *core, struct attempt *attempt)
 {
     assert(attempt->state == ATTEMPT_ENDED);
@@ -141,7 +141,7 @@ static void forget(struct core *core, struct attempt *attempt)
     core->ended_count--;
     HASH_DEL(core->attempts_by_attempt_id, attempt);
     if (attempt->job != NULL) {
-        assert(attempt->job->attempt == attempt); /* an earlier one goes when the next is made */
+        assert(attempt->job->attempt == attempt); /* an earlier attempt goes when the next one is made */
         attempt->job->attempt = NULL;
     }
     LL_PREPEND(core->released_attempts, attempt);
@@ -153,7 +153,7 @@ void attempt_list_ended(struct core *core, struct attempt *attempt)
     core->ended_count++;
 }
 
-/* --- birth ---------------------------------------------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------------------------------------- */
 
 static const char *placed_detail(struct core *core, const struct attempt *attempt,
                                  const struct partition *partition)
@@ -234,7 +234,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
 
 /* --- start ---------------------------------------------------------------------------------------------- */
 
-/* START is decided: what follows must be on disk before anybody hears of it. */
+/* Starts the gang: this decision must be on disk before any node hears of it. */
 static void start(struct core *core, struct attempt *attempt)
 {
     core->change_set.lazy = false;
@@ -267,7 +267,8 @@ static bool is_prepared(const struct member *member)
     return member->state == MEMBER_PREPARED;
 }
 
-/* Members that have exited have run: while the gang is STARTED nobody else exits without a fault. */
+/* Whether the member has run. Members that have exited have: in a STARTED gang no member exits otherwise
+ * without a fault. */
 static bool has_run(const struct member *member)
 {
     return member->state == MEMBER_RUNNING || member->state == MEMBER_EXITED ||
@@ -285,7 +286,7 @@ void attempt_note_prepared(struct core *core, struct attempt *attempt)
 void attempt_note_running(struct core *core, struct attempt *attempt)
 {
     if (attempt->state == ATTEMPT_STARTED && all_in(attempt, has_run)) {
-        assert(attempt->job->state == JOB_PLACED); /* the last of them has just begun */
+        assert(attempt->job->state == JOB_PLACED); /* the last member has just started */
         job_fire(core, attempt->job, JOB_EVENT_RUN, NULL, NULL);
     }
 }
@@ -303,7 +304,7 @@ static void keep_fault(struct attempt *attempt, const struct fault *fault)
     attempt->failed_node = fault->member != NULL ? fault->member->node->name : NULL;
 }
 
-/* Tells the members that are up, and counts them. */
+/* Tells the members that are up to stop, and counts them. */
 static size_t tell_stop(struct core *core, struct attempt *attempt, const struct member *except)
 {
     size_t up = 0;
@@ -324,8 +325,9 @@ static bool is_infrastructures(enum cause cause)
     return cause == CAUSE_NODE_LOST || cause == CAUSE_SHIM_LOST || cause == CAUSE_PORT_TAKEN;
 }
 
-/* A rank whose peer is gone fails, and says so at once; that the peer went with its node is known later. Then
- * the node was the first to fail, unless it was heard after the rank had failed. */
+/* Whether a stopping attempt's failed rank failed because of this fault. A rank whose peer is gone fails and
+ * reports that at once, but the loss of the peer's node is known only later. Then the node failed first,
+ * unless it was heard after the rank had failed. */
 static bool is_behind(const struct attempt *attempt, const struct fault *fault)
 {
     return attempt->state == ATTEMPT_STOPPING && attempt->cause == CAUSE_RANK_FAILED && fault->witnessed &&
@@ -357,7 +359,7 @@ void attempt_stop(struct core *core, struct attempt *attempt, const struct fault
     trace_line(core, "attempt %s/%lld ends: %s", attempt->job->id, (long long)attempt->number, fault->text);
     if (fault->cause == CAUSE_DECLINED) {
         if (node_member_returns(fault->member) == (int64_t)fault->member->device_count) {
-            node_hold(core, fault->member->node); /* else the devices that it declined for are out already */
+            node_hold(core, fault->member->node); /* else its devices are unavailable already */
         }
         staging_doubt(core, attempt->job->job_class->environment, fault->member->node);
     }
@@ -397,7 +399,7 @@ static void free_devices(struct core *core, struct attempt *attempt)
     for (size_t i = 0; i < attempt->member_count; i++) {
         struct member *member = attempt->members[i];
         if (member->state == MEMBER_EXITED) {
-            orders_dropped(core, member); /* given up: it is still among the node's live attempt ids */
+            orders_dropped(core, member); /* given up: the attempt id is still in the node's live list */
         }
         node_release(core, member);
     }

@@ -7,7 +7,7 @@
 #include "daemon/core/fleet/node.h"
 #include "daemon/core/model/state.h"
 
-#define LEAST_MS 1000 /* that anything is expected to run */
+#define LEAST_MS 1000 /* the shortest expected run time */
 
 /* --- one attempt ---------------------------------------------------------------------------------------- */
 
@@ -24,8 +24,8 @@ int64_t availability_held_ms(const struct core *core, const struct attempt *atte
     return held_ms > 0 ? held_ms : 0;
 }
 
-/* How long it is expected to run in all: longer by half each time that it outruns this, so that what is
- * expected changes at moments that are known. */
+/* The whole expected run time. Each time that an attempt exceeds it, it grows by half, so that expectations
+ * change only at known moments. */
 static int64_t expected_run_ms(const struct attempt *attempt, int64_t held_ms)
 {
     int64_t expected_ms = attempt->estimate_ms > LEAST_MS ? attempt->estimate_ms : LEAST_MS;
@@ -133,7 +133,8 @@ void availability_leave(struct core *core, struct attempt *attempt)
     add_leaving(core, attempt);
 }
 
-/* It ends from either: gangs that were never heard of again leave without having been about to. */
+/* An attempt may be removed from either list: gangs that were never heard of again end without having been
+ * stopping. */
 void availability_remove(struct core *core, struct attempt *attempt)
 {
     struct availability *availability = &core->availability;

@@ -11,23 +11,23 @@ struct availability;
 struct core;
 struct partition;
 
-/* A live attempt comes; is about to give its devices back; has given them back. */
+/* A live attempt is added; starts to give its devices back; has given them back. */
 void availability_add(struct core *core, struct attempt *attempt);
 void availability_leave(struct core *core, struct attempt *attempt);
 void availability_remove(struct core *core, struct attempt *attempt);
 void availability_clear(struct core *core);
 
-/* Where the devices of an attempt are; NULL: they are not offered any more. */
+/* The partition of the attempt's devices; NULL: they are no longer offered. */
 const struct partition *availability_partition(const struct attempt *attempt);
 
-/* For how long it has had its devices. */
+/* How long the attempt has held its devices. */
 int64_t availability_held_ms(const struct core *core, const struct attempt *attempt);
 
-/* When it is expected to give them back, by now_ms. One that has outrun its estimate is expected to run half
- * as long again. */
+/* When the attempt is expected to give its devices back, as of now_ms. An attempt that exceeded its estimate
+ * is expected to run half as long again. */
 int64_t availability_end_ms(const struct core *core, const struct attempt *attempt);
 
-/* Those that have outrun what was expected are expected to end later. */
+/* Attempts that exceeded their expected run time are expected to end later. */
 void availability_refresh(struct core *core);
 
 /* A walk over the attempts that are not stopping, in order of their expected ends, which leaves the heap as

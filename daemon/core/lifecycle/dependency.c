@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the edges between jobs that follow each other. It promises that a job waits exactly as long as one of
- * its edges is open; that one which can never be met ends the job, and with it all that follow it, in the
- * same step and however long the chain is; and that a job which ended between the reading of a submission and
- * its step is known. What a job does when it is ready is left to job.c. */
+/* Keeps the dependencies between jobs. A job waits exactly as long as one of its edges is open. A dependency
+ * that can never be met ends the job in the same step, and all jobs that depend on it, however long the chain
+ * is. A job that ended between the reading of a submission and its step is still known. job.c continues with
+ * jobs that are ready. */
 #include "daemon/core/lifecycle/dependency.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "daemon/core/model/state.h"
 #include "proto/limits.h"
 
-/* What one edge says. */
+/* The state of one edge. */
 enum prospect {
     PROSPECT_OPEN,
     PROSPECT_MET,
@@ -60,7 +60,7 @@ static void make_due(struct core *core, struct edge *edge)
     edge->due = true;
 }
 
-/* Takes it out of the list in which the other job, or the pass, would find it. */
+/* Removes the edge from the list of the other job's dependents or of due edges. */
 static void unlist(struct core *core, struct edge *edge)
 {
     if (edge->due) {
@@ -98,7 +98,7 @@ static void remember(struct core *core, const struct job *job)
     *outcome = (struct outcome){.key = job->key, .state = job->state};
 }
 
-/* The state in which a job ended that the reader of the submission may have seen alive. */
+/* The final state of a job that may have been live when the submission was read. */
 static bool outcome_of(const struct core *core, const struct core_dependency *on, enum job_state *ret_state)
 {
     *ret_state = on->state;
@@ -154,7 +154,7 @@ static const char *never_text(struct core *core, const char *id, enum job_state 
     return record_text(core, "job %s, on which it depends, is %s", id, job_state_text(state));
 }
 
-/* One that has ended: why the job can never begin, or NULL. */
+/* For a dependency that has ended: why the job can never start, or NULL. */
 static const char *join_ended(struct core *core, const struct core_dependency *on)
 {
     enum job_state state;
@@ -191,7 +191,7 @@ void dependency_load(struct core *core, const struct dependency_row *row)
     }
 }
 
-/* --- what is due ---------------------------------------------------------------------------------------- */
+/* --- due edges ------------------------------------------------------------------------------------------ */
 
 static void settle(struct core *core, struct edge *edge)
 {
@@ -204,7 +204,7 @@ static void settle(struct core *core, struct edge *edge)
     if (reason != NULL) {
         job_never(core, job, reason);
     } else if (job->state == JOB_BLOCKED && !dependency_is_open(job)) {
-        core->change_set.lazy = false; /* others wait for what a report of no hurry has brought */
+        core->change_set.lazy = false; /* other jobs wait for this, even if a lazy report caused it */
         job_fire(core, job, JOB_EVENT_READY, NULL, NULL);
     }
 }

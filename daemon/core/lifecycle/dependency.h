@@ -11,24 +11,25 @@ struct core;
 struct input;
 struct job;
 
-/* The core knows, or is told, what became of every job on which the input SUBMIT depends. */
+/* Whether the core knows, from its state or from the input SUBMIT, the outcome of every job on which the
+ * submission depends. */
 bool dependency_check(const struct core *core, const struct input *input, struct err *err);
 
-/* Notes the dependencies of the new job: one edge for each job that has not yet done what it should. Why the
- * job can never begin, in the step's memory; NULL: it may. */
+/* Records the dependencies of the new job: one edge for each job without the required outcome yet. Returns
+ * why the job can never start, in the step's memory; NULL: it may. */
 const char *dependency_join(struct core *core, struct job *job, const struct input *input);
 
 /* A row of a dependency, after all jobs. */
 struct dependency_row;
 void dependency_load(struct core *core, const struct dependency_row *row);
 
-/* The job has ended: it depends on nobody any more, and its dependents are due. Called by job.c. */
+/* Notes that the job has ended: removes its dependencies and marks its dependents as due. Called by job.c. */
 void dependency_ended(struct core *core, struct job *job);
-/* The job runs for the first time. */
+/* Notes that the job runs for the first time. */
 void dependency_started(struct core *core, struct job *job);
 
-/* Works off what is due: jobs become ready, or end because they never can be; and so do their
- * dependents. */
+/* Processes the due edges: jobs become ready, or end because a dependency can never be met; then their
+ * dependents follow. */
 void dependency_pass(struct core *core);
 
 /* Frees all edges. */

@@ -10,7 +10,7 @@
 #include "daemon/core/model/state.h"
 #include "proto/base/clock.h"
 
-/* The hard window that ends what runs there; NULL: it is the expiry. */
+/* The hard window that ends the node's work; NULL: its expiry does. */
 static const struct window *what_stops(const struct core *core, const struct node *node)
 {
     for (const struct window *window = core->windows; window != NULL; window = window->next) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the time limits of attempts: how long one may stay in its state, and what happens then. It promises
- * that no attempt waits for ever for a node that is silent about it before it has started, for log bytes, or
- * longer than its user allowed; and that one which asked for an early signal has, from then to its limit, the
- * whole time that it asked for, whenever the controller was restarted. */
+/* Limits the time of attempts in each state, and acts when it is over. No attempt waits forever for a silent
+ * node before it has started, or for log bytes, or runs longer than its user allowed. A job with an early
+ * signal always has the whole requested time between signal and limit, even if the controller restarts. */
 #include "daemon/core/lifecycle/expiry.h"
 
 #include "daemon/core/fleet/node.h"
@@ -13,7 +12,7 @@
 #include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
-/* How long an attempt may run: to its early signal, and from that to its limit. */
+/* How long an attempt may run: up to its early signal, and from there to its limit. */
 static int64_t running_time(const struct attempt *attempt)
 {
     int64_t limit_ms = attempt->job->time_limit_ms, before_ms = attempt->job->early_signal.before_ms;
@@ -29,7 +28,7 @@ static int64_t running_time(const struct attempt *attempt)
     return limit_ms > before_ms ? limit_ms - before_ms : 0;
 }
 
-/* How long an attempt may stay in its present state. */
+/* How long an attempt may stay in its current state. */
 static int64_t patience(const struct attempt *attempt)
 {
     switch (attempt->state) {

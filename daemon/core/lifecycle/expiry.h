@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expiry: how long an attempt may stay in its present state. */
+/* Expiry: how long an attempt may stay in its current state. */
 #ifndef CORE_LIFECYCLE_EXPIRY_H
 #define CORE_LIFECYCLE_EXPIRY_H
 
 struct attempt;
 struct core;
 
-/* Its present state begins now. */
+/* Sets the deadline of the state that begins now. */
 void expiry_set(struct core *core, struct attempt *attempt);
 
-/* What it is allowed has changed; its present state began when it did. */
+/* Recalculates the deadline after a limit changed; the start of the state stays. */
 void expiry_renew(struct core *core, struct attempt *attempt);
 
-/* Its deadline has come. */
+/* Acts on an attempt whose deadline has come. */
 void expiry_due(struct core *core, struct attempt *attempt);
 
 #endif

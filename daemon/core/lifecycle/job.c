@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the states of jobs: the table, the retries, the cancel, and how a job ends. It promises that a job
- * ends once, that a cancel which was acknowledged wins over any retry and any other end, and that failures of
- * the infrastructure never cost a retry of the user. How a gang lives and dies is left to attempt.c. */
+/* Keeps the states of jobs: the table, the retries, the cancel, and how a job ends. A job ends once. An
+ * acknowledged cancel wins over any retry and any other end. Failures of the infrastructure never cost a
+ * retry of the user. attempt.c runs the gangs. */
 #include "daemon/core/lifecycle/job.h"
 
 #include <stdio.h>
@@ -21,10 +21,10 @@
 
 #define EXIT_TIME_LIMIT 124
 
-/* What the limits of the project allow a waiting job to cost: two hash tables add 16 bytes to it. */
+/* The project's limit for a waiting job: its two hash tables add 16 bytes to it. */
 static_assert(sizeof(struct job) <= 600, "a waiting job is too large");
 
-/* --- birth and death ------------------------------------------------------------------------------------ */
+/* --- creation and removal ------------------------------------------------------------------------------- */
 
 struct resource_request job_request(const struct job_spec *spec, const struct environment_spec *environment)
 {
@@ -41,7 +41,7 @@ struct resource_request job_request(const struct job_spec *spec, const struct en
     };
 }
 
-/* In the list of live jobs, and nowhere else. */
+/* Adds a job to the list of live jobs only. */
 static struct job *list_job(struct core *core, int64_t key, const char *id)
 {
     assert(job_by_id(core, id) == NULL && strlen(id) <= ID_LENGTH);
@@ -118,7 +118,7 @@ void job_free(struct job *job)
     free(job);
 }
 
-/* The job has ended: it leaves memory when the step does. */
+/* Removes an ended job: its memory lives until the step ends. */
 static void leave(struct core *core, struct job *job)
 {
     assert(job->attempt == NULL || !attempt_is_live(job->attempt));
@@ -133,7 +133,7 @@ static void leave(struct core *core, struct job *job)
 
 /* --- the table ------------------------------------------------------------------------------------------ */
 
-/* A task that is placed for the first time has never waited. */
+/* A task that is placed for the first time was never queued. */
 static void stop_waiting(struct core *core, struct job *job)
 {
     if (job->batch != NULL) {
@@ -227,7 +227,7 @@ bool job_fire(struct core *core, struct job *job, enum job_event event, const ch
     return true;
 }
 
-/* --- before it waits ------------------------------------------------------------------------------------ */
+/* --- before queueing ------------------------------------------------------------------------------------ */
 
 void job_begin(struct core *core, struct job *job, const char *held_by)
 {
@@ -344,17 +344,17 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
     case CAUSE_SHIM_LOST:
         conclude_infra_fault(core, job, attempt);
         return;
-    case CAUSE_STAGE_FAILED: /* ends no attempt: there was none */
-    case CAUSE_DEPENDENCY:   /* nor does this */
-    case CAUSE_TASK_FAILED:  /* nor this, which is of arrays */
-    case CAUSE_CANCELED:     /* the job's own cause says so, too */
+    case CAUSE_STAGE_FAILED: /* ends no attempt, because there was none */
+    case CAUSE_DEPENDENCY:   /* ends no attempt either */
+    case CAUSE_TASK_FAILED:  /* ends no attempt either; for arrays only */
+    case CAUSE_CANCELED:     /* the job's own cause is the same */
     case CAUSE_COUNT:
         break;
     }
     abort();
 }
 
-/* --- nodes that cannot get ready ------------------------------------------------------------------------ */
+/* --- failed staging ------------------------------------------------------------------------------------- */
 
 static void end_unstaged(struct core *core, struct job *job, const struct node *node, const char *reason)
 {
@@ -371,7 +371,8 @@ void job_environment_impossible(struct core *core, struct job *job, const char *
     end_unstaged(core, job, NULL, reason);
 }
 
-/* Whether the failure concerns a job: the one in front has waited for it, those behind wait for the same. */
+/* Whether the failure affects a job: the first job, which waited for staging, and the jobs behind it that
+ * wait for the same. */
 static bool is_hit(const struct job *job, bool by_user)
 {
     return job->state == JOB_STAGING || (by_user && job->user_failures >= job->retries);
@@ -386,11 +387,11 @@ static void hit(struct core *core, struct job *job, const struct node *node, con
     }
     job->user_failures += by_user;
     job->infra_failures += !by_user;
-    job->reason = array_is_whole(job) ? NULL : reason; /* an array's own is of its tasks */
+    job->reason = array_is_whole(job) ? NULL : reason; /* an array's own reason comes from its tasks */
     requeue(core, job, CAUSE_STAGE_FAILED);
 }
 
-/* Jobs that are to be hit all at once: an end of one may be the end of its job class. */
+/* Affected jobs are collected first, because the end of one may free its job class. */
 struct hits {
     struct job **jobs;
     size_t count, room;

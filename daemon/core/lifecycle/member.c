@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the states of members, each one node's part of a gang. It promises that a member goes only forward, so
- * that a report which comes twice or late changes nothing. What its going means for the gang is left to
- * attempt.c. */
+/* Keeps the states of members, each one node's part of a gang. A member only moves forward, so a late or
+ * repeated report changes nothing. attempt.c decides about the gang. */
 #include "daemon/core/lifecycle/member.h"
 
 #include "daemon/core/fleet/departure.h"
@@ -31,7 +30,7 @@ static const struct member_rule {
     {MEMBER_ORDERED, MEMBER_EVENT_DECLINE, MEMBER_FLUSHED, orders_dropped},
     {MEMBER_PREPARED, MEMBER_EVENT_DECLINE, MEMBER_FLUSHED, orders_dropped},
     {MEMBER_RUNNING, MEMBER_EVENT_DECLINE, MEMBER_FLUSHED,
-     orders_dropped}, /* whatever ran, nothing is left */
+     orders_dropped}, /* a decline means that no process is left */
     {MEMBER_ORDERED, MEMBER_EVENT_EXIT, MEMBER_EXITED, NULL},
     {MEMBER_PREPARED, MEMBER_EVENT_EXIT, MEMBER_EXITED, NULL},
     {MEMBER_RUNNING, MEMBER_EVENT_EXIT, MEMBER_EXITED, NULL},

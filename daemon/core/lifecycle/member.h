@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A member: one node's part of an attempt. */
+/* Members: one node's part of an attempt. */
 #ifndef CORE_LIFECYCLE_MEMBER_H
 #define CORE_LIFECYCLE_MEMBER_H
 
@@ -11,7 +11,7 @@ struct core;
 struct member;
 struct share;
 
-/* What happens to a member. */
+/* The events of a member. */
 enum member_event {
     MEMBER_EVENT_PREPARE,
     MEMBER_EVENT_DECLINE,
@@ -21,17 +21,16 @@ enum member_event {
     MEMBER_EVENT_LOSE,
 };
 
-/* Takes the devices of the share on its node. */
+/* A new member; takes the devices of the share on its node. */
 struct member *member_create(struct core *core, struct attempt *attempt, const struct share *share,
                              int64_t node_rank, int64_t first_rank);
 void member_free(struct member *member);
 
-/* Its attempt is live and the node holds it: links it to the node, by attempt id, and marks its devices as
- * held.
- */
+/* Links the member of a live attempt to its node, by attempt id, and marks its devices as held. */
 void member_settle_on(struct core *core, struct member *member);
 
-/* Moves it along its table. false: no such edge; the event came too late or twice. */
+/* Moves the member along its table. false: the table has no such transition, because the event came too late
+ * or twice. */
 bool member_fire(struct core *core, struct member *member, enum member_event event);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns memory that lives as long as one step. It promises that what it handed out stays where it is until
- * arena_destroy; it gives nothing back before. */
+/* Allocates memory that lives as long as one step. Allocated memory stays in place until arena_destroy frees
+ * all of it. */
 #include "daemon/core/model/arena.h"
 
 #include <stdalign.h>
@@ -10,7 +10,7 @@
 
 #include "proto/base/text.h"
 
-#define CHUNK_BYTES 4000 /* with malloc's own words one page; a submit that is placed needs 3 KB */
+#define CHUNK_BYTES 4000 /* one page with malloc's overhead; a submission that is placed needs 3 KB */
 
 struct chunk {
     struct chunk *next;

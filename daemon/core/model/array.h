@@ -10,14 +10,14 @@
 #include "daemon/core/model/rows.h"
 #include "proto/spec/tasks.h"
 
-/* Many tasks of one spec. */
+/* An array: many tasks of one spec. */
 struct array {
-    struct job *whole; /* the job that stands for them; it owns this */
+    struct job *whole; /* the job that stands for the tasks; it owns this */
     struct array_row counts;
-    char *text; /* what the first task that did not go well said, or why no more will come; owned, or NULL */
-    bool due;   /* it shall wait again, and is among the core's due ones */
+    char *text; /* the message of the first task that failed, or why no more will come; owned, or NULL */
+    bool due;   /* it is to be queued again, and is on the core's list of due arrays */
     struct array *next;
-    int64_t seen; /* of the check that goes on */
+    int64_t seen; /* of the current check */
     uint32_t slot;
 };
 
@@ -33,14 +33,14 @@ static inline bool array_is_task(const struct job *job)
     return job->task != TASK_NONE;
 }
 
-/* Tasks that will be placed some day: neither dropped nor jobs already. */
+/* The number of tasks that are still to be placed: neither dropped nor jobs already. */
 static inline int64_t array_left(const struct array *array)
 {
     const struct array_row *counts = &array->counts;
     return counts->tasks - counts->running - counts->succeeded - counts->failed - counts->canceled;
 }
 
-/* One more may be live, and there is one: the array waits in the queue. */
+/* Whether one more task may be live, and one is left: then the array waits in the queue. */
 static inline bool array_is_open(const struct array *array)
 {
     const struct array_row *counts = &array->counts;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the two texts in which rows name devices: the JSON array of a node and the indices of a member. It
- * promises that what it wrote reads back equal; a row that does not is damage that the store has let through,
- * and aborts. */
+/* Reads and writes the two texts that name devices in rows: the JSON array of a node and the indices of a
+ * member. Written texts read back equal. Any other text is damage in the database, and aborts. */
 #include "daemon/core/model/device.h"
 
 #include <string.h>

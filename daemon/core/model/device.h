@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of devices, as the rows hold them. */
+/* Lists of devices in the form of database rows. */
 #ifndef CORE_MODEL_DEVICE_H
 #define CORE_MODEL_DEVICE_H
 
@@ -11,17 +11,16 @@ struct node;
 struct node_device;
 struct text;
 
-/* Appends the JSON array of {index, uuid, type, memory_bytes, group, unavailable} of the devices that the
- * node has. */
+/* Appends the JSON array of {index, uuid, type, memory_bytes, group, unavailable} of the node's devices. */
 void device_list_encode(const struct node *node, struct text *out);
-/* Devices from such an array, which the caller owns; a text that device_list_encode did not write aborts. */
+/* Decodes such an array, which the caller owns; aborts on a text that device_list_encode did not write. */
 struct node_device *device_list_decode(const char *json, size_t *ret_count);
 
-/* Sorts devices by index; false when two have the same or one is negative. */
+/* Sorts devices by index; false if two have the same index or one is negative. */
 bool device_list_sort(struct node_device *devices, size_t count);
 void device_list_free(struct node_device *devices, size_t count);
 
-/* Indices from "0,1,5", which the caller owns; anything else aborts. */
+/* Decodes indices such as "0,1,5"; the caller owns them. Aborts on any other text. */
 int64_t *device_indices_decode(const char *text, size_t *ret_count);
 
 #endif

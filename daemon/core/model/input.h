@@ -15,22 +15,20 @@
 struct core_config {
     uint32_t incarnation; /* strictly larger at every start */
     int64_t next_job_key;
-    int64_t heartbeat_ms; /* how often nodes send heartbeats; SUSPECT after HEARTBEATS_MISSED of them */
+    int64_t heartbeat_ms; /* interval of heartbeats; a node is SUSPECT after HEARTBEATS_MISSED of them */
     enum policy policy;
-    int64_t share_half_life_ms; /* after which past use counts half; 0: DEFAULT_SHARE_HALF_LIFE_MS */
+    int64_t share_half_life_ms; /* half-life of past use; 0: DEFAULT_SHARE_HALF_LIFE_MS */
 };
 
-/* What a job needs on its nodes before it may be placed there (proto/wire/staging.h), as far as the core
- * cares. */
+/* The environment spec of a job (proto/wire/staging.h), reduced to the parts that the core uses. */
 struct environment_spec {
-    const char *key;  /* equal needs have equal keys */
-    const char *text; /* what nodes are told: JSON, as staging_decode reads it */
+    const char *key;  /* equal environment specs have equal keys */
+    const char *text; /* for the nodes: JSON, as staging_decode reads it */
 };
 
 enum input_kind {
-    INPUT_BOOT, /* once, after loading: heartbeats count from now, live attempts are renewed, what fits is
-                 * placed
-                 */
+    INPUT_BOOT, /* once, after loading: heartbeats count from now, the expiry of live attempts is renewed,
+                   waiting jobs are placed */
     INPUT_SUBMIT,
     INPUT_CANCEL,
     INPUT_HOLD,
@@ -39,21 +37,21 @@ enum input_kind {
     INPUT_REGISTER,
     INPUT_HEARTBEAT,
     INPUT_REPORT,
-    INPUT_STAGING,  /* a node has an environment ready, or cannot be; progress is no input */
+    INPUT_STAGING,  /* a node has staged an environment or failed to; progress is no input */
     INPUT_NODE,     /* drain, resume, fence, expire, remove */
     INPUT_WINDOW,   /* a maintenance window is made or removed */
     INPUT_LIMITS,   /* an account's limits change */
-    INPUT_ACCOUNTS, /* a question: changes nothing */
-    INPUT_POOLS,    /* a question, too */
+    INPUT_ACCOUNTS, /* a question: changes no state */
+    INPUT_POOLS,    /* a question: changes no state */
     INPUT_PREEMPT,  /* a job gives back its GPUs and waits again */
-    INPUT_ASK,      /* a question about one job: changes nothing */
-    INPUT_TICK,     /* time has passed: deadlines are looked at */
+    INPUT_ASK,      /* a question about one job: changes no state */
+    INPUT_TICK,     /* time has passed: deadlines are checked */
 };
 
 enum ask_kind {
-    ASK_EXPLAIN,  /* why a live job waits, when it will start, what would start it now */
-    ASK_PLAN,     /* the same of a job as if it were submitted now */
-    ASK_REHEARSE, /* who would have to go for a job that waits */
+    ASK_EXPLAIN,  /* why a live job waits, when it will start, and which change would start it now */
+    ASK_PLAN,     /* the same for a job that would be submitted now */
+    ASK_REHEARSE, /* which attempts would have to be preempted for a waiting job */
 };
 
 enum node_verb {
@@ -61,10 +59,10 @@ enum node_verb {
     NODE_VERB_RESUME,
     NODE_VERB_FENCE,
     NODE_VERB_EXPIRE,
-    NODE_VERB_REMOVE, /* the node is forgotten, once no attempt holds it any more */
+    NODE_VERB_REMOVE, /* removes the node, once no attempt holds it */
 };
 
-/* A job on which a submission depends, as it was when the submission was read. */
+/* A dependency of a submission, as it was when the submission was read. */
 struct core_dependency {
     const char *id;
     int64_t key;
@@ -74,25 +72,25 @@ struct core_dependency {
 
 struct input {
     enum input_kind kind;
-    /* For records; and, of BOOT and TICK, to tell when windows and expiries, which people write by the wall
-     * clock, are due. Nothing else is decided by it. */
+    /* Wall clock, for records. With BOOT and TICK it also decides when windows and expiries are due, because
+     * people give these by the wall clock. Nothing else depends on it. */
     int64_t wall_ms;
-    /* CLOCK_BOOTTIME, for records, too: when the step is done, and when what asks for it was there; 0: as
-     * now_ms says. */
+    /* CLOCK_BOOTTIME, also for records: the time of the step, and the time when its request arrived; 0: the
+     * same as now_ms. */
     int64_t at_us, arrived_us;
     union {
         struct {
-            const char *id; /* of the job to be: ID_LENGTH characters from fresh random bytes */
+            const char *id; /* of the new job: ID_LENGTH characters from fresh random bytes */
             const char *owner;
             const struct job_spec *spec; /* only read */
             const char
                 *body; /* the spec's JSON as received; must live until the step's changes are applied */
             size_t body_length;
-            const char *shown; /* the spec as people are shown it, or NULL: body; lives as long */
+            const char *shown; /* the spec as people see it; NULL: same as body; lives as long */
             const struct environment_spec *environment; /* or NULL; only read */
             const struct blob_row
-                *requirements; /* of its environment, to be stored with it; or NULL; lives as long */
-            const struct core_dependency *dependencies; /* as many as the spec names; only read */
+                *requirements; /* of its environment, to be stored with the job; or NULL; lives as long */
+            const struct core_dependency *dependencies; /* one per dependency of the spec; only read */
             size_t dependency_count;
         } submit;
         struct {
@@ -102,11 +100,11 @@ struct input {
         struct {
             const char *id;
             const char *by;
-        } hold; /* and release */
+        } hold; /* also of release */
         struct {
             const char *id;
             const char *by;
-            int64_t if_seq; /* the job's newest event must be this one; -1: whichever */
+            int64_t if_seq; /* the job's newest event must be this one; -1: any */
             bool sets_priority, sets_time_limit;
             int64_t priority;
             int64_t time_limit_ms; /* 0: none */
@@ -121,7 +119,7 @@ struct input {
             const char *reason; /* or NULL */
             const char *by;
             int64_t expires_at_ms; /* of EXPIRE; 0: never */
-            bool force;            /* of REMOVE: a node that is not drained is fenced */
+            bool force;            /* of REMOVE: fences a node that is not drained */
         } node;
         struct {
             const char *id;
@@ -137,19 +135,19 @@ struct input {
         struct {
             enum account_kind kind;
             const char *name;
-            const struct account_limits *limits; /* only read; NULL: it has none any more */
-            const char *text;                    /* the same as JSON; lives until the changes are applied */
-            bool force;                          /* attempts that lose their entitlement go on, borrowed */
+            const struct account_limits *limits; /* only read; NULL: removes the limits */
+            const char *text;                    /* limits as JSON; lives until the changes are applied */
+            bool force; /* attempts that lose their entitlement continue as borrowed */
         } limits;
         struct {
-            const char *viewer;     /* what this user may see; NULL: everything */
+            const char *viewer;     /* show only what this user may see; NULL: everything */
             const char *name;       /* NULL: all projects and users */
             enum account_kind kind; /* of name: a project or a user */
-            const char *after;      /* a cursor of the answer before; NULL: from the first */
+            const char *after;      /* a cursor from the previous answer; NULL: from the first */
         } accounts;
         struct {
-            const char *remove;           /* the id of one to remove; NULL: row is made */
-            const struct window_row *row; /* only read; created_ms is the step's */
+            const char *remove;           /* the id of the window to remove; NULL: row is added */
+            const struct window_row *row; /* only read; the step sets created_ms */
         } window;
     };
 };

@@ -22,27 +22,27 @@ struct pattern;
 
 struct job {
     int64_t key;
-    int64_t place; /* what its place in the queue is by: its key, of a task that of its array */
+    int64_t place; /* its place in the queue: its key; of a task, the array's place */
     char id[ID_LENGTH + 1];
     enum job_state state;
     int64_t seq;
     int64_t event_ms; /* wall clock of its last event: the next one is not earlier */
     struct job_class *job_class;
-    struct pattern *pattern;   /* of what is known of run times */
-    struct batch *batch;       /* while it waits; else NULL */
+    struct pattern *pattern;   /* of jobs with similar run times */
+    struct batch *batch;       /* while it is queued; else NULL */
     struct job *prev, *next;   /* in the batch */
     int64_t submitted_ms;      /* steady clock, not earlier than that of an earlier job */
-    int64_t received_us;       /* steady clock: its submission was there; that of a task, of its array */
-    int64_t queued_us;         /* since then: the submission was on disk; 0: not known */
-    struct array *array;       /* that it stands for, or is a task of; else NULL */
-    int64_t task;              /* its number; -1: it is none */
-    struct edge *dependencies; /* what it still waits for, while BLOCKED or HELD */
-    struct edge *dependents;   /* who waits for it */
+    int64_t received_us;       /* steady clock: when its submission arrived; of a task, its array's */
+    int64_t queued_us;         /* from then until the submission was on disk; 0: not known */
+    struct array *array;       /* that it stands for, or whose task it is; else NULL */
+    int64_t task;              /* its number; -1: no task */
+    struct edge *dependencies; /* unmet ones, while BLOCKED or HELD */
+    struct edge *dependents;   /* edges of jobs that depend on it */
     struct account *project, *owner;
 
     int64_t time_limit_ms, grace_ms, lease_ms;
     struct job_early_signal early_signal;
-    int64_t ran_ms; /* over all attempts that have ended */
+    int64_t ran_ms; /* over all ended attempts */
     int32_t priority;
     int32_t retries, infra_retries;
     enum launch_mode launch_mode;
@@ -56,34 +56,34 @@ struct job {
     int64_t exit_code, failed_rank;
     const char *failed_node; /* borrowed from the node, or NULL */
     enum cause cause;        /* CANCELED while the job is live: a cancel was acknowledged */
-    const char *reason;      /* set by the step that ends the job, and as short-lived; or NULL */
+    const char *reason;      /* set by the step that ends the job, and valid only in it; or NULL */
 
     uint32_t slot; /* 1 + index of its change in the open change set; 0: none */
     bool function; /* it succeeds only with a result of every rank */
     bool fresh;    /* its submission may not be on disk yet */
-    bool trial;    /* it waits for the time of a question: trial.h */
+    bool trial;    /* it waits only while a question is answered: trial.h */
     UT_hash_handle by_id, by_key;
 };
 
-/* It is HELD or BLOCKED: in no job class. */
+/* Whether the job is HELD or BLOCKED: it is not queued. */
 static inline bool job_is_kept_back(const struct job *job)
 {
     return job->state == JOB_HELD || job->state == JOB_BLOCKED;
 }
 
-/* It waits in its job class, with or without nodes getting ready for it. */
+/* Whether the job is queued, whether or not nodes are staging its environment. */
 static inline bool job_is_waiting(const struct job *job)
 {
     return job->state == JOB_QUEUED || job->state == JOB_STAGING;
 }
 
-/* One job depends on another, which has not yet done what it should. */
+/* One job depends on another, which does not have the required outcome yet. */
 struct edge {
     struct job *job, *on;
     enum dependency kind;
-    bool due;                 /* among those that the step has to look at */
+    bool due;                 /* the step has to process it */
     struct edge *next_open;   /* of the job */
-    struct edge *prev, *next; /* of the dependents of the other one, by key; or of those that are due */
+    struct edge *prev, *next; /* of the dependents of `on`, by key; or of the due edges */
 };
 
 /* A job that has ended. */
@@ -92,7 +92,7 @@ struct outcome {
     enum job_state state;
 };
 
-/* It waits for another job. */
+/* Whether the job still waits for another job. */
 static inline bool dependency_is_open(const struct job *job)
 {
     return job->dependencies != NULL;

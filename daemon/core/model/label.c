@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the labels of nodes, in memory and as their rows hold them. It promises that equal labels are equal
- * texts. What they may be is proto/node_label's, what is asked of them constraint.c's. */
+/* Keeps the labels of nodes in memory and in rows. Equal labels are equal texts. proto/spec/node_label.c
+ * checks labels; constraint.c evaluates them. */
 #include "daemon/core/model/label.h"
 
 #include <string.h>

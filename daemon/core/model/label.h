@@ -10,11 +10,12 @@ struct label;
 struct node;
 struct text;
 
-/* The labels of an object that was checked, by key, which the caller owns; none for NULL. */
+/* Copies the labels of a checked object, sorted by key; the caller owns them. NULL has none. */
 struct label *labels_copy(const json_t *object, size_t *ret_count);
 void labels_free(struct label *labels, size_t count);
 
-/* The same from the text of a row, and back: appends a JSON object, nothing where there are none. */
+/* Decodes labels from the text of a row; encodes them again: appends a JSON object, nothing for a node
+ * without labels. */
 struct label *labels_decode(const char *json, size_t *ret_count);
 void labels_encode(const struct node *node, struct text *out);
 

@@ -21,10 +21,10 @@ struct node_device {
     char *uuid, *type;
     int64_t memory_bytes;
     int64_t group;             /* devices near each other share it; -1: unknown */
-    struct member *holder;     /* NULL: nobody has it */
-    const char *unavailable;   /* why no job can get it, as the agent says; NULL: it can be had */
+    struct member *holder;     /* NULL: free */
+    const char *unavailable;   /* why no job can get it, from the agent; NULL: it is available */
     struct capacity *capacity; /* NULL: not offered, because the node is LOST or the device retired */
-    bool retired;              /* the node no longer has it; it goes when its holder does */
+    bool retired;              /* the node no longer has it; it goes when its holder goes */
 };
 
 struct label {
@@ -38,7 +38,7 @@ struct node {
     NODE_OWN_ROW(ROW_FIELD, ) /* texts are owned */
     const char
         *rival;     /* the agent_id of another agent that was refused, for this one lives; owned, or NULL */
-    bool contested; /* this one was heard after that: they are two */
+    bool contested; /* this one was heard after that: two agents claim the node */
     struct label *labels; /* by key */
     size_t label_count;
     struct node_device *devices; /* by index */
@@ -46,18 +46,18 @@ struct node {
     struct capacity *capacities; /* its devices by type; none while LOST */
 
     enum contact contact; /* SILENT is shown as SUSPECT */
-    int64_t leaves_ms;    /* when it goes away next: it expires, or a window begins; or NEVER */
-    int64_t stops_ms;     /* when what runs there must have ended; past while that lasts; or NEVER */
-    bool away;            /* it has expired, or is in a window: no new work */
+    int64_t leaves_ms;    /* when it goes away next, because it expires or a window begins; or NEVER */
+    int64_t stops_ms;     /* when its work must have ended; in the past while that lasts; or NEVER */
+    bool away;            /* it has expired or is in a window: no new work */
 
-    int64_t heartbeat_ms;  /* when it was last heard */
-    int64_t hold_until_ms; /* it declined: no work before this; 0: none */
+    int64_t heartbeat_ms;  /* time of the last message */
+    int64_t hold_until_ms; /* after it declined: no work before this; 0: none */
     int64_t declines;      /* in a row */
 
     struct member *members;          /* of live attempts, by attempt id */
-    struct environment_copy *copies; /* what it has, or is to have, ready */
-    size_t ordered_count;            /* of these */
-    uint64_t orders_version;         /* incarnation << 32 | how often they changed since */
+    struct environment_copy *copies; /* the environments that it has, or is to have */
+    size_t ordered_count;            /* ordered copies */
+    uint64_t orders_version;         /* incarnation << 32 | number of changes since the start */
     bool dirty;                      /* its orders changed in this step */
     size_t index;                    /* in core->nodes */
     struct node *next_removed;

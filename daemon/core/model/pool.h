@@ -16,15 +16,15 @@ struct capacity {
     struct node *node;
     struct partition *partition;
     int64_t total, free;
-    int64_t unavailable;   /* of total, whether somebody has them or not */
+    int64_t unavailable;   /* of total, whether held or not */
     struct capacity *next; /* of the node */
 
-    /* of the scheduling pass that goes on */
+    /* in the current scheduling pass */
     int64_t free_then; /* free at the time that prospect.c looks at */
-    int64_t spare;     /* what a gang may have for longer than a reservation waits */
+    int64_t spare;     /* devices that a gang may hold beyond the start of a reservation */
 };
 
-/* The nodes of one pool that have one type: what a gang may spread over. */
+/* The nodes of one pool with one GPU type: a gang may spread over them. */
 struct partition {
     char *pool, *type;
     enum pool_kind kind;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step leaves behind: row changes, touched jobs, nodes with new orders, and memory to be freed at its
+/* Records the effects of a step: row changes, changed jobs, nodes with new orders, and memory to free at its
  * end. */
 #ifndef CORE_MODEL_RECORD_H
 #define CORE_MODEL_RECORD_H
@@ -23,10 +23,10 @@ void record_open(struct core *core, int64_t wall_ms);
 /* Fills in the values of all changes as they are now, and hands everything to the step. */
 void record_close(struct core *core, struct step *ret_step);
 
-/* Each of these notes that the row is to be written, once a step, with the values that it has at the end of
- * the step. */
+/* Each of these notes that the row is to be written: once per step, with the values at the end of the
+ * step. */
 void record_birth(struct core *core, struct job *job, const struct input *input);
-/* A task brings nothing but its number; the rest is its array's. */
+/* A task adds only its number; its array has the rest. */
 void record_task_birth(struct core *core, struct job *task);
 void record_array(struct core *core, struct array *array);
 void record_job(struct core *core, struct job *job);
@@ -36,44 +36,45 @@ void record_member_birth(struct core *core, struct member *member);
 void record_member(struct core *core, struct member *member);
 void record_node(struct core *core, struct node *node);
 
-/* A window was made: borrows the row's strings until the step is applied. One is gone: its id is copied. */
+/* record_window: a window was made; borrows the row's strings until the step is applied. record_window_gone:
+ * a window was removed; copies the id. */
 struct window_row;
-/* The node's row goes, and no orders are sent to it any more. */
+/* Removes the node's row; no more orders are sent to the node. */
 void record_node_gone(struct core *core, struct node *node);
 void record_window(struct core *core, const struct window_row *row);
 void record_window_gone(struct core *core, const char *id);
 
 /* A row of the job's history; detail is a JSON object in the step's memory, or NULL. */
 void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail);
-/* The job depends on another. */
+/* Notes that the job depends on another. */
 void record_dependency(struct core *core, const struct job *job, int64_t on_key, enum dependency kind);
 void record_rank(struct core *core, const struct attempt *attempt, const struct rank_exit *rank);
-/* The row, and that of its pickle where its bytes are there. Borrows from the result. */
+/* Writes the result's row, and the row of its pickle if the bytes are there. Borrows from the result. */
 void record_result(struct core *core, const struct attempt *attempt, const struct rank_result *result);
 
 /* A blob that a job brings. Borrows its bytes. */
 void record_blob(struct core *core, const struct blob_row *blob);
 
-/* What an account has used, and its limits. Limits are borrowed. */
+/* Notes an account's use, and its limits. Limits are borrowed. */
 struct limits_row;
 struct usage_row;
 void record_usage(struct core *core, enum change_kind kind, const struct usage_row *usage);
 void record_limits(struct core *core, enum change_kind kind, const struct limits_row *limits);
 
-/* The answer to a question. */
+/* Sets the answer to a question. */
 struct text;
 void record_response(struct core *core, const struct text *json);
-/* The answer to a heartbeat holds this attempt id; most is the largest number of them. */
+/* Adds this attempt id to the answer to a heartbeat; most is the largest number of them. */
 void record_fenced(struct core *core, uint64_t attempt_id, size_t most);
 
-/* What was learned of a kind of jobs. */
+/* Notes the history of a pattern of jobs. */
 struct history_row;
 void record_history(struct core *core, const struct history_row *row);
 
-/* The wall clock for a record of this job: never earlier than its last one. */
+/* The wall clock for a record of this job: never earlier than the job's last record. */
 int64_t record_time(const struct core *core, const struct job *job);
 
-/* The node's orders changed. */
+/* Notes that the node's orders changed. */
 void record_dirty(struct core *core, struct node *node);
 
 /* Text that lives as long as the step. */

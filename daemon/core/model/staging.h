@@ -12,31 +12,31 @@
 struct node;
 
 enum copy_state {
-    COPY_FREE,    /* may be told; it may have failed before */
-    COPY_ORDERED, /* told, and not answered */
+    COPY_FREE,    /* may be ordered; it may have failed before */
+    COPY_ORDERED, /* ordered, without an answer yet */
     COPY_READY,
-    COPY_HELD, /* failed, and is left alone for a while */
+    COPY_HELD, /* failed, and not ordered again for a while */
 };
 
-/* An environment as one node has it. */
+/* An environment on one node. */
 struct environment_copy {
     struct environment *environment;
     struct node *node;
     enum copy_state state;
     int64_t failures;                     /* in a row */
-    int64_t failed_ms, hold_until_ms;     /* of HELD; until NEVER: as long as the agent is what it is */
-    char *text;                           /* of HELD: why; owned */
+    int64_t failed_ms, hold_until_ms;     /* of HELD; until NEVER: until the agent restarts */
+    char *text;                           /* of HELD: the reason; owned */
     struct environment_copy *prev, *next; /* of the node */
     UT_hash_handle hh;                    /* of the environment, by node */
 };
 
-/* What jobs need on their nodes. */
+/* Packages and blobs that jobs need on their nodes. */
 struct environment {
     char *key, *text;                /* owned */
-    size_t job_class_count;          /* job classes with this environment; 0: it is idle */
+    size_t job_class_count;          /* job classes with this environment; 0: idle */
     size_t ordered_count;            /* of its copies */
-    struct environment_copy *copies; /* by node; in order of their making */
-    struct environment *prev, *next; /* idle ones, the one longest idle first */
+    struct environment_copy *copies; /* by node; in order of creation */
+    struct environment *prev, *next; /* idle ones, longest idle first */
     UT_hash_handle hh;
 };
 

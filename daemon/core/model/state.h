@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state that decides, for the files of the core and nobody else. Iteration follows ordered lists; hashes
- * are only for finding. */
+/* The state of the core, only for the core's files. Iteration follows ordered lists; hashes are only for
+ * lookup. */
 #ifndef CORE_MODEL_STATE_H
 #define CORE_MODEL_STATE_H
 
@@ -32,7 +32,7 @@ static inline char *copy_or_null(const char *text)
     return text != NULL ? xstrdup(text) : NULL;
 }
 
-/* A copy takes the place of a text; either may be NULL. */
+/* Replaces a text with a copy of another; either may be NULL. */
 static inline void replace_text(const char **text, const char *with)
 {
     const char *copy = copy_or_null(with);
@@ -40,7 +40,8 @@ static inline void replace_text(const char **text, const char *with)
     *text = copy;
 }
 
-/* Something that waits for the commit which makes it durable: its moment is that commit's. */
+/* An event that waits for the commit that makes it durable; the time of the event is the time of that
+ * commit. */
 enum durable { DURABLE_JOB, DURABLE_ATTEMPT, DURABLE_START, DURABLE_END };
 
 struct commit_moment {
@@ -49,15 +50,15 @@ struct commit_moment {
     int64_t received_us; /* of the submission */
 };
 
-/* The step that is being made. */
+/* The changes of the current step. */
 struct change_set {
     struct arena *arena;
     struct change *changes;
-    struct pending *pending; /* how the values of each are filled in when the change set is closed */
+    struct pending *pending; /* how the values of each change are filled in when the change set is closed */
     size_t count, room;
     const char **dirty;
     size_t dirty_count, dirty_room;
-    size_t job_count; /* changes that are of jobs */
+    size_t job_count; /* changes of jobs */
     bool lazy;
     struct job *answer;   /* the job of a SUBMIT, CANCEL or PREEMPT */
     const char *response; /* the answer to a question, in the arena */
@@ -70,50 +71,48 @@ struct core {
     struct core_config config;
     bool booted;
     int64_t now_ms;
-    int64_t deadline_ms;    /* not later than the first thing that TICK will find due */
-    int64_t wall_offset_ms; /* the wall clock less now_ms, as the last BOOT or TICK had it */
+    int64_t deadline_ms;    /* no later than the first due work of a TICK */
+    int64_t wall_offset_ms; /* the wall clock minus now_ms, at the last BOOT or TICK */
     int64_t next_job_key;
     uint32_t attempt_id_count;
 
     struct node **nodes; /* by name */
     size_t node_count, node_room;
     struct node *nodes_by_name;
-    struct node *removed;  /* not among them any more: attempts that have ended still name them */
+    struct node *removed;  /* not in the list any more, but named by ended attempts */
     size_t known_count;    /* not LOST */
-    size_t silent_count;   /* of these */
-    bool braked;           /* too many are silent: the fault is likely ours */
+    size_t silent_count;   /* of the known ones */
+    bool braked;           /* too many are silent: the controller is likely the cause */
     int64_t calm_since_ms; /* leases count from here at the earliest: boot, or the end of a brake */
 
-    struct window *windows; /* that are not over */
+    struct window *windows; /* windows that have not ended */
     size_t window_count;
-    int64_t judge_ms;       /* when what windows and expiries say of nodes changes next */
-    size_t departing_count; /* nodes that go away some time */
-    int64_t look_ms;        /* of the last look at waiting jobs: what lasts is judged as of then */
+    int64_t judge_ms;       /* when windows and expiries next change the state of nodes */
+    size_t departing_count; /* nodes with a known time of departure */
+    int64_t look_ms;        /* time of the last look at waiting jobs: expected stays are judged as of then */
 
     struct partition *partitions;
-    uint64_t registry; /* stamp of what is registered */
-    int64_t free;      /* devices in partitions that nobody holds */
+    uint64_t registry; /* stamp of the registry */
+    int64_t free;      /* unheld devices in partitions */
 
     struct job *jobs_by_id, *jobs_by_key;
     struct job_class *job_classes_by_key;
-    struct edge *due;         /* to be looked at before the step ends */
-    struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS, in a ring; owned */
-    size_t outcome_count;     /* that there ever were */
+    struct edge *due;         /* to be processed before the step ends */
+    struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS jobs, in a ring; owned */
+    size_t outcome_count;     /* of all that ever ended */
     struct job_class *job_classes;
     int64_t demand_count;                    /* live jobs */
-    uint32_t demand[LIMIT_NODE_DEVICES + 1]; /* how many of them ask for so many GPUs; those that ask for more
-                                                 count at the end */
+    uint32_t demand[LIMIT_NODE_DEVICES + 1]; /* by the GPUs that they ask for; the last counts all above */
     struct batch *batches;
     int64_t wall_ms; /* of the newest input */
-    /* The wall clock as it was at the start, gone on at the pace of CLOCK_BOOTTIME: what durations are
-     * counted by. */
+    /* The wall clock as of the start, advanced by CLOCK_BOOTTIME; durations are measured by it. */
     int64_t steady_ms;
     int64_t steady_offset_ms; /* ahead of now_ms */
     int64_t submitted_ms;     /* of the newest job */
     struct pattern *patterns;
     struct array *due_arrays;
-    bool place_wanted; /* something happened that may let a job be placed */
-    int64_t again_ms;  /* when time alone may let one */
+    bool place_wanted; /* an event may let a job be placed */
+    int64_t again_ms;  /* when time alone may let a job be placed */
 
     struct accounts *accounts;
 
@@ -127,18 +126,18 @@ struct core {
     size_t ended_count;
 
     int64_t at_us;                 /* steady clock of the step */
-    struct commit_moment *moments; /* owned; made when the first one waits */
+    struct commit_moment *moments; /* owned; allocated when the first one waits */
     size_t moment_count;
 
     struct availability availability;
-    size_t borrowed_count; /* live attempts that may have to give way */
+    size_t borrowed_count; /* live attempts that may be preempted */
     struct change_set change_set;
     struct job *released; /* jobs that ended in this step: freed when it is closed */
     struct attempt *released_attempts;
     struct text *trace;
 };
 
-/* Something becomes due at this time; NEVER is fine. */
+/* Notes that work becomes due at this time; NEVER is allowed. */
 static inline void deadline_note(struct core *core, int64_t due_ms)
 {
     core->deadline_ms = due_ms < core->deadline_ms ? due_ms : core->deadline_ms;

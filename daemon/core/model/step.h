@@ -13,7 +13,7 @@
 
 struct arena;
 
-/* The job as an answer needs it; strings live as long as the step. */
+/* The job's members for an answer; strings live as long as the step. */
 struct job_touch {
     int64_t key;
     char id[17];
@@ -23,22 +23,22 @@ struct job_touch {
 
 struct step {
     bool ok;
-    struct err err;                 /* why not; then nothing was changed */
+    struct err err;                 /* the reason for a refusal; then nothing was changed */
     struct job_touch job;           /* SUBMIT, CANCEL, HOLD, RELEASE and CHANGE: the job */
-    const struct job_life *life;    /* as it is now, changed or not; but for its reason, if it was not */
-    const struct array_row *counts; /* of an array; NULL: it is none */
-    const char *answer; /* LIMITS, ACCOUNTS and POOLS: JSON. REGISTER: the nonce to repeat, NULL: taken */
-    uint64_t *fenced;   /* HEARTBEAT: of the attempt ids that it lists, those that the node is not to have */
+    const struct job_life *life;    /* current values, changed or not; an unchanged reason is left out */
+    const struct array_row *counts; /* of an array; NULL: no array */
+    const char *answer; /* LIMITS, ACCOUNTS and POOLS: JSON. REGISTER: the nonce to repeat, NULL: accepted */
+    uint64_t *fenced;   /* HEARTBEAT: ids of the listed attempts that the node must stop */
     size_t fenced_count;
     struct change *changes; /* in order; their strings live as long as the step */
     size_t change_count;
-    bool lazy; /* changes may ride with a later commit, LIMIT LAZY_COMMIT_MS at most; the answer need not wait
+    bool lazy; /* changes may be applied with a later commit, within LAZY_COMMIT_MS; the answer need not wait
                 */
     const char **dirty_nodes; /* nodes whose orders changed: names, borrowed from the core, each once */
     size_t dirty_count;
     struct job_touch *touched; /* jobs whose state or history changed, each once */
     size_t touched_count;
-    struct arena *arena; /* owns all of the above */
+    struct arena *arena; /* owns all members above */
 };
 
 void step_finish(struct step *step);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the form of trace lines. It promises one line a call and no effect on any decision. */
+/* Formats trace lines: one line per call, without effect on any decision. */
 #include "daemon/core/model/trace.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 #include "daemon/core/model/state.h"
 
-#define LINE_BYTES 512 /* a gang's list of nodes is cut here */
+#define LINE_BYTES 512 /* a gang's list of nodes is cut at this length */
 
 void trace_line(const struct core *core, const char *format, ...)
 {

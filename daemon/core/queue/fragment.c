@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the measure of fragmentation by which nodes are chosen: what FGD (Weng and others, USENIX ATC 2023)
- * calls the gradient, for whole devices. An idle device of a node is a fragment for a job that asks for more
- * than the node has idle. It promises that the measure follows from the live jobs and the registered nodes,
- * and that a table costs as many steps as the widest node has devices. Who takes what is left to fit.c. */
+/* Measures fragmentation for the choice of nodes: the gradient of FGD (Weng and others, USENIX ATC 2023), for
+ * whole devices. An idle device of a node is a fragment for a job that asks for more than the node has idle.
+ * The measure depends only on the live jobs and the registered nodes; a table takes as many steps as the
+ * widest node has devices. fit.c chooses the nodes. */
 #include "daemon/core/queue/fragment.h"
 
 #include "daemon/core/model/state.h"
 
-/* Counted as if one more job asked for each, so that a few small jobs do not break up nodes which others will
+/* One more job of each size is counted, so that a few small jobs do not break up nodes that later jobs will
  * want whole. */
 static const int64_t usual_sizes[] = {1, 2, 4, 8};
 #define USUAL_SIZES ((int64_t)(sizeof usual_sizes / sizeof usual_sizes[0]))
@@ -19,7 +19,7 @@ void fragment_demand(struct core *core, int64_t gpus, int change)
     core->demand_count += change;
 }
 
-/* How many jobs ask for exactly so many. */
+/* The number of jobs that ask for exactly this many GPUs. */
 static int64_t demand_of(const struct core *core, int64_t gpus)
 {
     int64_t count = core->demand[gpus];
@@ -29,7 +29,7 @@ static int64_t demand_of(const struct core *core, int64_t gpus)
     return count;
 }
 
-/* A job that asks for more than the widest node has asks for whole nodes. */
+/* A job that asks for more than the widest node has counts as asking for whole nodes. */
 void fragments_count(const struct core *core, const struct partition *partition,
                      struct fragments *ret_fragments)
 {

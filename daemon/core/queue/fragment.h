@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fragments: idle devices of a node that are too few for what jobs ask for. */
+/* Fragments: idle devices of a node that are too few for the requests of jobs. */
 #ifndef CORE_QUEUE_FRAGMENT_H
 #define CORE_QUEUE_FRAGMENT_H
 
@@ -10,20 +10,20 @@
 struct core;
 struct partition;
 
-/* A live job more, or less, asks for so many devices. */
+/* Counts a live job more, or less, that asks for this many devices. */
 void fragment_demand(struct core *core, int64_t gpus, int change);
 
-/* How many idle devices of a node count as fragments, by the number of its idle ones: summed over the live
+/* How many idle devices of a node count as fragments, by its number of idle devices: summed over the live
  * jobs. */
 struct fragments {
     int64_t of[LIMIT_NODE_DEVICES + 1];
 };
 
-/* The table for the nodes of a partition, and for what live jobs ask for. */
+/* Calculates the table for the nodes of a partition from the requests of live jobs. */
 void fragments_count(const struct core *core, const struct partition *partition,
                      struct fragments *ret_fragments);
 
-/* By how much the fragments of a node with so many idle devices grow when some are taken. */
+/* How much the fragments of a node with this many idle devices grow when some are taken. */
 static inline int64_t fragments_growth(const struct fragments *fragments, int64_t idle, int64_t taken)
 {
     return fragments->of[idle - taken] - fragments->of[idle];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what was learned of run times. It promises an estimate for every job: that of its own kind as far as
- * there were runs, leaning on that of the next larger family as far as there were few; and that old runs
- * count less the more follow. Jobs with a time limit teach which part of their limits they use, jobs without
- * how long they run. What is made of an estimate is left to queue.c and availability.c. */
+/* Learns run times and estimates them for every job. Many runs of a job's pattern give the estimate; with few
+ * runs, the next larger family counts, too. Older runs count less as more follow. Jobs with a time limit
+ * teach which part of their limit they use, other jobs how long they run. queue.c and availability.c use the
+ * estimates. */
 #include "daemon/core/queue/history.h"
 
 #include <string.h>
@@ -13,25 +13,25 @@
 #include "proto/limits.h"
 #include "proto/spec/jobspec.h"
 
-#define FIRST_GUESS_MS  3600000 /* of a cluster's first job without a limit */
-#define FAMILY_RUNS     2       /* the next larger family counts as much as so many runs */
-#define REMEMBERED_RUNS 64      /* then both sums are halved */
-#define WORST_ERROR     10000   /* percent: one estimate that was off by more says no more than this */
+#define FIRST_GUESS_MS  3600000 /* for a cluster's first job without a limit */
+#define FAMILY_RUNS     2       /* the next larger family weighs as much as this many runs */
+#define REMEMBERED_RUNS 64      /* at this number both sums are halved */
+#define WORST_ERROR     10000   /* percent: larger errors of one estimate count as this */
 
-/* Sums over runs. Those of a family are the sums of all patterns in it. */
+/* Sums over runs. The sums of a family include all its patterns. */
 struct sums {
     int64_t count, ran_ms, limit_ms, error_percent;
 };
 
-/* A kind of jobs, or a family of kinds. */
+/* A pattern of jobs, or a family of patterns. */
 struct pattern {
     char *key;              /* owned */
-    struct pattern *family; /* the next larger one; NULL: there is none */
+    struct pattern *family; /* the next larger family; NULL: none */
     struct sums sums;
     bool limited;
-    char *project, *owner, *name; /* owned; of a kind, NULL for a family */
+    char *project, *owner, *name; /* owned; NULL for a family */
     int64_t gpus;
-    size_t users; /* live jobs, and patterns of the family */
+    size_t users; /* live jobs, or patterns of the family */
     UT_hash_handle hh;
 };
 
@@ -54,7 +54,7 @@ static struct pattern *family_need(struct core *core, const char *key, struct pa
     return pattern;
 }
 
-/* All, all of that size, the owner's of that size. A tab is in no name. */
+/* The family of all jobs, of all with that size, or of the owner's with that size. Names contain no tabs. */
 static struct pattern *family_of(struct core *core, const char *project, const char *owner, int64_t gpus,
                                  bool limited)
 {
@@ -94,7 +94,7 @@ static void pattern_free(struct core *core, struct pattern *pattern)
     free(pattern);
 }
 
-/* "train-17" and "train-18" are runs of the same thing. */
+/* "train-17" and "train-18" are runs of the same job. */
 static char *stem_of(const char *name)
 {
     size_t length = name != NULL ? strlen(name) : 0;
@@ -131,7 +131,7 @@ struct pattern *history_vary(struct core *core, struct pattern *pattern, int64_t
     return other;
 }
 
-/* What nothing was learned of is forgotten with its last job. */
+/* A pattern without learned runs is forgotten with its last job. */
 void history_leave(struct core *core, struct pattern *pattern)
 {
     while (pattern != NULL && --pattern->users == 0 && pattern->sums.count == 0) {
@@ -151,8 +151,8 @@ void history_clear(struct core *core)
 
 /* --- estimates ------------------------------------------------------------------------------------------ */
 
-/* What part of its limit such a job uses; without a limit, for how many ms it runs. basis is what one more
- * run weighs: its limit, or 1. */
+/* The part of its limit that such a job uses; without a limit, its run time in ms. basis is the weight of one
+ * more run: its limit, or 1. */
 static double rate_of(const struct pattern *pattern, double basis)
 {
     double family = pattern->family != NULL ? rate_of(pattern->family, basis)
@@ -229,7 +229,7 @@ void history_learn(struct core *core, const struct attempt *attempt)
     bool limited = job->time_limit_ms > 0;
     assert(attempt->started_ms != 0);
     if (pattern->project == NULL || pattern->limited != limited) {
-        return; /* there was no room for one more kind; its limit came or went later */
+        return; /* no room for one more pattern, or its limit was set or removed later */
     }
     int64_t ran_ms = job->ran_ms > 0 ? job->ran_ms : 1;
     const struct sums sums = {.count = 1,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the order of waiting jobs: what each policy makes of submission, priority and run time. It promises
- * that a job which is requeued has its old place, that equal jobs go first in, first out, and that one more
- * of them costs the same at any length. What fits is left to place.c.
+/* Orders the waiting jobs by submission, priority and run time, as each policy says. A requeued job has its
+ * old place. Equal jobs go first in, first out, and one more of them costs the same at any queue length.
+ * place.c decides which jobs fit.
  *
- * The default policy gives each job a due time: its submission and STRETCH times its run time, PATIENCE_MS at
- * most, and some hours for what its accounts have used beyond their shares. In a class of priority whoever is
- * due first goes first. So short jobs wait less than long ones, and nobody is overtaken for ever: only by
- * jobs that came less than PATIENCE_MS later. */
+ * The default policy gives each job a due time: its submission plus STRETCH times its run time, at most
+ * PATIENCE_MS, plus some hours for use of its accounts beyond their shares. Within one priority, the job with
+ * the earliest due time goes first. So short jobs wait less than long ones. No job is overtaken forever: only
+ * jobs that came less than PATIENCE_MS later can overtake it. */
 #include "daemon/core/queue/queue.h"
 
 #include <string.h>
@@ -21,12 +21,12 @@
 
 #define STRETCH     10
 #define PATIENCE_MS (60LL * 24 * 3600 * 1000)
-#define REFRESH_MS  (10LL * 60 * 1000) /* how old a sort key may be */
+#define REFRESH_MS  (10LL * 60 * 1000) /* the greatest age of a sort key */
 
 /* --- job classes ---------------------------------------------------------------------------------------- */
 
-/* Resource requests are equal when their keys are. A tab cannot be part of a name; types are told apart
- * without regard to case. */
+/* Resource requests are equal if their keys are. Names contain no tabs; GPU types are compared ignoring
+ * case. */
 static void request_key(const struct resource_request *request, struct text *out)
 {
     const char *const parts[] = {request->gpu_type,
@@ -128,7 +128,7 @@ void queue_leave(struct core *core, struct job *job)
     }
 }
 
-/* A clock that was put back before a restart makes no job older than an earlier one. */
+/* Submission times never decrease, even if the clock was set back before a restart. */
 void queue_stamp(struct core *core, struct job *job, int64_t steady_ms)
 {
     core->submitted_ms = steady_ms > core->submitted_ms ? steady_ms : core->submitted_ms;
@@ -223,7 +223,7 @@ static struct batch_key key_of(const struct core *core, const struct job *job)
 {
     bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
     struct batch_key key;
-    memset(&key, 0, sizeof key); /* it is hashed with its gaps */
+    memset(&key, 0, sizeof key); /* the key is hashed with its padding */
     key.job_class = job->job_class;
     key.pattern = job->pattern;
     key.priority = job->priority;
@@ -256,7 +256,7 @@ static void unlist_entry(struct core *core, struct batch *batch)
     }
 }
 
-/* Its first job is another one. */
+/* Recalculates the entry after the batch's first job has changed. */
 static void renew_entry(struct core *core, struct batch *batch)
 {
     struct queue_entry *entry = &batch->key.job_class->entries[batch->index];
@@ -328,8 +328,8 @@ static int by_key_downwards(const void *a, const void *b)
     return (left->key < right->key) - (left->key > right->key);
 }
 
-/* The order of the queue entries depends on questions that were asked. What is done to their jobs must not.
- */
+/* The order of the entries depends on earlier questions. Changes of their jobs must not depend on it, so they
+ * are sorted first. */
 static void sort_entries(struct job_class *job_class)
 {
     qsort(job_class->entries, job_class->entry_count, sizeof *job_class->entries, by_key_downwards);
@@ -345,7 +345,7 @@ void queue_each(struct core *core, struct job_class *job_class,
     if (job_class->entry_count > 1) {
         sort_entries(job_class);
     }
-    for (size_t i = job_class->entry_count; i > 0; i--) { /* the last one takes the place of one that goes */
+    for (size_t i = job_class->entry_count; i > 0; i--) { /* the last one replaces a removed one */
         struct job *job, *next;
         DL_FOREACH_SAFE (job_class->entries[i - 1].batch->jobs, job, next) {
             visit(core, job, closure);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the accounts: which there are, how many jobs and GPUs each has, and how long one without either is
- * remembered. It promises that every live job counts in three of them, its project, its owner, and its owner
- * within its project, and that what is held agrees with the live attempts. What counts mean is left to
- * account_limit.c, what was used to account_use.c, what is just to account_share.c. */
+/* Keeps the accounts: which exist, their numbers of jobs and GPUs, and how long an account without jobs and
+ * limits is remembered. Every live job counts in three accounts: its project, its owner, and its owner within
+ * its project. The GPUs held agree with the live attempts. account_limit.c interprets the counts,
+ * account_use.c measures use, and account_share.c calculates shares. */
 #include "daemon/core/quota/account.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 
-/* A tab cannot be part of a name. */
+/* Names contain no tabs, so keys are unambiguous. */
 static void key_of(enum account_kind kind, const char *project, const char *owner, struct text *out)
 {
     text_append(out, account_kind_text(kind));
@@ -53,7 +53,7 @@ struct account *account_tie(const struct core *core, const struct job *job)
     return account_find(core, job->project->name, job->owner->name);
 }
 
-/* --- birth ---------------------------------------------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------------------------------------- */
 
 static struct account *create(struct core *core, enum account_kind kind, const char *project,
                               const char *owner)
@@ -107,7 +107,7 @@ struct account *account_need_pool(struct core *core, const char *pool)
     return account != NULL ? account : create(core, ACCOUNT_POOL, pool, NULL);
 }
 
-/* --- rest and death ------------------------------------------------------------------------------------- */
+/* --- idle accounts and removal -------------------------------------------------------------------------- */
 
 bool account_is_live(const struct account *account)
 {
@@ -132,7 +132,7 @@ static void account_free(struct account *account)
     free(account);
 }
 
-/* Idle ones are linked, and nothing else without limits is. */
+/* Only idle accounts and accounts with limits are in a list. */
 static bool is_idle(const struct account *account)
 {
     return account->prev != NULL && !account->limited;
@@ -147,7 +147,7 @@ static void idle_remove(struct accounts *accounts, struct account *account)
     }
 }
 
-/* By the time of their last use: as a restart would find them. */
+/* Inserts by the time of last use, the order that a restart would give. */
 static void idle_add(struct accounts *accounts, struct account *account)
 {
     struct account *before = accounts->idle != NULL ? accounts->idle->prev : NULL;
@@ -243,8 +243,8 @@ static void count_job(struct core *core, struct account *account, int64_t queued
     }
 }
 
-/* Jobs that wait are looked at anew when the hours of a limit are used up, and when the next period begins.
- */
+/* Notes when the hours of a limit are used up and when the next period begins: waiting jobs are then
+ * reconsidered. */
 static void note_period(struct core *core, const struct account *account)
 {
     const struct account_limits *limits = &account->limits;
@@ -289,7 +289,7 @@ void account_leave(struct core *core, struct job *job)
     count_job(core, job->owner, -1, 0);
     count_job(core, within, -1, 0);
     job->project = job->owner = NULL;
-    account_settle(core, within); /* and with it, when it goes, the other two */
+    account_settle(core, within); /* may also remove the other two accounts */
 }
 
 /* --- GPUs ----------------------------------------------------------------------------------------------- */
@@ -321,7 +321,7 @@ static struct holding *holding_need(struct account *account, const char *type)
     return holding;
 }
 
-/* The time is charged before the number of GPUs changes. */
+/* Charges the time before the number of GPUs changes. */
 static void hold(struct core *core, struct account *account, const struct attempt *attempt, int64_t at_ms,
                  int64_t sign)
 {
@@ -396,7 +396,7 @@ void account_watch(struct core *core)
     }
 }
 
-/* --- what must hold ------------------------------------------------------------------------------------- */
+/* --- invariants ----------------------------------------------------------------------------------------- */
 
 struct count {
     int64_t queued, running, gpus;

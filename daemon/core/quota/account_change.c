@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the change of limits, and with it who is entitled and who has borrowed. It promises that more is never
- * entitled than a quota says; that nobody loses an entitlement unless that was forced, the youngest first;
- * and that no change ends anything that runs. What borrowed work has to give way to is left to others. */
+/* Changes limits, and with them which attempts are entitled and which borrow. Entitlements never exceed a
+ * quota. Attempts lose an entitlement only by force, the youngest first. A change of limits never ends
+ * running work. Other files decide which work borrowed attempts give way to. */
 #include <string.h>
 
 #include "daemon/core/fleet/pool.h"
@@ -25,7 +25,7 @@ static void set_claim(struct core *core, struct attempt *attempt, enum claim cla
     record_attempt(core, attempt);
 }
 
-/* On reserved GPUs, for a job that asked for on-demand ones: no quota makes it entitled. */
+/* Whether a job that asked for on-demand GPUs has reserved ones: no quota entitles it to them. */
 static bool is_lent(const struct core *core, const struct attempt *attempt)
 {
     enum pool_kind kind = POOL_ON_DEMAND;
@@ -33,7 +33,7 @@ static bool is_lent(const struct core *core, const struct attempt *attempt)
            pool_kind_of(core, attempt->pool, NULL, &kind) && kind == POOL_RESERVED;
 }
 
-/* An attempt that ends already gives its GPUs to others: it needs no quota. */
+/* An attempt that is ending releases its GPUs: it needs no quota. */
 static bool may_rise(const struct core *core, const struct attempt *attempt)
 {
     bool ending = attempt->state == ATTEMPT_STOPPING || attempt->state == ATTEMPT_FLUSHING;
@@ -85,9 +85,9 @@ static void demote(struct core *core)
     }
 }
 
-/* --- what a change would take away ---------------------------------------------------------------------- */
+/* --- effects of a change -------------------------------------------------------------------------------- */
 
-/* The first project by name that is entitled to less than it uses as entitled; NULL: none. */
+/* The first project by name that is entitled to less than its entitled attempts use; NULL: none. */
 static const struct account *first_over(const struct core *core, const struct holding **ret_holding)
 {
     const struct account *first = NULL;
@@ -193,7 +193,7 @@ static void set_limited(struct core *core, struct account *account, bool limited
     }
 }
 
-/* Takes limits over, NULL for none, and hands back what was before. */
+/* Exchanges the account's limits with *limits, NULL for none. */
 static void exchange(struct core *core, struct account *account, struct account_limits *limits, bool limited)
 {
     struct account_limits before = account->limits;
@@ -212,7 +212,7 @@ static void record_change(struct core *core, const struct input *input)
     record_limits(core, put ? CHANGE_LIMITS_PUT : CHANGE_LIMITS_DELETE, &row);
 }
 
-/* Whether somebody would lose an entitlement. */
+/* Whether an attempt would lose its entitlement. */
 static bool takes_away(struct core *core, struct account *account, struct account_limits *limits,
                        const struct input *input, struct err *err)
 {
@@ -227,7 +227,7 @@ static bool takes_away(struct core *core, struct account *account, struct accoun
     return over != NULL;
 }
 
-/* What was used before counts by the limits from before; a new period counts from its limit on. */
+/* Sets the limits. Use so far is charged under the old limits; a new period starts with its limit. */
 static void begin(struct core *core, struct account *account, struct account_limits *limits,
                   const struct input *input)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the meaning of limits: what they let start, what they never will, and what a quota entitles to. It
- * promises that a job is held up only by limits of its own project and its own owner, and that it says which.
- * Whose turn it is is left to place.c. */
+/* Interprets limits: what may start now, what can never start, and what a quota entitles to. A job waits only
+ * for limits of its own project and its own owner, and the result says which limit. place.c decides the order
+ * of jobs. */
 #include <string.h>
 #include <strings.h>
 
@@ -32,9 +32,9 @@ bool account_any_limited(const struct core *core)
     return core->accounts->limited != NULL;
 }
 
-/* --- what may start ------------------------------------------------------------------------------------- */
+/* --- starting ------------------------------------------------------------------------------------------- */
 
-/* true: what is used, and this many more, is within most; -1 is no bound. */
+/* true: the use plus this many more is at most `most`; -1 is no bound. */
 static bool within(const struct account *account, const char *what, int64_t used, int64_t more, int64_t most,
                    struct account_limit *ret_limit)
 {
@@ -91,7 +91,7 @@ void account_limit_text(const struct account_limit *limit, struct text *out)
                 limit->account->name, (long long)limit->used, (long long)limit->most, limit->what);
 }
 
-/* --- what never will ------------------------------------------------------------------------------------ */
+/* --- admission ------------------------------------------------------------------------------------------ */
 
 static bool refuse_wait(const struct account *account, struct err *err)
 {
@@ -101,7 +101,7 @@ static bool refuse_wait(const struct account *account, struct err *err)
                      account->name, (long long)account->queued, (long long)account->limits.max_queued_jobs);
 }
 
-/* The largest gang of a type that the account could ever have. */
+/* The largest gang of a type that the account's limits allow. */
 static int64_t ceiling(const struct account *account, const char *type)
 {
     int64_t of_type = most_of(account, type), of_all = most_of(account, ANY_TYPE);
@@ -110,7 +110,7 @@ static int64_t ceiling(const struct account *account, const char *type)
     return of_type < of_all ? of_type : of_all;
 }
 
-/* The best ceiling among the types that the resource request may get. */
+/* The highest ceiling among the types that the resource request may get. */
 static int64_t best_ceiling(const struct core *core, const struct account *account,
                             const struct resource_request *request)
 {

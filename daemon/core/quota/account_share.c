@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns fair shares: what part of all use an account has had against the part that its weight gives it, and
- * what that does to the sort keys of its jobs. It promises that equal states give equal delays, also after a
- * restart; that delays stay within their bounds; and that one who is alone has none. What was used is
- * account_use.c's. */
+/* Calculates fair shares: an account's part of all use, compared with the part that its weight gives it, and
+ * the effect on the sort keys of its jobs. Equal states give equal delays, also after a restart. Delays are
+ * bounded, and a single account has none. account_use.c measures use. */
 #include "daemon/core/quota/account_state.h"
 #include "daemon/core/quota/decay.h"
 
-/* Twice its share puts a project's jobs off by an hour, half of it brings them forward by as much; three
- * doublings are the most. A user's within the project counts half. */
+/* Twice its share delays a project's jobs by an hour, half its share brings them forward by an hour; at most
+ * three doublings count. A user's share within the project counts half. */
 #define DELAY_MS       (3600LL * 1000)
 #define DOUBLINGS_MOST 3
-/* Use below this, for each weight of one, is no ground for a delay: each is taken to have used it. An hour of
- * one GPU. */
+/* Use below this, per weight of one, causes no delay: each account counts as having used at least this. An
+ * hour of one GPU. */
 #define USE_FREE_MS (3600LL * 1000)
-/* Shares change slowly: they are reckoned at whole minutes. */
+/* Shares change slowly, so they are calculated for whole minutes. */
 #define MINUTE_MS (60LL * 1000)
 #define MILLION   1000000LL
 
@@ -22,13 +21,13 @@ static int64_t minute(const struct core *core)
     return core->accounts->now_ms - core->accounts->now_ms % MINUTE_MS;
 }
 
-/* A stamp for all that shares depend on: what was done, and the minute. */
+/* A stamp for everything that shares depend on: the changes, and the minute. */
 static uint64_t stamp_now(const struct core *core)
 {
     return core->accounts->stamp << 32 ^ (uint64_t)(core->accounts->now_ms / MINUTE_MS);
 }
 
-/* Users have their weight wherever they are. */
+/* A user has the same weight in every project. */
 static int64_t weight_of(const struct account *account)
 {
     return account->owner != NULL ? account->owner->limits.weight : account->limits.weight;
@@ -39,7 +38,7 @@ static int64_t weighed_use_ms(const struct core *core, const struct account *acc
     return account_used_ms(core, account, minute(core)) + USE_FREE_MS / WEIGHT_OF_ONE * weight_of(account);
 }
 
-/* What is left of the use of one who has gone counts no more. */
+/* The small rest of an inactive account's use does not count. */
 static bool takes_part(const struct core *core, const struct account *account)
 {
     return account_is_live(account) || account_used_ms(core, account, minute(core)) >= MINUTE_MS;
@@ -65,7 +64,7 @@ static void sum_up(struct core *core, struct family *family)
     family->stamp = stamp_now(core);
 }
 
-/* By how many doublings it is above its share, as a delay. */
+/* The number of doublings above its share, as a delay. */
 static int64_t delay_of(const struct family *family, int64_t used_ms, int64_t weight)
 {
     const int64_t most = (int64_t)DOUBLINGS_MOST * DECAY_LOG_ONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the account of accounts: JSON of what they may use, use, and have used. It promises that a user sees
- * its own account and the projects that it has been in, there itself alone; and that a page begins where the
- * one before ended. It changes nothing. */
+/* Writes accounts as JSON: their limits, current use and past use. A user sees its own account and the
+ * projects that it has been in, and there only itself. A page begins where the previous one ended. Changes
+ * nothing. */
 #include <string.h>
 #include <strings.h>
 
@@ -20,7 +20,7 @@ static void put_string(struct text *out, const char *name, const char *value)
     text_json_string(out, value, strlen(value));
 }
 
-/* -1 is null. */
+/* -1 becomes null. */
 static void put_bound(struct text *out, const char *name, int64_t value)
 {
     if (value < 0) {
@@ -30,7 +30,7 @@ static void put_bound(struct text *out, const char *name, int64_t value)
     }
 }
 
-/* A ratio with three digits behind the point. */
+/* Writes a ratio with three decimals. */
 static void put_ratio(struct text *out, const char *name, int64_t value, int64_t unit)
 {
     int64_t size = value < 0 ? -value : value;
@@ -71,7 +71,7 @@ static void put_type(const struct core *core, const struct account *account, con
     text_append(out, "}");
 }
 
-/* What it holds, then what it only has limits for. */
+/* First the types that the account holds, then those with limits only. */
 static void put_types(const struct core *core, const struct account *account, struct text *out)
 {
     const struct account_limits *limits = &account->limits;
@@ -115,7 +115,7 @@ static void put_user(struct core *core, struct account *user, bool first, struct
     text_append(out, "}");
 }
 
-/* Of a project: those of its users whom the viewer may see. */
+/* The users of a project that the viewer may see. */
 static void put_users(struct core *core, const struct account *project, const char *viewer, struct text *out)
 {
     size_t count = 0;
@@ -147,7 +147,7 @@ static void put_account(struct core *core, struct account *account, const char *
     text_append(out, "}");
 }
 
-/* --- many ----------------------------------------------------------------------------------------------- */
+/* --- pages of accounts ---------------------------------------------------------------------------------- */
 
 static bool may_see(const struct core *core, const struct account *account, const char *viewer)
 {
@@ -186,7 +186,7 @@ static bool is_after(const struct account *account, const char *cursor)
     return cursor == NULL || strcmp(mine.bytes, cursor) > 0;
 }
 
-/* Those behind the cursor in order. The caller frees the array. */
+/* The accounts after the cursor, in order. The caller frees the array. */
 static struct account **list(const struct core *core, const struct input *input, size_t *ret_count)
 {
     struct account **accounts = xalloc((HASH_COUNT(core->accounts->by_key) + 1) * sizeof *accounts);

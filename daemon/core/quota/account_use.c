@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reckoning of what accounts have used. It promises that GPUs count from the moment that they are
- * held, with every part decayed since; that a row need only be written when GPUs are given back, because live
- * attempts say the rest; and that a restart finds the same numbers. */
+/* Measures the use of accounts. GPUs count from the moment that they are held, and every part of the use
+ * decays from then on. A row is written only when GPUs are given back, because live attempts supply the rest;
+ * so a restart calculates the same numbers. */
 #include "daemon/core/model/record.h"
 #include "daemon/core/quota/account_state.h"
 #include "daemon/core/quota/decay.h"

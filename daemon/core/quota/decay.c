@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the powers of a half and the logarithms that fair shares need, in fixed point. It promises errors
- * below a millionth, and nothing that rounds otherwise on another machine. What is reckoned with them is left
- * to the files of accounts. */
+/* Calculates powers of one half and logarithms for fair shares, in fixed point. Errors are below a millionth,
+ * and results are identical on every machine. The account files use them. */
 #include "daemon/core/quota/decay.h"
 
 #include <assert.h>
@@ -18,8 +17,8 @@ static uint64_t times(uint64_t a, uint64_t b)
     return (uint64_t)((wide)a * b >> 62);
 }
 
-/* 2 ^ -(elapsed / half_life) in units of 1 / ONE: whole half-lives by a shift, the rest as the series of
- * e^-t with t below ln 2. */
+/* 2 ^ -(elapsed / half_life) in units of 1 / ONE: a shift for whole half-lives, and for the rest the series
+ * of e^-t with t below ln 2. */
 static uint64_t factor(int64_t elapsed, int64_t half_life)
 {
     assert(elapsed >= 0 && half_life > 0);
@@ -42,7 +41,7 @@ int64_t decay_rest(int64_t sum, int64_t elapsed, int64_t half_life)
     return (int64_t)(((wide)(uint64_t)sum * factor(elapsed, half_life) + ONE / 2) >> 62);
 }
 
-/* The integral of the decay is half_life / ln 2 times what has decayed. */
+/* The integral of the decay is half_life / ln 2 times the decayed part. */
 int64_t decay_gathered(int64_t rate, int64_t elapsed, int64_t half_life)
 {
     assert(rate >= 0 && rate <= 1 << 24 && half_life <= (int64_t)1 << 38);
@@ -50,7 +49,7 @@ int64_t decay_gathered(int64_t rate, int64_t elapsed, int64_t half_life)
     return (int64_t)((gone * (uint64_t)rate * (uint64_t)half_life + LN2 / 2) / LN2);
 }
 
-/* Each squaring of the mantissa brings one bit of the logarithm. */
+/* Each squaring of the mantissa gives one bit of the logarithm. */
 int64_t decay_log2(int64_t value)
 {
     assert(value > 0);

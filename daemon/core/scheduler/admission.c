@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns admission: whether the registered nodes, busy or not, could ever run a job. It promises that a refusal
- * changes nothing and names the field and the remedy, and that a job like one that waits already costs no
- * look at the nodes. When it runs is left to place.c. */
+/* Decides on admission: whether the registered nodes, busy or not, could ever run a job. A refusal changes
+ * nothing and names the field and the remedy. A job whose class exists needs no look at the nodes. place.c
+ * decides when it runs. */
 #include "daemon/core/scheduler/admission.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "daemon/core/scheduler/place.h"
 #include "proto/limits.h"
 
-/* Whether a registered node has one of the types that the resource request names. */
+/* Whether a registered node has one of the types in the resource request. */
 static bool has_a_type(const struct core *core, const char *alternatives)
 {
     size_t rank;
@@ -97,8 +97,8 @@ static bool check_host(const struct core *core, const struct resource_request *r
                      "remote=false wants a node on the submitter's host, and none is registered there");
 }
 
-/* Whether a registered node that the resource request asks for would do; constraint NULL: by all of its
- * constraints. *ret_asked counts such nodes, whatever their labels; what they lack is the difference. */
+/* Counts the nodes that fit the resource request and the constraint; constraint NULL: all its constraints.
+ * *ret_asked counts nodes that fit the request whatever their labels. */
 static size_t count_fitting(const struct core *core, const struct resource_request *request,
                             const struct constraint *constraint, size_t *ret_asked)
 {
@@ -120,7 +120,8 @@ static size_t count_fitting(const struct core *core, const struct resource_reque
     return fitting;
 }
 
-/* "zone=a fails on 3 of 3 nodes, exclude n1 on 1"; the field of the first that fails on all. */
+/* Lists "zone=a fails on 3 of 3 nodes, exclude n1 on 1"; returns the field of the first constraint that fails
+ * on all. */
 static const char *list_failures(const struct core *core, const struct resource_request *request,
                                  struct text *out)
 {
@@ -143,7 +144,7 @@ static const char *list_failures(const struct core *core, const struct resource_
     return field;
 }
 
-/* Whether nodes are left that fit, where the resource request may use any at all. */
+/* Whether nodes are left that fit the constraints, if the resource request may use any nodes at all. */
 static bool check_constraints(const struct core *core, const struct resource_request *request,
                               struct err *err)
 {

@@ -10,7 +10,7 @@
 struct core;
 struct resource_request;
 
-/* Whether a job with such a resource request would be let in; changes nothing. */
+/* Whether a job with such a resource request would be accepted; changes nothing. */
 bool admission_check(struct core *core, const struct resource_request *request, struct err *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice of nodes for one resource request. It promises equal choices for equal states: the GPU type
- * that is preferred, as few nodes as can be (or as many, for those who want that), and of these the ones
- * where idle devices stay most useful to others. Gangs over several nodes are gang_placement.c's; which
- * devices of a node they get is left to topology.c, and whose turn it is to place.c. */
+/* Chooses the nodes for one resource request. Equal states give equal choices: the preferred GPU type, as few
+ * nodes as possible (or as many, for placement spread), and among these the nodes whose idle devices stay
+ * most useful to others. gang_placement.c places gangs over several nodes, topology.c chooses the devices of
+ * a node, and place.c decides the order of jobs. */
 #include "daemon/core/scheduler/fit.h"
 
 #include <string.h>
@@ -17,9 +17,9 @@
 
 /* --- what a search allows ------------------------------------------------------------------------------- */
 
-/* One reserved GPU is enough to be admitted there and nowhere else, so that a gang which is too large for the
- * reserved pools is refused; but reserved nodes that come later do not strand a gang which waits elsewhere.
- */
+/* For admission, one reserved GPU selects the reserved pools and no others, so a gang that is too large for
+ * them is refused. Otherwise they must hold the whole gang, so reserved nodes that register later do not
+ * strand a gang that waits elsewhere. */
 struct search fit_search(struct core *core, const struct resource_request *request, enum view view,
                          const struct reservations *reservations)
 {
@@ -31,7 +31,7 @@ struct search fit_search(struct core *core, const struct resource_request *reque
                            .reservations = reservations};
 }
 
-/* Reserved devices that lie idle, for a job that asked for on-demand ones. */
+/* Whether a job that asked for on-demand devices would get idle reserved ones. */
 static bool is_lent(const struct search *search, const struct partition *partition)
 {
     const struct resource_request *request = search->request;
@@ -76,14 +76,14 @@ bool fit_outlasts(const struct search *search, const struct partition *partition
     return end_ms > reservations->until_ms[partition->index];
 }
 
-/* What is free and not reserved for as long. */
+/* The free devices that are not reserved too soon for the gang. */
 static int64_t spared(const struct search *search, const struct capacity *capacity)
 {
     bool limited = fit_outlasts(search, capacity->partition) && capacity->spare < capacity->free;
     return limited ? capacity->spare : capacity->free;
 }
 
-/* A job whose length nobody knows is kept off nodes that leave soon, as long as others could hold it. */
+/* A job of unknown length is kept off nodes that leave soon, as long as other nodes could hold it. */
 bool fit_lasts(const struct search *search, const struct node *node)
 {
     int64_t leaves_ms = node_leaves_ms(search->core, node);
@@ -116,7 +116,7 @@ static int64_t offered(const struct search *search, const struct capacity *capac
 {
     const struct node *node = capacity->node;
     if (search->view == VIEW_FREE && capacity->free == 0) {
-        return 0; /* most nodes of a full cluster: looked at first */
+        return 0; /* most nodes of a full cluster, so checked first */
     }
     if (!request_allows_node(search->core, search->request, capacity) ||
         !staging_allows(search->environment, node, search->readiness) ||
@@ -163,7 +163,7 @@ int64_t fit_largest(const struct search *search, const struct partition *partiti
 
 /* --- fits ----------------------------------------------------------------------------------------------- */
 
-/* A node that is left with more fragments is worse, then one that is left with more. */
+/* Compares fits: fewer new fragments are better, then fewer devices left over. */
 static bool better(const struct resource_request *request, const struct fit *fit, const struct fit *than)
 {
     if (fit->count != than->count) {
@@ -172,7 +172,7 @@ static bool better(const struct resource_request *request, const struct fit *fit
     return fit->growth != than->growth ? fit->growth < than->growth : fit->left < than->left;
 }
 
-/* The whole gang on the one node that suits best. */
+/* Places the whole gang on the one most suitable node. */
 static bool fit_on_one(const struct search *search, const struct partition *partition,
                        const struct fragments *fragments, struct fit *ret_fit)
 {
@@ -220,7 +220,7 @@ static bool fit_in_partition(const struct search *search, const struct partition
     return !one && gang_placement_fit(search, partition, &fragments, ret_fit);
 }
 
-/* The best fit on devices of the type that so many others are preferred to. */
+/* The best fit on devices of the type with this rank in the preferences. */
 static bool find_of_rank(const struct search *search, size_t rank, struct fit *ret_fit)
 {
     struct fit best = {0};
@@ -271,7 +271,7 @@ static bool find_avoiding(const struct search *search, struct fit *ret_fit)
     return find(&strict, ret_fit) || (strict.strict && find(search, ret_fit));
 }
 
-/* A gang that spreads would have more nodes if those that can get ready were ready. */
+/* Whether a gang that spreads would have more nodes if all nodes that can be staged were ready. */
 static bool would_widen(const struct search *search, const struct fit *fit)
 {
     const struct resource_request *request = search->request;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns gangs over several nodes. It promises equal shares where they are possible, from as few nodes as can
- * be or as many, as the resource request has it; else the largest first, or as even as can be. Nodes whose
- * idle devices stay most useful to others give first, by name; and all of it costs a few looks at each node,
- * without comparing them. Whether a gang must lie on one node is left to fit.c. */
+/* Places gangs over several nodes. Shares are equal if possible, from as few or as many nodes as the resource
+ * request wants; otherwise the largest nodes give first, or shares are as even as possible. Nodes whose idle
+ * devices stay most useful to others give first, then by name. The work is a few passes over the nodes,
+ * without comparing them pairwise. fit.c decides whether a gang must be on one node. */
 #include "daemon/core/scheduler/gang_placement.h"
 
 #include <string.h>
@@ -12,20 +12,20 @@
 #include "daemon/core/queue/fragment.h"
 #include "daemon/core/scheduler/fit.h"
 
-/* Nodes that may form one gang, by name, with what each could give. */
+/* Nodes that may form one gang, by name, with the number of devices that each could give. */
 struct candidates {
     struct share *shares; /* owned */
     size_t count;
     int64_t sum;
 };
 
-/* How many of the candidates could give exactly so many. */
+/* The number of candidates that could give exactly each count. */
 struct tally {
     size_t nodes[LIMIT_NODE_DEVICES + 1];
-    int64_t most; /* the most that one could give */
+    int64_t most; /* the largest count */
 };
 
-/* --- who may join --------------------------------------------------------------------------------------- */
+/* --- candidates ----------------------------------------------------------------------------------------- */
 
 static int by_host(const void *a, const void *b)
 {
@@ -43,7 +43,7 @@ static int64_t sum_of(const struct share *shares, size_t count)
     return sum;
 }
 
-/* The nodes of a partition; reachable leaves out those that other hosts cannot reach. */
+/* The nodes of a partition; reachable: without nodes that other hosts cannot reach. */
 static struct candidates collect(const struct search *search, const struct partition *partition,
                                  bool reachable)
 {
@@ -58,7 +58,7 @@ static struct candidates collect(const struct search *search, const struct parti
     return candidates;
 }
 
-/* Leaves the nodes of the host that offers most. */
+/* Keeps only the nodes of the host that offers most. */
 static void keep_one_host(struct candidates *candidates)
 {
     if (candidates->count > 1) {
@@ -95,7 +95,7 @@ static struct tally tally_of(const struct candidates *candidates)
     return tally;
 }
 
-/* Leaves so many nodes of each count, the first by name. */
+/* Keeps this many nodes of each count, the first by name. */
 static void keep(struct candidates *candidates, struct tally *wanted)
 {
     size_t kept = 0;
@@ -110,7 +110,7 @@ static void keep(struct candidates *candidates, struct tally *wanted)
     candidates->sum = sum_of(candidates->shares, kept);
 }
 
-/* No gang is larger than the limit: the nodes that offer most stay. */
+/* Limits the number of nodes of a gang: keeps the nodes that offer most. */
 static void finish_candidates(struct candidates *candidates)
 {
     candidates->sum = sum_of(candidates->shares, candidates->count);
@@ -125,7 +125,7 @@ static void finish_candidates(struct candidates *candidates)
     }
 }
 
-/* The nodes of a partition that may form a gang of this size, or the most if there are not enough. */
+/* The nodes of a partition that may form a gang of this size, or the best if there are not enough. */
 static struct candidates gather(const struct search *search, const struct partition *partition,
                                 int64_t wanted)
 {
@@ -151,7 +151,7 @@ int64_t gang_placement_largest(const struct search *search, const struct partiti
 
 /* --- equal shares --------------------------------------------------------------------------------------- */
 
-/* An equal share that enough nodes can give, 0 when there is none: the largest, or the smallest. */
+/* An equal share that enough nodes can give: the largest, or the smallest for placement spread; 0: none. */
 static int64_t equal_share(const struct tally *tally, int64_t gpus, enum placement placement)
 {
     int64_t smallest = 0;
@@ -168,7 +168,7 @@ static int64_t equal_share(const struct tally *tally, int64_t gpus, enum placeme
     return smallest;
 }
 
-/* The count whose nodes are to give a share next: those with the least growth of fragments, then those with
+/* The count of the nodes that give a share next: those with the least growth of fragments, then those with
  * the least left over. */
 static int64_t next_to_give(const struct tally *able, const struct fragments *fragments, int64_t share)
 {
@@ -183,7 +183,7 @@ static int64_t next_to_give(const struct tally *able, const struct fragments *fr
     return best;
 }
 
-/* Equal shares; ranks go by name. */
+/* Places equal shares; ranks are ordered by name. */
 static void lay_equally(struct candidates *candidates, struct tally *tally, const struct fragments *fragments,
                         int64_t gpus, int64_t share)
 {
@@ -198,9 +198,9 @@ static void lay_equally(struct candidates *candidates, struct tally *tally, cons
     keep(candidates, &wanted);
 }
 
-/* --- shares that differ --------------------------------------------------------------------------------- */
+/* --- unequal shares ------------------------------------------------------------------------------------- */
 
-/* By what they could give, the largest first, then by name. */
+/* Sorts by the number of devices that nodes could give, largest first, then by name. */
 static void sort_falling(struct candidates *candidates, const struct tally *tally)
 {
     size_t first[LIMIT_NODE_DEVICES + 1], at = 0;
@@ -216,7 +216,7 @@ static void sort_falling(struct candidates *candidates, const struct tally *tall
     candidates->shares = sorted;
 }
 
-/* The least that nodes may give at most, so that together they give enough. */
+/* The smallest maximum per node at which the nodes together give enough. */
 static int64_t level_of(const struct candidates *candidates, int64_t gpus)
 {
     int64_t level = 0;
@@ -230,8 +230,8 @@ static int64_t level_of(const struct candidates *candidates, int64_t gpus)
     return level;
 }
 
-/* All of them give, none more than one above another that has more to give. The candidates are sorted
- * and have no equal shares, so that the level is more than one. */
+/* All nodes give. No node gives more than one device above another that could give more. The candidates are
+ * sorted and have no equal shares, so the level is above one. */
 static void lay_evenly(struct candidates *candidates, int64_t gpus)
 {
     int64_t level = level_of(candidates, gpus), sum = 0;
@@ -248,7 +248,7 @@ static void lay_evenly(struct candidates *candidates, int64_t gpus)
     }
 }
 
-/* The largest first, each giving what it has; the last gives the rest. */
+/* The largest nodes first; each gives all it has, and the last gives the rest. */
 static void lay_falling(struct candidates *candidates, int64_t gpus)
 {
     size_t used = 0;
@@ -287,7 +287,7 @@ bool gang_placement_fit(const struct search *search, const struct partition *par
     struct tally tally = tally_of(&candidates);
     enum placement placement = search->request->nodes > 0 ? PLACEMENT_PACK : search->request->placement;
     int64_t share =
-        equal_share(&tally, gpus, placement); /* all that a node offers, if the nodes are counted */
+        equal_share(&tally, gpus, placement); /* all that a node offers, if the number of nodes is given */
     if (share > 0) {
         lay_equally(&candidates, &tally, fragments, gpus, share);
         for (size_t i = 0; i < candidates.count; i++) {

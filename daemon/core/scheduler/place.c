@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the scheduling pass: in queue order each waiting job is placed, or waits as the policy says, and
- * what it needs is reserved for it. It promises that a gang gets all or nothing, that nodes get ready
- * for a job before it holds any of their devices, and that one which waits is not skipped for ever: it
- * keeps what it could use (fifo, sjf), or has a reservation that shorter jobs may fill but not put off (easy,
- * default). Whose turn it is is left to queue.c, which devices a job gets to fit.c. */
+/* Runs the scheduling pass: walks the queue in order and places each job, or keeps it waiting as the policy
+ * says and makes its reservations. A gang gets all its devices or none. Nodes stage for a job before it holds
+ * any of their devices. A waiting job is not passed over forever: it reserves everything that it could use
+ * (fifo, sjf), or has a reservation that shorter jobs may run before but not delay (easy, default). queue.c
+ * orders the jobs, fit.c chooses devices. */
 #include "daemon/core/scheduler/place.h"
 
 #include "daemon/core/fleet/staging.h"
@@ -20,11 +20,11 @@
 #include "daemon/core/scheduler/reservation.h"
 #include "proto/limits.h"
 
-/* What a job that does not fit does to those behind it. */
+/* The effect of a job that does not fit on the jobs behind it. */
 enum waiting {
-    WAITING_RESERVES_ALL, /* all that it could use */
-    WAITING_RESERVES,     /* what it will get */
-    WAITING_PREEMPTS,     /* it takes from running ones, or is skipped */
+    WAITING_RESERVES_ALL, /* reserves all that it could use */
+    WAITING_RESERVES,     /* reserves the devices that it will get */
+    WAITING_PREEMPTS,     /* preempts running jobs, or is skipped */
 };
 
 static enum waiting waiting_of(const struct core *core)
@@ -45,8 +45,8 @@ static enum waiting waiting_of(const struct core *core)
     abort();
 }
 
-/* Limits of its accounts keep the job from everything that it could ever have, ret_limit says by which; or it
- * could only borrow. */
+/* Whether the job is kept from all devices that it could ever have, by limits of its accounts (ret_limit says
+ * which) or because it could only borrow them. */
 static bool is_barred(struct core *core, const struct job *job, bool borrow, struct account_limit *ret_limit)
 {
     if (!account_any_limited(core)) {
@@ -85,7 +85,7 @@ static bool tell_limit(struct core *core, const struct job *job)
     return true;
 }
 
-/* Says once why the first job of a job class waits. */
+/* Traces once why the first job of a job class waits. */
 static void tell(struct core *core, struct job_class *job_class, const struct job *job)
 {
     if (core->trace == NULL || job_class->told_key == job->key) {
@@ -107,7 +107,7 @@ static void tell(struct core *core, struct job_class *job_class, const struct jo
                (long long)most, reservations);
 }
 
-/* --- what is to be done for a job ----------------------------------------------------------------------- */
+/* --- plans for a job ------------------------------------------------------------------------------------ */
 
 struct plan {
     enum move move;
@@ -143,8 +143,8 @@ struct search place_search(struct core *core, const struct job *job, enum view v
                                     readiness);
 }
 
-/* Nodes on which the job class could be placed once they are ready: not needed while enough others are, or
- * get ready. */
+/* Finds nodes that should stage for the job class. None are needed while enough others are ready or
+ * staging. */
 static bool find_to_environment(struct core *core, const struct job *job, enum view view,
                                 const struct reservations *reservations, struct fit *ret_fit)
 {
@@ -153,7 +153,7 @@ static bool find_to_environment(struct core *core, const struct job *job, enum v
     return !fits(&coming) && fit_find(&possible, ret_fit);
 }
 
-/* Free nodes that are not ready get ready, and where none is free the ones that the job could have next. */
+/* Chooses free nodes that are not ready; if none is free, the nodes that the job could get next. */
 static enum move plan_staging(struct core *core, const struct job *job,
                               const struct reservations *reservations, struct fit *ret_fit)
 {
@@ -199,7 +199,7 @@ static struct plan plan_for(struct core *core, const struct queue_entry *entry,
     return plan;
 }
 
-/* --- getting ready -------------------------------------------------------------------------------------- */
+/* --- staging -------------------------------------------------------------------------------------------- */
 
 static bool somewhere(struct core *core, const struct job *job, enum view view, enum readiness readiness)
 {
@@ -230,7 +230,7 @@ static void end_staging_of(struct core *core, struct job *job, void *closure)
     }
 }
 
-/* All of them wait for GPUs again: the first job, and those that were first before it came. */
+/* Lets all jobs of the class in STAGING wait for GPUs again: the first job, and earlier first jobs. */
 static void end_staging(struct core *core, struct job_class *job_class, enum job_event event)
 {
     if (job_class->staging_count > 0) {
@@ -238,7 +238,7 @@ static void end_staging(struct core *core, struct job_class *job_class, enum job
     }
 }
 
-/* Nodes are ready for it, though perhaps busy: all of those over which it would spread. */
+/* Whether nodes are ready for the job, though perhaps busy: all nodes over which it would spread. */
 static bool is_ready(struct core *core, const struct job *job)
 {
     const struct search search = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
@@ -246,8 +246,8 @@ static bool is_ready(struct core *core, const struct job *job)
            (job->job_class->request.placement != PLACEMENT_SPREAD || fits(&search));
 }
 
-/* The state of the first job of a job class says whether it waits for nodes to get ready, or for GPUs. One
- * for which no node can ever get ready ends. */
+/* Sets the state of the first job of a job class: waiting for staging, or for GPUs. A job that no node can
+ * ever stage for ends. */
 static void settle(struct core *core, struct job_class *job_class, struct job *job)
 {
     if (is_ready(core, job)) {
@@ -263,7 +263,7 @@ static void settle(struct core *core, struct job_class *job_class, struct job *j
     }
 }
 
-/* Others of its job class may be shorter, and fill a gap. */
+/* Skips as few jobs of the job class as possible: others may be shorter and fill a gap. */
 static void pass_by(struct core *core, struct queue_entry *entry, const struct reservations *reservations)
 {
     const struct job *job = queue_first(entry);
@@ -287,8 +287,8 @@ static void pass_by(struct core *core, struct queue_entry *entry, const struct r
 
 /* --- the scheduling pass -------------------------------------------------------------------------------- */
 
-/* What a job that is not placed means for the others. Returns when another look is due; NEVER: when something
- * happens. */
+/* Applies the effect of a job that is not placed on the others. Returns when another look is due; NEVER: only
+ * after an event. */
 static int64_t wait(struct core *core, struct queue_entry *entry, const struct plan *plan,
                     struct reservations *reservations)
 {
@@ -361,9 +361,9 @@ static bool moves(enum move move)
     return move == MOVE_PLACE || move == MOVE_STAGE || move == MOVE_PREEMPT;
 }
 
-/* Where running jobs give way, what is placed by an old sort key would at once give way to the next of its
- * kind, whose sort key is a new one. *renewed becomes true when a queue entry has another sort key now: it
- * may come too late. */
+/* If running jobs can be preempted, a job placed by an outdated sort key would at once be preempted by the
+ * next equal job, whose sort key is new. So entries are renewed first. *renewed: an entry has a new sort key
+ * and may now belong later. */
 static struct queue_entry *next_entry(struct core *core, bool apply, bool *renewed)
 {
     struct queue_entry *entry = queue_next(core);
@@ -375,7 +375,7 @@ static struct queue_entry *next_entry(struct core *core, bool apply, bool *renew
     return entry;
 }
 
-/* Everybody in turn. apply: what is to be done is done. true: there was something, or a queue entry was
+/* Visits all queue entries in order. apply: carries out the moves. true: there was a move, or an entry was
  * renewed. */
 static bool visit_queue(struct core *core, struct reservations *reservations, bool apply)
 {
@@ -394,8 +394,8 @@ static bool visit_queue(struct core *core, struct reservations *reservations, bo
     return moved;
 }
 
-/* First those who are entitled to what they get, then, of what these leave, those who borrow it. So nobody
- * takes anew what it has just given back. */
+/* First serves entitled jobs, then, from the rest, borrowing ones. So no job takes back at once what it has
+ * just given back. */
 static bool visit_twice(struct core *core, bool apply)
 {
     struct reservations reservations;
@@ -410,8 +410,8 @@ static bool visit_twice(struct core *core, bool apply)
     return moved;
 }
 
-/* One look at all that wait; true: another is due, for what was done may be what an earlier job would have
- * got ready, have changed what is reserved, or have brought that job to a limit of its accounts. */
+/* Runs one pass over all waiting jobs. true: another pass is due, because the moves may affect an earlier
+ * job: its staging, its reservations, or a limit of its accounts. */
 static bool run_pass(struct core *core)
 {
     bool settled = waiting_of(core) == WAITING_RESERVES_ALL && !account_any_limited(core);
@@ -436,9 +436,9 @@ bool place_would(struct core *core)
     return visit_twice(core, false);
 }
 
-/* --- what it would do for one job ----------------------------------------------------------------------- */
+/* --- dry run for one job -------------------------------------------------------------------------------- */
 
-/* true: the job's turn has come, and what would be done for it is known. */
+/* true: the pass reaches the job, and its move is known. */
 static bool consider(struct core *core, const struct job *job, struct outlook *outlook)
 {
     const struct queue_entry own = queue_entry_of(core, job);
@@ -446,7 +446,7 @@ static bool consider(struct core *core, const struct job *job, struct outlook *o
     for (struct queue_entry *entry; (entry = queue_next(core)) != NULL;) {
         bool reached = queue_first(entry) == job;
         if (!reached && queue_before(&own, entry)) {
-            return false; /* it was skipped with its job class, or is not the first of its kind */
+            return false; /* it was skipped with its job class, or is not the first of its batch */
         }
         struct plan plan = plan_for(core, entry, &outlook->reservations);
         enum move move = plan.move;
@@ -491,7 +491,7 @@ bool place_reserves_all(const struct core *core)
     return waiting_of(core) == WAITING_RESERVES_ALL;
 }
 
-/* --- what is possible at all ---------------------------------------------------------------------------- */
+/* --- the largest possible gang -------------------------------------------------------------------------- */
 
 int64_t place_largest(struct core *core, const struct resource_request *request,
                       const struct partition **ret_partition)

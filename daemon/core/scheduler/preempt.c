@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns who gives way to whom. It promises equal victims for equal states: those that lose least first, and
- * none that need not go; and that no two jobs ever yield to each other, so that nothing is placed and stopped
- * in queue order. How a gang is stopped is left to attempt.c. */
+/* Chooses the work to preempt. Equal states give equal victims: those with the least loss first, and none
+ * that could be spared. No two jobs ever yield to each other, so jobs do not preempt each other in turn.
+ * attempt.c stops the gangs. */
 #include "daemon/core/scheduler/preempt.h"
 
 #include <string.h>
@@ -16,10 +16,10 @@
 #include "daemon/core/scheduler/fit.h"
 #include "daemon/core/scheduler/prospect.h"
 
-/* A running gang that may have to go. */
+/* A running gang that may be preempted. */
 struct candidate {
     struct attempt *attempt;
-    int64_t loss; /* the least goes first */
+    int64_t loss; /* the smallest is preempted first */
 };
 
 void victims_finish(struct victims *victims)
@@ -28,7 +28,7 @@ void victims_finish(struct victims *victims)
     *victims = (struct victims){0};
 }
 
-/* --- who yields ----------------------------------------------------------------------------------------- */
+/* --- victims -------------------------------------------------------------------------------------------- */
 
 static int64_t gpus_of(const struct attempt *attempt)
 {
@@ -41,7 +41,7 @@ static int64_t remaining_ms(const struct core *core, const struct attempt *attem
     return remaining_ms > 1 ? remaining_ms : 1;
 }
 
-/* What is borrowed goes back when another project wants what it is entitled to. */
+/* Borrowed devices go back when another project wants devices that it is entitled to. */
 static bool gives_back(const struct core *core, const struct attempt *attempt, const struct job *job)
 {
     return attempt->claim == CLAIM_BORROWED && attempt->job->project != job->project &&
@@ -54,7 +54,7 @@ bool preempt_possible(const struct core *core)
            core->config.policy == POLICY_SRSF;
 }
 
-/* Yielding follows a strict order, which is what keeps two jobs from yielding to each other. */
+/* Yielding follows a strict order, so two jobs never yield to each other. */
 static bool yields(struct core *core, const struct attempt *attempt, const struct queue_entry *entry)
 {
     switch (core->config.policy) {
@@ -73,15 +73,15 @@ static bool yields(struct core *core, const struct attempt *attempt, const struc
     abort();
 }
 
-/* Whoever comes later in the queue, or has a lower priority, were it asked to. */
+/* Whether the attempt has a lower priority or a later place in the queue. */
 static bool could_yield(struct core *core, const struct attempt *attempt, const struct queue_entry *entry)
 {
     const struct queue_entry own = queue_entry_of(core, attempt->job);
     return queue_before(entry, &own);
 }
 
-/* What the cluster loses with it: GPU time that was spent for nothing; where jobs go on later, nothing, and
- * those that would keep their GPUs for longest go first. */
+/* The loss of a preemption: wasted GPU time. Under policies where jobs resume later nothing is wasted, and
+ * attempts that would hold their GPUs longest are preempted first. */
 static int64_t loss_of(const struct core *core, const struct attempt *attempt)
 {
     bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
@@ -105,7 +105,7 @@ static bool usable(const struct search *search, const struct attempt *attempt)
     return partition != NULL && fit_open(search, partition);
 }
 
-/* Whether a running gang goes for a job of that queue entry. */
+/* Whether a running gang yields to a job of that queue entry. */
 typedef bool yielding(struct core *core, const struct attempt *attempt, const struct queue_entry *entry);
 
 static struct candidate *candidates_of(struct core *core, const struct queue_entry *entry,
@@ -128,7 +128,7 @@ static struct candidate *candidates_of(struct core *core, const struct queue_ent
     return candidates;
 }
 
-/* --- how many ------------------------------------------------------------------------------------------- */
+/* --- the fewest victims --------------------------------------------------------------------------------- */
 
 static bool fits(const struct search *search, struct fit *ret_fit)
 {
@@ -136,7 +136,7 @@ static bool fits(const struct search *search, struct fit *ret_fit)
     return fit_find(search, ret_fit);
 }
 
-/* Takes back those without which it fits as well, those that would lose most first. */
+/* Spares victims that the job does not need, the greatest loss first. */
 static void spare_some(const struct search *search, struct victims *victims, struct fit *fit)
 {
     size_t kept = victims->count;
@@ -226,7 +226,7 @@ bool preempt_take(struct core *core, const struct input *input, struct err *err)
     if (job == NULL) {
         return false;
     }
-    if (array_is_whole(job)) { /* it is RUNNING while one of its tasks is, and has no attempt */
+    if (array_is_whole(job)) { /* RUNNING while one of its tasks runs, but without an attempt */
         return err_field(err, ERR_CONFLICT, "id", "name one of its tasks, as ID.0",
                          "array %s has no GPUs of its own: its tasks have them", job->id);
     }

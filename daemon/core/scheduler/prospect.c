@@ -9,7 +9,7 @@
 #include "daemon/core/scheduler/fit.h"
 #include "proto/limits.h"
 
-/* --- what is free --------------------------------------------------------------------------------------- */
+/* --- free devices --------------------------------------------------------------------------------------- */
 
 static void release(struct node_device *device, int64_t count)
 {
@@ -43,7 +43,7 @@ void prospect_begin(const struct search *search)
     }
 }
 
-/* --- the look ahead ------------------------------------------------------------------------------------- */
+/* --- looking ahead -------------------------------------------------------------------------------------- */
 
 static bool enough(const struct search *search)
 {
@@ -56,7 +56,7 @@ static bool enough(const struct search *search)
     return false;
 }
 
-/* Counts as free what ends next, and all that ends with it; NULL: nothing is left that runs. */
+/* Counts as free the attempt that ends next, and all that end with it; NULL: no running work is left. */
 static const struct attempt *release_next(struct availability_walk *walk, size_t *seen)
 {
     const struct attempt *last = NULL, *next = availability_walk_peek(walk);

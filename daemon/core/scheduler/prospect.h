@@ -10,22 +10,21 @@ struct attempt;
 struct fit;
 struct search;
 
-/* Begins anew: capacity->free_then is what is free, and what is about to be. Counts the devices of an attempt
- * as free, or not. */
+/* availability_begin sets capacity->free_then to the devices that are free or about to be.
+ * availability_release counts the devices of an attempt as free, or not. */
 void prospect_begin(const struct search *search);
 void prospect_release(const struct attempt *attempt, bool free);
 
-/* A moment to come, and a fit at that time. */
+/* A future moment, and a fit at that time. */
 struct prospect {
     int64_t at_ms;
-    int64_t
-        change_ms; /* when something is expected to end first, and is to be looked at again; NEVER: nothing */
-    struct fit *fit; /* the caller's, who frees the shares */
+    int64_t change_ms; /* of the first expected end: look again then; NEVER: none */
+    struct fit *fit;   /* the caller's; the caller frees the shares */
 };
 
-/* The earliest moment at which the search, whose view is VIEW_FUTURE, finds a fit, at most an eighth of those
- * that end before it too late; false: none, among the first LIMIT_AVAILABILITY that end. Leaves
- * capacity->free_then as of then. */
+/* Finds the earliest moment at which the search, whose view is VIEW_FUTURE, has a fit. The result may be late
+ * by at most an eighth of the attempts that end before it. false: no fit among the first LIMIT_AVAILABILITY
+ * ends. Leaves capacity->free_then as of that moment. */
 bool prospect_find(const struct search *search, struct prospect *prospect);
 
 #endif

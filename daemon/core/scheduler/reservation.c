@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what waiting jobs reserve: all GPUs that they could use, or those of a start at the
- * earliest time at which they fit. It promises that a reservation is where the availability profile finds it,
- * that only what it leaves may be had for longer, and that one which was put off for an hour becomes firm.
- * When something is reserved, and for whom, is left to place.c. */
+/* Makes the reservations of waiting jobs: of all GPUs that a job could use, or of its earliest start. A
+ * reservation is where the availability profile finds it. Longer jobs may take only the devices that it
+ * leaves. A reservation that was put off for an hour becomes firm. place.c decides which jobs get
+ * reservations. */
 #include "daemon/core/scheduler/reservation.h"
 
 #include "daemon/core/fleet/pool.h"
@@ -13,18 +13,18 @@
 #include "daemon/core/scheduler/fit.h"
 #include "daemon/core/scheduler/prospect.h"
 
-/* A reservation that is put off for so long becomes firm. */
+/* A reservation that was put off by this much becomes firm. */
 #define FIRM_MS (3600LL * 1000)
 
 /* --- searches ------------------------------------------------------------------------------------------- */
 
-/* How long the job may run. */
+/* Sets how long the job may run. */
 static void expect(struct search *search, const struct job *job)
 {
     fit_expect(search, job->time_limit_ms > 0 ? job->time_limit_ms : NEVER, job->grace_ms);
 }
 
-/* The search for a job, on nodes that are as ready as that. */
+/* The search for a job, on nodes of at least this readiness. */
 struct search reservation_search(struct core *core, const struct job *job, enum view view,
                                  const struct reservations *reservations, enum readiness readiness)
 {
@@ -81,7 +81,7 @@ static void reserve_nodes(struct reservations *reservations, const struct search
     }
 }
 
-/* Not every node of a partition would do. */
+/* Whether some nodes of a partition are unsuitable. */
 static bool by_node(const struct core *core, const struct search *search)
 {
     const struct resource_request *request = search->request;
@@ -89,8 +89,8 @@ static bool by_node(const struct core *core, const struct search *search)
            core->departing_count > 0;
 }
 
-/* Keeps the nodes that a waiting job could use from the jobs behind it. Nodes that take no work now, or are
- * not ready for it, cannot make a job possible: one that waits for them holds up nobody. */
+/* Keeps jobs behind a waiting job off the nodes that it could use. Nodes that take no work now, or are not
+ * ready for the job, do not let it start: while it waits for them, it holds up no other job. */
 void reserve_all(struct reservations *reservations, struct core *core, const struct job *job)
 {
     struct search search = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
@@ -99,7 +99,7 @@ void reserve_all(struct reservations *reservations, struct core *core, const str
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         bool open = partition->free > 0 &&
-                    !reservations->partitions[partition->index]; /* else nobody can take from it anyway */
+                    !reservations->partitions[partition->index]; /* else no other job can take it */
         if (!open || !fit_could_hold(&search, partition) || !fit_granted(&search, partition)) {
             continue;
         }
@@ -121,13 +121,13 @@ static void spend(const struct partition *partition, const struct fit *fit)
     }
 }
 
-/* What the fit leaves in its partition, as of capacity->free_then, may be had for longer than until then. */
+/* Jobs may hold the devices that the fit leaves in its partition, as of capacity->free_then, beyond at_ms. */
 void reserve_fit(struct reservations *reservations, const struct job *job, const struct fit *fit,
                  int64_t at_ms, bool firm)
 {
     const struct partition *partition = fit->shares[0].capacity->partition;
     reservations->whose[partition->index] = job;
-    reservations->until_ms[partition->index] = at_ms > 0 ? at_ms : 1; /* 0: there is none */
+    reservations->until_ms[partition->index] = at_ms > 0 ? at_ms : 1; /* 0 means none */
     reservations->firm[partition->index] = firm;
     for (size_t i = 0; i < partition->count; i++) {
         partition->capacities[i]->spare = partition->capacities[i]->free_then;
@@ -135,7 +135,7 @@ void reserve_fit(struct reservations *reservations, const struct job *job, const
     spend(partition, fit);
 }
 
-/* The first of its promised starts counts. */
+/* Compares with the first start that the job was promised. */
 static bool was_put_off(const struct core *core, const struct reservations *reservations,
                         struct job_class *job_class, const struct job *job, int64_t start_ms)
 {
@@ -149,7 +149,7 @@ static bool was_put_off(const struct core *core, const struct reservations *rese
     return core->now_ms > job_class->promised_ms + FIRM_MS;
 }
 
-/* It could take something from a partition that has no reservation yet. */
+/* Whether the job could take devices from a partition without a reservation. */
 static bool is_open(const struct search *search)
 {
     for (const struct partition *partition = search->core->partitions; partition != NULL;
@@ -161,8 +161,8 @@ static bool is_open(const struct search *search)
     return false;
 }
 
-/* The earliest start of a job that waits, in partitions that have no reservation yet. Returns when another
- * look is due, because something should have ended by then. */
+/* Finds the earliest start of a waiting job, in partitions without a reservation. Returns when another look
+ * is due, because an attempt should have ended by then. */
 int64_t reserve_start(struct core *core, const struct queue_entry *entry, struct reservations *reservations)
 {
     const struct job *job = queue_first(entry);
@@ -182,7 +182,7 @@ int64_t reserve_start(struct core *core, const struct queue_entry *entry, struct
     return prospect.change_ms;
 }
 
-/* It was placed beside a reservation, and outlasts it. */
+/* The gang was placed beside a reservation and outlasts its start. */
 void reservation_spend(const struct search *search, const struct fit *fit)
 {
     const struct partition *partition = fit->shares[0].capacity->partition;
@@ -191,7 +191,7 @@ void reservation_spend(const struct search *search, const struct fit *fit)
     }
 }
 
-/* How long a gang may run where the job class could go and reservations wait. */
+/* How long a gang may run before reservations in the partitions that it could use. */
 int64_t reservation_gap_ms(const struct core *core, const struct search *search,
                            const struct reservations *reservations)
 {

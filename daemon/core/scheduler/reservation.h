@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is reserved for waiting jobs, during one scheduling pass: everything that one could use, or what it
- * will get. The searches for their devices. */
+/* Reservations for waiting jobs during one scheduling pass: of all devices that a job could use, or of the
+ * devices that it will get. Also the searches for their devices. */
 #ifndef CORE_SCHEDULER_RESERVATION_H
 #define CORE_SCHEDULER_RESERVATION_H
 
@@ -13,31 +13,32 @@ struct core;
 struct job;
 struct queue_entry;
 
-/* Nothing is reserved. */
+/* reservations_begin starts without reservations. */
 void reservations_begin(struct reservations *reservations, const struct core *core);
 void reservations_end(struct reservations *reservations);
 
-/* The search for a job's devices, on nodes that are as ready as that; reservations may be NULL. */
+/* The search for a job's devices, on nodes of at least this readiness; reservations may be NULL. */
 struct search reservation_search(struct core *core, const struct job *job, enum view view,
                                  const struct reservations *reservations, enum readiness readiness);
-/* The same for a gang that is estimated to run so long, within the limits of the job's accounts. */
+/* The search for a gang with this estimated run time, within the limits of the job's accounts. */
 struct search reservation_search_until(struct core *core, const struct job *job, int64_t estimate_ms,
                                        enum view view, const struct reservations *reservations,
                                        enum readiness readiness);
 
-/* Reserves all that the job could use now, or could if running work ended. */
+/* Reserves all devices that the job could use now, or could use if running work ended. */
 void reserve_all(struct reservations *reservations, struct core *core, const struct job *job);
 
-/* Reserves this fit, which is as of capacity->free_then, for the job from then on. */
+/* Reserves this fit, as of capacity->free_then, for the job from at_ms on. */
 void reserve_fit(struct reservations *reservations, const struct job *job, const struct fit *fit,
                  int64_t at_ms, bool firm);
-/* Reserves the earliest start of the job, in partitions that have no reservation yet. Returns when another
- * look is due because something should have ended by then; NEVER: no look is. */
+/* Reserves the earliest start of the job, in partitions without a reservation. Returns when another look is
+ * due because an attempt should have ended by then; NEVER: none. */
 int64_t reserve_start(struct core *core, const struct queue_entry *entry, struct reservations *reservations);
-/* A gang gets its devices beside a reservation: what it will still hold then is spent. */
+/* A gang gets devices beside a reservation: reduces the spare devices by those that it will still hold
+ * then. */
 void reservation_spend(const struct search *search, const struct fit *fit);
 
-/* How long a gang of that search may run before a reservation where it could go; 0: there is no such gap. */
+/* How long a gang of that search may run before a reservation in its way; 0: no gap. */
 int64_t reservation_gap_ms(const struct core *core, const struct search *search,
                            const struct reservations *reservations);
 
