@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cli/connect.h"
-#include "client/cli/context.h"
-#include "client/cli/print.h"
-#include "client/cli/resolve.h"
+#include "client/cli/controller/connect.h"
+#include "client/cli/transport/context.h"
+#include "client/cli/show/print.h"
+#include "client/cli/common/resolve.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/batch.h"
-#include "client/cli/batch_output.h"
-#include "client/cli/batch_size.h"
-#include "client/cli/slurm_values.h"
+#include "client/cli/slurm/batch.h"
+#include "client/cli/slurm/batch_output.h"
+#include "client/cli/slurm/batch_size.h"
+#include "client/cli/slurm/slurm_values.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/cli/bundle.h"
-#include "client/cli/tree.h"
+#include "client/cli/bundle/bundle.h"
+#include "client/cli/bundle/tree.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"

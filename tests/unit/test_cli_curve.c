@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/canvas.h"
-#include "client/cli/curve.h"
-#include "client/cli/figures.h"
-#include "client/cli/scale.h"
+#include "client/cli/charts/canvas.h"
+#include "client/cli/charts/curve.h"
+#include "client/cli/charts/figures.h"
+#include "client/cli/charts/scale.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "tests/unit/cli_suites.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of client/cli/ignore: what one .gitignore says of a path, as git would. */
-#include "client/cli/ignore.h"
+#include "client/cli/bundle/ignore.h"
 
 #include "tests/unit/cli_suites.h"
 

@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/cli/api.h"
-#include "client/cli/context.h"
-#include "client/cli/daemons.h"
-#include "client/cli/instance.h"
-#include "client/cli/process.h"
+#include "client/cli/transport/api.h"
+#include "client/cli/transport/context.h"
+#include "client/cli/controller/daemons.h"
+#include "client/cli/transport/instance.h"
+#include "client/cli/transport/process.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "tests/unit/cli_suites.h"

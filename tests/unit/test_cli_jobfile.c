@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/cli/attach.h"
-#include "client/cli/jobfile.h"
-#include "client/cli/launcher.h"
-#include "client/cli/submit.h"
+#include "client/cli/bundle/attach.h"
+#include "client/cli/spec/jobfile.h"
+#include "client/cli/spec/launcher.h"
+#include "client/cli/jobs/submit.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/point.h"
-#include "client/cli/print.h"
-#include "client/cli/series.h"
-#include "client/cli/spark.h"
+#include "client/cli/charts/point.h"
+#include "client/cli/show/print.h"
+#include "client/cli/charts/series.h"
+#include "client/cli/charts/spark.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "tests/unit/cli_suites.h"

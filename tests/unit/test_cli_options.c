@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/cli/attach.h"
-#include "client/cli/spec.h"
-#include "client/cli/verb.h"
+#include "client/cli/bundle/attach.h"
+#include "client/cli/spec/spec.h"
+#include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"

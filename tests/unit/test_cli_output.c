@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/event.h"
-#include "client/cli/follow.h"
-#include "client/cli/output.h"
-#include "client/cli/print.h"
-#include "client/cli/sse.h"
-#include "client/cli/terminal.h"
+#include "client/cli/show/event.h"
+#include "client/cli/common/follow.h"
+#include "client/cli/show/output.h"
+#include "client/cli/show/print.h"
+#include "client/cli/transport/sse.h"
+#include "client/cli/show/terminal.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/cli/environment.h"
-#include "client/cli/requirements.h"
+#include "client/cli/spec/environment.h"
+#include "client/cli/spec/requirements.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/base/json.h"

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/pages.h"
-#include "client/cli/ranks.h"
-#include "client/cli/result.h"
-#include "client/cli/save.h"
+#include "client/cli/transport/pages.h"
+#include "client/cli/common/ranks.h"
+#include "client/cli/show/result.h"
+#include "client/cli/common/save.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "tests/unit/cli_suites.h"

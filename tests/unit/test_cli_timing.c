@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of client/cli: the tables of `gpuctl get --timing`. */
-#include "client/cli/timing.h"
+#include "client/cli/show/timing.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/yaml_read.h"
-#include "client/cli/yaml_write.h"
+#include "client/cli/spec/yaml_read.h"
+#include "client/cli/spec/yaml_write.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"

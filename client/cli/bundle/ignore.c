@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the patterns of .gitignore: negation, anchoring, folders only, "**". It promises that the last line
+ * that matches decides, and time in proportion to pattern and path. Single names are libc's fnmatch to match;
+ * of several files the one of
+ * the nearest folder decides, and in it .gpuctlignore before .gitignore. Which files there are is tree.c's.
+ */
+#include "client/cli/bundle/ignore.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+/* One line, cut at its slashes. */
+struct rule {
+    char **parts; /* borrowed from the text */
+    size_t count;
+    bool negated, folders_only;
+    bool anchored; /* it is about a path from here, not about a name wherever it is */
+};
+
+struct ignore {
+    char *text;
+    struct rule *rules;
+    size_t count;
+};
+
+/* --- lines --- */
+
+/* Spaces at the end do not count, but one behind a backslash does. */
+static void trim(char *line)
+{
+    char *end = line;
+    for (char *at = line; *at != '\0'; at++) {
+        if (*at == '\\' && at[1] != '\0') {
+            at++;
+            end = at + 1;
+        } else if (*at != ' ') {
+            end = at + 1;
+        }
+    }
+    *end = '\0';
+}
+
+static void cut(struct rule *rule, char *pattern)
+{
+    char *rest = pattern;
+    for (char *part; (part = strsep(&rest, "/")) != NULL;) {
+        if (part[0] != '\0') {
+            rule->parts = xrealloc(rule->parts, (rule->count + 1) * sizeof rule->parts[0]);
+            rule->parts[rule->count++] = part;
+        }
+    }
+}
+
+static void add_line(struct ignore *ignore, char *line)
+{
+    struct rule rule = {0};
+    trim(line);
+    if (line[0] == '#') {
+        return;
+    }
+    if (line[0] == '!') {
+        rule.negated = true;
+        line++;
+    }
+    size_t length = strlen(line);
+    if (length > 0 && line[length - 1] == '/') {
+        rule.folders_only = true;
+        line[--length] = '\0';
+    }
+    rule.anchored = strchr(line, '/') != NULL;
+    cut(&rule, line);
+    if (rule.count > 0) {
+        ignore->rules = xrealloc(ignore->rules, (ignore->count + 1) * sizeof ignore->rules[0]);
+        ignore->rules[ignore->count++] = rule;
+    }
+}
+
+struct ignore *ignore_parse(const char *text)
+{
+    struct ignore *ignore = xzalloc(sizeof *ignore);
+    ignore->text = xstrdup(strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text);
+    char *rest = ignore->text;
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+        size_t length = strlen(line);
+        if (length > 0 && line[length - 1] == '\r') {
+            line[length - 1] = '\0';
+        }
+        add_line(ignore, line);
+    }
+    return ignore;
+}
+
+void ignore_destroy(struct ignore *ignore)
+{
+    if (ignore == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < ignore->count; i++) {
+        free(ignore->rules[i].parts);
+    }
+    free(ignore->rules);
+    free(ignore->text);
+    free(ignore);
+}
+
+/* --- paths --- */
+
+struct path {
+    char *text;
+    char **parts;
+    size_t count;
+};
+
+static struct path split(const char *text)
+{
+    struct path path = {.text = xstrdup(text)};
+    char *rest = path.text;
+    for (char *part; (part = strsep(&rest, "/")) != NULL;) {
+        path.parts = xrealloc(path.parts, (path.count + 1) * sizeof path.parts[0]);
+        path.parts[path.count++] = part;
+    }
+    return path;
+}
+
+static bool any_depth(const struct rule *rule, size_t part)
+{
+    return strcmp(rule->parts[part], "**") == 0;
+}
+
+/* Moves on by one part of the pattern. reached[i]: the parts before this one can match the first i of the
+ * path. */
+static void step(const struct rule *rule, size_t part, const struct path *path, bool *reached)
+{
+    bool last = part + 1 == rule->count;
+    if (any_depth(rule, part)) { /* at the end it stands for what is inside, elsewhere also for nothing */
+        bool before = false;
+        for (size_t i = 0; i <= path->count; i++) {
+            bool here = reached[i];
+            reached[i] = before || (here && !last);
+            before = before || here;
+        }
+        return;
+    }
+    for (size_t i = path->count; i > 0; i--) {
+        reached[i] = reached[i - 1] && fnmatch(rule->parts[part], path->parts[i - 1], 0) == 0;
+    }
+    reached[0] = false;
+}
+
+static bool matches(const struct rule *rule, const struct path *path, bool is_folder)
+{
+    if (rule->folders_only && !is_folder) {
+        return false;
+    }
+    if (!rule->anchored) {
+        return fnmatch(rule->parts[0], path->parts[path->count - 1], 0) == 0;
+    }
+    autofree bool *reached = xzalloc((path->count + 1) * sizeof reached[0]);
+    reached[0] = true;
+    for (size_t i = 0; i < rule->count; i++) {
+        step(rule, i, path, reached);
+    }
+    return reached[path->count];
+}
+
+enum ignore_verdict ignore_ask(const struct ignore *ignore, const char *path, bool is_folder)
+{
+    enum ignore_verdict verdict = IGNORE_NOTHING;
+    struct path asked = split(path);
+    for (size_t i = ignore->count; i > 0 && verdict == IGNORE_NOTHING; i--) {
+        const struct rule *rule = &ignore->rules[i - 1];
+        if (matches(rule, &asked, is_folder)) {
+            verdict = rule->negated ? IGNORE_TAKE : IGNORE_LEAVE_OUT;
+        }
+    }
+    free(asked.parts);
+    free(asked.text);
+    return verdict;
+}
+
+/* --- one folder --- */
+
+static bool append_file(const char *folder, const char *name, struct text *out, struct err *err)
+{
+    autofree char *path = xprintf("%s/%s", folder, name);
+    autofree char *text = NULL;
+    if (access(path, R_OK) != 0) {
+        return true;
+    }
+    if (!file_read(path, CLIENT_IGNORE_BYTES, &text, NULL, err)) {
+        return false;
+    }
+    text_printf(out, "%s\n", strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text);
+    return true;
+}
+
+bool rules_read(const char *folder, const char *path, const struct rules *above, struct rules *ret_rules,
+                struct err *err)
+{
+    autotext struct text text = {0};
+    if (!append_file(folder, ".gitignore", &text, err) || !append_file(folder, ".gpuctlignore", &text, err)) {
+        return false;
+    }
+    *ret_rules = (struct rules){.above = above,
+                                .skip = path[0] != '\0' ? strlen(path) + 1 : 0,
+                                .ignore = text.length > 0 ? ignore_parse(text.bytes) : NULL};
+    return true;
+}
+
+void rules_finish(struct rules *rules)
+{
+    ignore_destroy(rules->ignore);
+    *rules = (struct rules){0};
+}
+
+bool rules_leave_out(const struct rules *rules, const char *path, bool is_folder)
+{
+    for (; rules != NULL; rules = rules->above) {
+        enum ignore_verdict verdict =
+            rules->ignore != NULL ? ignore_ask(rules->ignore, path + rules->skip, is_folder) : IGNORE_NOTHING;
+        if (verdict != IGNORE_NOTHING) {
+            return verdict == IGNORE_LEAVE_OUT;
+        }
+    }
+    return false;
+}
+
+/* --- the folders around --- */
+
+/* Bytes of root that name the top of its repository; 0: there is none. */
+static size_t top_of(const char *root)
+{
+    for (size_t length = strlen(root); length > 0; length--) {
+        autofree char *mark = xprintf("%.*s/.git", (int)length, root);
+        if ((root[length] == '\0' || root[length] == '/') && access(mark, F_OK) == 0) {
+            return length;
+        }
+    }
+    return 0;
+}
+
+/* Reads one folder, and asks for the next on the way to the root. */
+static bool read_one(const char *root, size_t at, size_t top, struct surroundings *around, bool *ret_left_out,
+                     struct err *err)
+{
+    autofree char *folder = xstrndup(root, at);
+    const char *path = at > top ? folder + top + 1 : "";
+    struct rules *rules = &around->items[around->count];
+    if (!rules_read(folder, path, around->count > 0 ? rules - 1 : NULL, rules, err)) {
+        return false;
+    }
+    around->count++;
+    size_t next = at + 1 + strcspn(root + at + 1, "/");
+    autofree char *inner = xstrndup(root + top + 1, next - top - 1);
+    *ret_left_out = rules_leave_out(rules, inner, true);
+    return true;
+}
+
+bool rules_read_around(const char *root, struct surroundings *ret_around, struct err *err)
+{
+    struct surroundings around = {0};
+    size_t top = top_of(root), levels = 0;
+    for (const char *slash = root + top; top > 0 && slash != NULL && *slash != '\0';
+         slash = strchr(slash + 1, '/')) {
+        levels++;
+    }
+    bool good = true, left_out = false;
+    around.items = xzalloc((levels + 1) * sizeof around.items[0]);
+    for (size_t at = top; good && !left_out && around.count < levels; at += 1 + strcspn(root + at + 1, "/")) {
+        good = read_one(root, at, top, &around, &left_out, err);
+    }
+    if (!good || left_out) {
+        rules_finish_around(&around);
+    }
+    around.path = xstrdup(around.count > 0 ? root + top + 1 : "");
+    if (good) {
+        *ret_around = around;
+    } else {
+        rules_finish_around(&around);
+    }
+    return good;
+}
+
+void rules_finish_around(struct surroundings *around)
+{
+    for (size_t i = 0; i < around->count; i++) {
+        rules_finish(&around->items[i]);
+    }
+    free(around->items);
+    free(around->path);
+    *around = (struct surroundings){0};
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl login`: from now on this user's programs speak to that controller. It owns the three files that say
+ * so: config, token and ca.pem in the folder of the user's configuration. It promises that nothing is written
+ * before the controller has taken the token, and that other lines of the file stay. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/transport/api.h"
+#include "client/cli/show/print.h"
+#include "client/cli/frame/verb.h"
+#include "proto/base/authority.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/base/pin.h"
+#include "proto/base/settings.h"
+
+#define TOKEN_BYTES  4096
+#define CONFIG_BYTES (64 * 1024)
+
+struct login_options {
+    const char *pin, *token_file, *cacert;
+    bool plain_allowed;
+};
+
+/* One login. */
+struct login {
+    const struct login_options *options;
+    char *url, *token; /* owned, as all that follows */
+    char *folder, *config_file, *token_file, *ca_file;
+    char *new_ca_file; /* until the controller has taken the token */
+    int64_t ahead_ms;
+};
+
+static void login_describe(void *options, struct option_table *table)
+{
+    struct login_options *o = options;
+    option_text(table, 0, "ca-pin", "PIN", "of the controller's certificate authority", &o->pin);
+    option_text(table, 0, "token-file", "FILE", "that holds your token; - reads it from stdin",
+                &o->token_file);
+    option_text(table, 0, "cacert", "FILE", "certificates to trust, instead of --ca-pin", &o->cacert);
+    table->items[table->count - 1].alias = "ca-file";
+    option_flag(table, 0, "insecure-plain-http", "allow http to another host", &o->plain_allowed);
+}
+
+static void finish(struct login *login)
+{
+    if (login->token != NULL) {
+        explicit_bzero(login->token, strlen(login->token));
+    }
+    if (login->new_ca_file != NULL) {
+        unlink(login->new_ca_file);
+    }
+    free(login->url);
+    free(login->token);
+    free(login->folder);
+    free(login->config_file);
+    free(login->token_file);
+    free(login->ca_file);
+    free(login->new_ca_file);
+}
+
+static bool read_token(struct login *login, struct err *err)
+{
+    const char *path = login->options->token_file;
+    if (path == NULL) {
+        return err_field(err, ERR_USAGE, "token-file",
+                         "an administrator makes one: gpuctl token create --owner NAME --out FILE",
+                         "login needs the file that holds your token, with --token-file");
+    }
+    if (strcmp(path, "-") == 0) {
+        char line[TOKEN_BYTES] = "";
+        login->token = xstrdup(fgets(line, sizeof line, stdin) != NULL ? line : "");
+        explicit_bzero(line, sizeof line);
+    } else if (!file_read(path, TOKEN_BYTES, &login->token, NULL, err)) {
+        return false;
+    }
+    login->token[strcspn(login->token, " \t\r\n")] = '\0';
+    return login->token[0] != '\0' ||
+           err_field(err, ERR_USAGE, "token-file", NULL, "%s does not hold a token", path);
+}
+
+static bool fetch_authority(struct login *login, struct err *err)
+{
+    autofree char *pem = NULL;
+    if (login->options->pin == NULL) {
+        return true;
+    }
+    login->new_ca_file = xprintf("%s.new", login->ca_file);
+    return pin_check_form(login->options->pin, "ca-pin", err) &&
+           authority_fetch(login->url, login->options->pin, &pem, &login->ahead_ms, err) &&
+           file_replace(login->new_ca_file, pem, strlen(pem), 0644, err);
+}
+
+/* Does the controller take the token? */
+static bool try_token(const struct login *login, struct err *err)
+{
+    const char *cacert = login->new_ca_file != NULL ? login->new_ca_file : login->options->cacert;
+    struct context context = {.url = xstrdup(login->url),
+                              .token = xstrdup(login->token),
+                              .cacert = cacert != NULL ? xstrdup(cacert) : NULL};
+    autoapi struct api *api = api_create(&context);
+    autojson json_t *version = api_get(api, "/version", err);
+    if (version == NULL && err->code == ERR_UNREACHABLE) {
+        authority_blame_clock(login->ahead_ms, err);
+    }
+    return version != NULL;
+}
+
+/* "  Token_File = x" is a line of "token-file". */
+static bool sets(const char *line, size_t length, const char *name)
+{
+    size_t at = strspn(line, " \t"), i = 0;
+    for (; name[i] != '\0' && at + i < length; i++) {
+        char c = line[at + i];
+        c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        if (c != name[i]) {
+            return false;
+        }
+    }
+    size_t rest = at + i + strspn(line + at + i, " \t");
+    return name[i] == '\0' && rest < length && (line[rest] == '=' || line[rest] == ':');
+}
+
+static bool is_ours(const char *line, size_t length)
+{
+    static const char *const names[] = {"url", "token-file", "cacert", "ca-file", "insecure-plain-http"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (sets(line, length, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lines of the file that are not about which controller. */
+static bool append_others(const char *path, struct text *out, struct err *err)
+{
+    autofree char *before = NULL;
+    if (access(path, F_OK) != 0) {
+        return true;
+    }
+    if (!file_read(path, CONFIG_BYTES, &before, NULL, err)) {
+        return false;
+    }
+    for (const char *line = before; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        if (!is_ours(line, length)) {
+            text_printf(out, "%.*s\n", (int)length, line);
+        }
+        line += length + (line[length] == '\n');
+    }
+    return true;
+}
+
+static bool write_config(const struct login *login, struct err *err)
+{
+    autotext struct text text = {0};
+    const char *cacert = login->new_ca_file != NULL ? login->ca_file : login->options->cacert;
+    autofree char *found = cacert != NULL && cacert[0] != '/' ? realpath(cacert, NULL) : NULL;
+    if (!append_others(login->config_file, &text, err)) {
+        return false;
+    }
+    text_printf(&text, "url = %s\ntoken-file = %s\n", login->url, login->token_file);
+    if (cacert != NULL) {
+        text_printf(&text, "cacert = %s\n", found != NULL ? found : cacert);
+    }
+    if (login->options->plain_allowed) {
+        text_append(&text, "insecure-plain-http = true\n");
+    }
+    return file_replace(login->config_file, text.bytes, text.length, 0600, err);
+}
+
+static bool keep(struct login *login, struct err *err)
+{
+    autofree char *line = xprintf("%s\n", login->token);
+    bool kept = file_replace(login->token_file, line, strlen(line), 0600, err);
+    explicit_bzero(line, strlen(line));
+    if (kept && login->new_ca_file != NULL && rename(login->new_ca_file, login->ca_file) != 0) {
+        return err_errno(err, "cannot write %s", login->ca_file);
+    }
+    return kept && write_config(login, err);
+}
+
+static bool run(struct login *login, const char *url, struct err *err)
+{
+    login->url = context_trim_url(url);
+    login->folder = settings_user_directory();
+    login->config_file = xprintf("%s/" SETTINGS_CLIENT, login->folder);
+    login->token_file = xprintf("%s/token", login->folder);
+    login->ca_file = xprintf("%s/ca.pem", login->folder);
+    return context_check_url(login->url, login->options->plain_allowed, err) && read_token(login, err) &&
+           file_make_directories(login->folder, 0700, err) && fetch_authority(login, err) &&
+           try_token(login, err) && keep(login, err);
+}
+
+static bool login_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    struct login login = {.options = call->options};
+    bool good = run(&login, call->rest[0], err);
+    if (good) {
+        print_note("logged in at %s; %s says so", login.url, login.config_file);
+    }
+    finish(&login);
+    return good;
+}
+
+const struct verb verb_login = {
+    .name = "login",
+    .arguments = "URL",
+    .summary = "Speak to this controller from now on.",
+    .details = "Writes ~/.config/gpuctl/config, with the token and the certificate beside it. The Python "
+               "client reads "
+               "the same.",
+    .least = 1,
+    .most = 1,
+    .reach = REACH_NOTHING,
+    .options_size = sizeof(struct login_options),
+    .describe = login_describe,
+    .run = login_run,
+};

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl nodes join-command` and `gpuctl nodes remove`. Owns the line that a node joins with. What the line
+ * does is gpuagent's; how it gets to a machine by ssh is nodes_add.c's. */
+#include "client/cli/cluster/nodes_join.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/common/answer.h"
+#include "client/cli/transport/context.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+void join_describe(struct join_options *options, struct option_table *table)
+{
+    option_text(table, 0, "pool", "NAME", "that the node is to be in", &options->pool);
+    option_flag(table, 0, "reserved", "the pool is a reserved one", &options->reserved);
+    option_duration(table, 0, "ttl", "after which the token is no longer good (default 1h)",
+                    &options->ttl_ms);
+}
+
+bool join_make_token(struct api *api, const struct join_options *options, struct join_token_view *ret_view,
+                     struct err *err)
+{
+    autojson json_t *wanted = json_pack("{s:b}", "reserved", options->reserved);
+    if (options->pool != NULL && json_object_set_new(wanted, "pool", json_string(options->pool)) != 0) {
+        return err_field(err, ERR_USAGE, "pool", NULL, "--pool is not UTF-8");
+    }
+    if (options->ttl_ms > 0) {
+        json_object_set_new(wanted, "expires_in_s", json_integer((options->ttl_ms + 999) / 1000));
+    }
+    json_t *made = api_post(api, "/v1/nodes/join-tokens", wanted, NULL, err);
+    return made != NULL && join_token_view_decode(made, ret_view, err);
+}
+
+char *join_url(const struct api *api, const struct join_token_view *view)
+{
+    const char *mine = api_context(api)->url;
+    return xstrdup(
+        view->url != NULL && context_is_loopback(mine) && !context_is_loopback(view->url) ? view->url : mine);
+}
+
+void join_append_trust(const char *url, const struct join_token_view *view, struct text *line)
+{
+    bool plain = strncmp(url, "http://", 7) == 0;
+    if (plain && !context_is_loopback(url)) {
+        text_append(line, " --insecure-plain-http");
+    } else if (!plain && view->ca_pin != NULL) {
+        text_printf(line, " --ca-pin %s", view->ca_pin);
+    }
+}
+
+/* --- join-command --- */
+
+static void command_describe(void *options, struct option_table *table)
+{
+    join_describe(options, table);
+    option_add_format(table);
+}
+
+static bool show_command(const struct call *call, const struct join_token_view *view, struct err *err)
+{
+    autofree char *url = join_url(call->api, view);
+    autotext struct text line = {0};
+    char until[32];
+    text_printf(&line, "gpuagent join %s --token %s", url, view->token);
+    join_append_trust(url, view, &line);
+    autojson json_t *shown =
+        json_pack("{s:s, s:s, s:s}", "command", line.bytes, "url", url, "token", view->token);
+    if (!print_is_json(call->format)) {
+        print_time(view->expires_ms, until);
+        print_note("run this on the machine that is to be a node; it is good for one machine, until %s",
+                   until);
+    }
+    return answer_member(call, shown, "command", err);
+}
+
+static bool command_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    struct join_token_view view;
+    if (!join_make_token(call->api, call->options, &view, err)) {
+        return false;
+    }
+    bool shown = show_command(call, &view, err);
+    join_token_view_finish(&view);
+    return shown;
+}
+
+const struct verb verb_nodes_join_command = {
+    .name = "join-command",
+    .summary = "Print the line that makes a machine a node; it is good once.",
+    OF_THE_CONTROLLER,
+    .options_size = sizeof(struct join_options),
+    .describe = command_describe,
+    .run = command_run,
+};
+
+/* --- remove --- */
+
+#define REMOVE_WAIT_MS 60000 /* for the other nodes of its gangs: grace, kill and flush */
+
+struct remove_options {
+    bool force;
+};
+
+static void remove_describe(void *options, struct option_table *table)
+{
+    struct remove_options *o = options;
+    option_flag(table, 0, "force", "it is dead: its jobs go to others, or run twice if it is not", &o->force);
+}
+
+static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct remove_options *options = call->options;
+    autofree char *path =
+        api_path(options->force ? "/v1/nodes/%s?force=true" : "/v1/nodes/%s", call->rest[0]);
+    int64_t deadline = clock_boot_ms() + REMOVE_WAIT_MS;
+    bool removed = false;
+    while (!removed) {
+        autojson json_t *reply = api_change(call->api, "DELETE", path, NULL, err);
+        if (reply == NULL) {
+            return false;
+        }
+        removed = json_is_true(json_object_get(reply, "removed"));
+        if (!removed && clock_boot_ms() > deadline) {
+            err_set(err, ERR_CONFLICT, "node %s is fenced, but its jobs are still being ended on other nodes",
+                    call->rest[0]);
+            return err_hint(err, "repeat this in a while");
+        }
+        if (!removed) {
+            api_pause(call->api, CLIENT_WATCH_MS);
+        }
+    }
+    print_note("node %s is removed; what it joined with is good no longer", call->rest[0]);
+    return true;
+}
+
+const struct verb verb_nodes_remove = {
+    .name = "remove",
+    .arguments = "NAME",
+    .summary = "Forget a node that is drained, and what it joined with.",
+    OF_A_NODE,
+    .options_size = sizeof(struct remove_options),
+    .describe = remove_describe,
+    .run = remove_run,
+};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl token`: who may speak to the controller. */
+#include <stdint.h>
+#include <string.h>
+
+#include "client/cli/common/answer.h"
+#include "client/cli/controller/connect.h"
+#include "client/cli/common/list.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/states.h"
+
+/* --- list --- */
+
+static void show_expiry(const json_t *token, const char *member, struct text *out)
+{
+    if (print_time_of(token, member) != 0) {
+        cell_time(token, member, out);
+    } else {
+        text_append(out, "never");
+    }
+}
+
+static const struct column columns[] = {COLUMN("ID", "id", cell_plain),
+                                        COLUMN("ROLE", "role", cell_plain),
+                                        COLUMN("OWNER", "owner", cell_plain),
+                                        COLUMN("CREATED", "created_at", cell_time),
+                                        COLUMN("EXPIRES", "expires_at", show_expiry),
+                                        COLUMN("REVOKED", "revoked", cell_yes)};
+
+static const struct listing tokens = {
+    .path = "/v1/tokens", .name = "tokens", LIST_COLUMNS(columns), .uncut = true};
+
+static const struct verb verb_list = {
+    .name = "list",
+    .summary = "List the tokens, without their secrets.",
+    LISTS(tokens),
+    .describe = verb_describe_format,
+};
+
+/* --- create --- */
+
+struct create_options {
+    const char *role, *owner, *out;
+    int64_t expires_ms; /* 0: not given */
+};
+
+static void create_describe(void *options, struct option_table *table)
+{
+    struct create_options *o = options;
+    o->role = role_text(ROLE_USER);
+    option_choice(table, 0, "role", "ROLE", "what it may do", "user|node|admin", &o->role);
+    option_text(table, 0, "owner", "NAME", "whose it is", &o->owner);
+    option_duration(table, 0, "expires", "after which it is no longer valid", &o->expires_ms);
+    option_text(table, 0, "out", "FILE", "write it there, for you alone, instead of to stdout", &o->out);
+    option_add_format(table);
+}
+
+static bool show_secret(const struct call *call, const json_t *token, struct err *err)
+{
+    const struct create_options *options = call->options;
+    const char *secret = NULL;
+    if (!json_need_text(token, "secret", &secret, err)) {
+        return false;
+    }
+    if (options->out != NULL) {
+        autofree char *line = xprintf("%s\n", secret);
+        return file_replace(options->out, line, strlen(line), 0600, err);
+    }
+    if (!print_is_json(call->format)) {
+        print_note(
+            "this is shown once; keep it in a file that only you can read, and name that with --token-file");
+    }
+    return answer_member(call, token, "secret", err);
+}
+
+static bool create_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct create_options *options = call->options;
+    autoapi struct api *api = NULL;
+    autojson json_t *wanted = json_pack("{s:s}", "role", options->role);
+    if (options->owner == NULL) {
+        return err_field(err, ERR_USAGE, "owner", "name the person, or the nodes, that it is for",
+                         "token create needs --owner");
+    }
+    if (json_object_set_new(wanted, "owner", json_string(options->owner)) != 0) {
+        return err_field(err, ERR_USAGE, "owner", NULL, "--owner is not UTF-8");
+    }
+    if (options->expires_ms > 0) {
+        json_object_set_new(wanted, "expires_in_s", json_integer((options->expires_ms + 999) / 1000));
+    }
+    if (!connect_controller(call, false, &api, err)) {
+        return false;
+    }
+    autojson json_t *token = api_post(api, "/v1/tokens", wanted, NULL, err);
+    return token != NULL && show_secret(call, token, err);
+}
+
+static const struct verb verb_create = {
+    .name = "create",
+    .arguments = "--owner NAME",
+    .summary = "Make a token and print its secret.",
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct create_options),
+    .describe = create_describe,
+    .run = create_run,
+};
+
+/* --- revoke --- */
+
+static bool revoke_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    autojson json_t *reply = api_ask(call->api, NULL, err, "/v1/tokens/%s/revoke", call->rest[0]);
+    if (reply != NULL) {
+        print_note("token %s is no longer valid", call->rest[0]);
+    }
+    return reply != NULL;
+}
+
+static const struct verb verb_revoke = {
+    .name = "revoke",
+    .arguments = "ID",
+    .summary = "Make a token invalid at once.",
+    .argument = ARGUMENT_TOKEN,
+    .least = 1,
+    .most = 1,
+    OF_THE_CONTROLLER,
+    .run = revoke_run,
+};
+
+static const struct verb *const nested[] = {&verb_list, &verb_create, &verb_revoke, NULL};
+
+const struct verb verb_token = {
+    .name = "token",
+    .summary = "Create, list and revoke tokens.",
+    .nested = nested,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Following a job to its end: its output on ours, its states on stderr, Ctrl-C to cancel it. */
+#ifndef CLI_FOLLOW_H
+#define CLI_FOLLOW_H
+
+#include <stdbool.h>
+
+#include "client/cli/transport/api.h"
+#include "client/cli/transport/feed.h"
+#include "client/cli/show/output.h"
+#include "proto/base/err.h"
+#include "proto/wire/views.h"
+
+#define EXIT_LEFT 130 /* the person has left the job with a second Ctrl-C */
+
+/* job is the answer to its submission. Needs api_catch_interrupts. *ret_exit is the job's exit code. quiet:
+ * no states on stderr. */
+bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *ret_exit, struct err *err);
+
+/* Shows the output that a feed of logs brings, to its end. */
+bool follow_output(struct feed *feed, struct output *output, struct err *err);
+/* Does the job have more than one rank? Decides on the prefix. In node mode that is known only once it is
+ * placed. */
+bool follow_many_ranks(const struct job_view *job);
+
+/* In the queue, or while nodes get ready: there is a reason that people want to hear. */
+bool follow_waits(enum job_state state);
+
+/* Two reasons that are the same but for their figures, as in "Installing torch (34 s)". */
+bool follow_is_alike(const char *a, const char *b);
+
+#endif

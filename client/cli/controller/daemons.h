@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command lines of the embedded instance: which programs, which devices for which node, which folders. */
+#ifndef CLI_DAEMONS_H
+#define CLI_DAEMONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/cli/controller/start.h"
+#include "proto/base/err.h"
+
+struct daemons {
+    const char *state; /* borrowed */
+    const struct start_options *options;
+    char *controller; /* path of the program */
+    char *agent;
+    char *run;      /* folder that a reboot empties, of this state alone */
+    char **devices; /* GPUs, by index or UUID; none: CPU slots */
+    int64_t device_count;
+};
+
+/* Finds the programs and devices, and makes the run folder. */
+bool daemons_find(const char *state, const struct start_options *options, struct daemons *ret_daemons,
+                  struct err *err);
+void daemons_finish(struct daemons *daemons);
+
+/* An argv that ends with NULL; freed by daemons_free_words. */
+char **daemons_controller_words(const struct daemons *daemons);
+char **daemons_agent_words(const struct daemons *daemons, int64_t number, const char *url);
+void daemons_free_words(char **words);
+
+/* Which of count devices node number of `nodes` gets: [*ret_first, *ret_first + *ret_count). */
+void daemons_divide(int64_t count, int64_t nodes, int64_t number, int64_t *ret_first, int64_t *ret_count);
+
+#endif

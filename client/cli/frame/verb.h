@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a verb of gpuctl is: a row with its name, its help, its options and its function. Parsing, --help and
+ * completion come from it. */
+#ifndef CLI_VERB_H
+#define CLI_VERB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/cli/show/print.h"
+#include "proto/base/err.h"
+#include "proto/base/options.h"
+#include "proto/base/text.h"
+
+/* Room for "ID.TASK". */
+#define RESOLVED_BYTES (ID_LENGTH + sizeof ".1000000")
+
+#define EXIT_OWN_FAILURE 125 /* of `run` and `wait`, where 1..124 may be the job's own */
+
+/* What the positional arguments are; completion offers these. */
+enum argument_kind {
+    ARGUMENT_NONE,
+    ARGUMENT_JOB,
+    ARGUMENT_NODE,
+    ARGUMENT_COMMAND,
+    ARGUMENT_FILE,
+    ARGUMENT_SHELL,
+    ARGUMENT_TOKEN
+};
+
+/* What a verb speaks to: decides which of the common options it takes. */
+enum reach { REACH_NOTHING, REACH_STATE, REACH_CONTROLLER };
+
+/* What is done before the verb's own function is called. */
+enum need {
+    NEED_NOTHING,
+    NEED_API, /* the controller of the call */
+    NEED_JOB, /* that, and the job that the first argument names */
+};
+
+/* Options that verbs share. All strings are borrowed from argv. */
+struct common {
+    bool help;
+    const char *url;
+    const char *token_file;
+    const char *cacert;
+    const char *state;
+    bool insecure_plain_http;
+    const char *format; /* of -o */
+    bool quiet, watch;
+};
+
+struct option_table {
+    struct option_spec *items;
+    size_t count;
+    struct common *common; /* borrowed */
+};
+
+/* One invocation. */
+struct call {
+    const struct verb *verb;
+    const void *options; /* the verb's own struct */
+    const struct common *common;
+    enum print_format format;
+    char **rest; /* positional arguments, borrowed from argv */
+    size_t rest_count;
+    struct api *api;         /* as the verb's need says */
+    char id[RESOLVED_BYTES]; /* of the job, whole */
+};
+
+struct verb {
+    const char *name;
+    const char *arguments; /* of the usage line, or NULL */
+    const char *summary;
+    const char *details; /* more paragraphs of --help, or NULL */
+    enum argument_kind argument;
+    size_t least, most; /* positional arguments */
+    bool stop_at_positional;
+    enum reach reach;
+    enum need need;
+    int own_failure; /* exit code of every error but a wait's timeout; 0: by the table of proto/errors.h */
+    size_t options_size;
+    void (*describe)(void *options, struct option_table *table); /* sets defaults, adds rows */
+    const struct listing *listing; /* of a verb whose function is list_run; or NULL */
+    bool (*check)(const struct call *call, struct err *err); /* of the options, before the need; or NULL */
+    /* *ret_exit starts as 0. */
+    bool (*run)(const struct call *call, int *ret_exit, struct err *err);
+    const struct verb *const *nested; /* ends with NULL; then the fields from argument on do not apply */
+};
+
+/* Of verbs that are about one job, about several, about a node, and that only need the controller. */
+#define OF_A_JOB .argument = ARGUMENT_JOB, .least = 1, .most = 1, .reach = REACH_CONTROLLER, .need = NEED_JOB
+#define OF_JOBS                                                                                              \
+    .argument = ARGUMENT_JOB, .least = 1, .most = SIZE_MAX, .reach = REACH_CONTROLLER, .need = NEED_API
+#define OF_A_NODE                                                                                            \
+    .argument = ARGUMENT_NODE, .least = 1, .most = 1, .reach = REACH_CONTROLLER, .need = NEED_API
+#define OF_THE_CONTROLLER .reach = REACH_CONTROLLER, .need = NEED_API
+
+extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, verb_get, verb_logs,
+    verb_results, verb_metrics, verb_cancel, verb_wait, verb_events, verb_nodes, verb_token, verb_version,
+    verb_completion, verb_sbatch, verb_convert, verb_simulate, verb_hold, verb_release, verb_update,
+    verb_quotas, verb_shares, verb_pools, verb_explain, verb_plan, verb_preempt, verb_admin, verb_login,
+    verb_open;
+
+/* Those inside of a group that are in other files than it. */
+extern const struct verb verb_windows, verb_nodes_join_command, verb_nodes_add, verb_nodes_remove,
+    verb_quotas_set, verb_quotas_unset;
+
+/* All verbs in the order of the help; ends with NULL. */
+const struct verb *const *verb_all(void);
+
+/* The verb of that name in a list that ends with NULL. NULL with ERR_USAGE, which suggests the nearest. */
+const struct verb *verb_find(const struct verb *const *verbs, const char *name, struct err *err);
+
+/* The rows that may stand before the verb: the common ones. */
+void verb_describe_common(struct common *common, struct option_table *ret_table);
+
+/* Whether it takes those of them that were given; the error names one that it does not. */
+bool verb_takes(const struct verb *verb, const struct common *common, const char *path, struct err *err);
+
+/* The whole option table of a verb: its own rows, then the common ones. Targets are in *options and *common.
+ */
+void verb_describe(const struct verb *verb, void *options, struct common *common,
+                   struct option_table *ret_table);
+
+/* Each adds one row; texts and targets are borrowed, letter is 0 where there is none. */
+void option_flag(struct option_table *table, char letter, const char *name, const char *help, bool *target);
+void option_text(struct option_table *table, char letter, const char *name, const char *value,
+                 const char *help, const char **target);
+void option_choice(struct option_table *table, char letter, const char *name, const char *value,
+                   const char *help, const char *choices, const char **target);
+void option_int(struct option_table *table, char letter, const char *name, const char *value,
+                const char *help, int64_t min, int64_t max, int64_t *target);
+void option_duration(struct option_table *table, char letter, const char *name, const char *help,
+                     int64_t *target_ms);
+/* One that may be given again and again. */
+void option_multi_document(struct option_table *table, char letter, const char *name, const char *value,
+                           const char *help, struct option_list *target);
+/* -o with the choices of print.h, -w and -q, which are the same for all verbs. */
+void option_add_format(struct option_table *table);
+void option_add_watch(struct option_table *table);
+void option_add_quiet(struct option_table *table, const char *help);
+/* A verb's describe that adds -o alone, and -w with it. */
+void verb_describe_format(void *options, struct option_table *table);
+void verb_describe_watched(void *options, struct option_table *table);
+/* Frees the table and the lists that it has filled. */
+void option_table_finish(struct option_table *table);
+
+/* Writes --help of a verb; path is "gpuctl nodes drain". */
+void verb_help(FILE *out, const struct verb *verb, const char *path);
+
+#endif

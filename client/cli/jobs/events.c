@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl events`: the history of a job. */
+#include "client/cli/jobs/events.h"
+
+#include "client/cli/show/event.h"
+#include "client/cli/transport/feed.h"
+#include "client/cli/common/list.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+
+struct events_options {
+    bool follow;
+};
+
+static void describe(void *options, struct option_table *table)
+{
+    struct events_options *o = options;
+    option_flag(table, 'f', "follow", "wait for more, until the job has ended", &o->follow);
+    option_add_format(table);
+}
+
+static void show_detail(const json_t *event, const char *member, struct text *out)
+{
+    event_members(json_object_get(event, member), out);
+}
+
+static const struct column columns[] = {WIDE_COLUMN("SEQ", "seq", cell_plain),
+                                        COLUMN("TIME", "at", cell_time), COLUMN("EVENT", "kind", cell_plain),
+                                        COLUMN("TRY", "attempt", cell_plain),
+                                        COLUMN("DETAIL", "detail", show_detail)};
+
+void events_table(const json_t *events, bool wide, size_t width, struct text *out)
+{
+    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
+    grid_add_rows(grid, events);
+    grid_print(grid, wide, width, false, out);
+}
+
+json_t *events_get(struct api *api, const char *id, struct err *err)
+{
+    autofree char *path = xprintf("/v1/jobs/%s/events?limit=200", id);
+    return api_list(api, path, "events", "after", LIMIT_LISTED, err);
+}
+
+static bool show_all(const struct call *call, struct err *err)
+{
+    autotext struct text out = {0};
+    autojson json_t *events = events_get(call->api, call->id, err);
+    if (events == NULL) {
+        return false;
+    }
+    if (print_is_json(call->format)) {
+        print_list(call->format, "events", events, &out);
+    } else {
+        events_table(events, call->format == FORMAT_WIDE, print_width(), &out);
+    }
+    return print_out(&out, err);
+}
+
+/* --- -f --- */
+
+/* One line as soon as it comes: a table cannot know its widths yet. */
+static bool show_one(const struct sse_event *received, void *closure, struct err *err)
+{
+    const struct call *call = closure;
+    autojson json_t *event = json_parse(received->data, received->data_length, err);
+    autotext struct text out = {0}, detail = {0};
+    if (event == NULL) {
+        return false;
+    }
+    if (call->format == FORMAT_JSONL) {
+        print_json(event, &out);
+    } else {
+        const char *kind = json_string_of(event, "kind");
+        show_detail(event, "detail", &detail);
+        cell_time(event, "at", &out);
+        text_printf(&out, "  %-12s  %s\n", kind != NULL ? kind : "?", detail.length > 0 ? detail.bytes : "-");
+    }
+    return print_out(&out, err);
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct events_options *options = call->options;
+    if (!options->follow) {
+        return show_all(call, err);
+    }
+    if (call->format == FORMAT_JSON) {
+        return err_field(err, ERR_USAGE, "output", "use -o jsonl",
+                         "-o json is one document and cannot be followed");
+    }
+    struct call whole = *call;
+    autofree char *path = xprintf("/v1/jobs/%s/events", call->id);
+    autofeed struct feed *stream = feed_create(call->api, path, NULL);
+    return feed_read(stream, show_one, NULL, &whole, err);
+}
+
+const struct verb verb_events = {
+    .name = "events",
+    .arguments = "ID",
+    .summary = "Show the history of a job.",
+    OF_A_JOB,
+    .options_size = sizeof(struct events_options),
+    .describe = describe,
+    .run = run,
+};

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl explain`: why a job waits, when it will start, and what would start it now. Owns the words for
+ * that: a line for each part that there is, times both as they are and from now. What is true is the
+ * controller's to say.
+ */
+#include "client/cli/jobs/explain.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/transport/api.h"
+#include "client/cli/common/watch.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+
+#define SPAN_BYTES 32
+
+static long long int_of(const json_t *object, const char *name)
+{
+    return (long long)json_number_value(json_object_get(object, name));
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_of(object, name);
+    return text != NULL ? text : "?";
+}
+
+/* One line behind its label, with the texts of others made harmless. */
+static void add_line(struct text *out, const char *label, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void add_line(struct text *out, const char *label, const char *format, ...)
+{
+    char *line = NULL;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&line, format, args) < 0) {
+        out_of_memory();
+    }
+    va_end(args);
+    print_disarm(line);
+    text_printf(out, "%-8s%s\n", label, line);
+    free(line);
+}
+
+/* --- times ---------------------------------------------------------------------------------------------- */
+
+static const char *span(int64_t ms, char buffer[SPAN_BYTES])
+{
+    text_from_duration_ms(ms, buffer, SPAN_BYTES);
+    return buffer;
+}
+
+/* Of a member; the other where there is none. */
+static int64_t time_or(const json_t *object, const char *name, int64_t other_ms)
+{
+    int64_t wall_ms = print_time_of(object, name);
+    return wall_ms != 0 ? wall_ms : other_ms;
+}
+
+/* --- the parts ------------------------------------------------------------------------------------------ */
+
+static void print_reason(const json_t *answer, struct text *out)
+{
+    const json_t *refusal = json_object_get(answer, "refusal");
+    const json_t *reason = json_object_get(answer, "reason");
+    const char *hint = json_string_of(refusal, "hint");
+    if (json_is_object(refusal)) {
+        add_line(out, "refused", "%s%s%s", text_of(refusal, "detail"),
+                 hint != NULL && hint[0] != '\0' ? "; " : "", hint != NULL ? hint : "");
+    }
+    if (json_is_object(reason)) {
+        add_line(out, "why", "%s (%s)", text_of(reason, "text"), text_of(reason, "code"));
+    } else if (json_object_get(answer, "admitted") == NULL) { /* a plan's */
+        add_line(out, "why", "it waits for nothing");
+    }
+}
+
+static void print_window(const json_t *start, int64_t now_ms, int64_t at_ms, struct text *out)
+{
+    int64_t earliest_ms = time_or(start, "earliest_at", at_ms);
+    int64_t latest_ms = time_or(start, "latest_at", at_ms);
+    char at[32], in[SPAN_BYTES], from[SPAN_BYTES], to[SPAN_BYTES];
+    if (at_ms <= now_ms && latest_ms <= now_ms) {
+        add_line(out, "start", "now");
+        return;
+    }
+    print_time(at_ms, at);
+    add_line(out, "start", "%s, in about %s; from %s to %s, confidence %s", at, span(at_ms - now_ms, in),
+             span(earliest_ms - now_ms, from), span(latest_ms - now_ms, to), text_of(start, "confidence"));
+}
+
+static void print_start(const json_t *answer, int64_t now_ms, struct text *out)
+{
+    const json_t *start = json_object_get(answer, "start");
+    int64_t at_ms = print_time_of(start, "at");
+    int64_t later_ms = print_time_of(start, "later_than");
+    char later[32], in[SPAN_BYTES];
+    if (at_ms != 0) {
+        print_window(start, now_ms, at_ms, out);
+    } else if (later_ms != 0) {
+        print_time(later_ms, later);
+        add_line(out, "start", "later than %s, which is in %s", later, span(later_ms - now_ms, in));
+    } else if (json_is_object(start)) {
+        add_line(out, "start", "%s", "");
+    }
+}
+
+static void print_turn(const json_t *answer, int64_t now_ms, struct text *out)
+{
+    const json_t *turn = json_object_get(answer, "turn");
+    const json_t *from = json_object_get(turn, "estimate_from");
+    long long ahead = int_of(turn, "ahead");
+    int64_t at_ms = json_string_of(answer, "id") != NULL ? print_time_of(turn, "submitted_at") : 0;
+    char ago[SPAN_BYTES], runs[SPAN_BYTES];
+    if (!json_is_object(turn)) {
+        return;
+    }
+    add_line(out, "turn", "%lld%s job%s ahead, priority %lld%s%s%s", ahead,
+             json_is_true(json_object_get(turn, "ahead_more")) ? " or more" : "", ahead == 1 ? "" : "s",
+             int_of(turn, "priority"), at_ms != 0 ? ", submitted " : "",
+             at_ms != 0 ? span(now_ms - at_ms, ago) : "", at_ms != 0 ? " ago" : "");
+    span((int64_t)(json_number_value(json_object_get(turn, "estimate_s")) * 1000), runs);
+    if (int_of(from, "runs") > 0) {
+        add_line(out, "runs", "for about %s, as %lld like it did; estimates were off by %lld %%", runs,
+                 int_of(from, "runs"), int_of(from, "error_percent"));
+    } else {
+        add_line(out, "runs", "for about %s, which is a guess: none like it has run", runs);
+    }
+}
+
+/* --- nodes ---------------------------------------------------------------------------------------------- */
+
+/* Of a test that a node may fail, for people. */
+static const struct {
+    const char *test, *words;
+} tests[] = {
+    {"gpu_type", "of another type"},
+    {"pool", "in another pool"},
+    {"host", "another host"},
+    {"draining", "taking no new work"},
+    {"silent", "silent"},
+    {"on_hold", "on hold after declining"},
+    {"busy", "busy"},
+    {"not_ready", "not ready for its environment"},
+    {"reserved", "reserved for others"},
+};
+
+static const char *words_for(const char *test)
+{
+    for (size_t i = 0; test != NULL && i < sizeof tests / sizeof *tests; i++) {
+        if (strcmp(tests[i].test, test) == 0) {
+            return tests[i].words;
+        }
+    }
+    return test;
+}
+
+static void append_failed(const json_t *failed, struct text *out)
+{
+    const json_t *names = json_object_get(failed, "names");
+    const char *words = words_for(json_string_of(failed, "test"));
+    size_t i;
+    const json_t *name;
+    text_printf(out, "%lld %s (", int_of(failed, "nodes"), words != NULL ? words : "?");
+    json_array_foreach (names, i, name) {
+        text_printf(out, "%s%s", i > 0 ? ", " : "", json_is_string(name) ? json_string_value(name) : "?");
+    }
+    text_append(out, (long long)json_array_size(names) < int_of(failed, "nodes") ? ", ...)" : ")");
+}
+
+static void print_nodes(const json_t *answer, struct text *out)
+{
+    const json_t *nodes = json_object_get(answer, "nodes");
+    autotext struct text failures = {0};
+    size_t i;
+    const json_t *failed;
+    json_array_foreach (json_object_get(nodes, "failed"), i, failed) {
+        text_append(&failures, i > 0 ? ", " : ": ");
+        append_failed(failed, &failures);
+    }
+    if (json_is_object(nodes)) {
+        add_line(out, "nodes", "%lld of %lld could take it now%s", int_of(nodes, "usable"),
+                 int_of(nodes, "total"), failures.length > 0 ? failures.bytes : "");
+    }
+}
+
+void explain_print(const json_t *answer, int64_t now_ms, struct text *out)
+{
+    const json_t *change = json_object_get(answer, "smallest_change");
+    if (json_string_of(answer, "id") != NULL) {
+        add_line(out, "job", "%s is %s", text_of(answer, "id"), text_of(answer, "state"));
+    }
+    print_reason(answer, out);
+    print_start(answer, now_ms, out);
+    if (json_is_object(change)) {
+        add_line(out, "change", "%s", text_of(change, "text"));
+    }
+    print_turn(answer, now_ms, out);
+    print_nodes(answer, out);
+}
+
+/* --- the verb ------------------------------------------------------------------------------------------- */
+
+static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
+{
+    autojson json_t *answer = api_fetch(call->api, err, "/v1/jobs/%s/explanation", call->id);
+    if (answer == NULL) {
+        return false;
+    }
+    *ret_last = json_is_null(json_object_get(answer, "reason"));
+    if (print_is_json(call->format)) {
+        print_json(answer, out);
+    } else {
+        explain_print(answer, clock_wall_ms(), out);
+    }
+    return true;
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    return watch_run(call, show, err);
+}
+
+const struct verb verb_explain = {
+    .name = "explain",
+    .arguments = "ID",
+    .summary = "Say why a job waits, when it will start, and what would start it now.",
+    .details =
+        "The start is estimated from how long such jobs have run; jobs that come later are not in it.\n"
+        "\n"
+        "Examples:\n"
+        "  gpuctl explain x7k2          one look; the first characters of an id are enough\n"
+        "  gpuctl explain x7k2 --watch  again whenever it changes, until the job has its GPUs\n"
+        "  gpuctl explain x7k2 -o json | jq -r .reason.text",
+    OF_A_JOB,
+    .describe = verb_describe_watched,
+    .run = run,
+};

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl open`: the web page of a job's run, or of all experiments, in the person's browser, signed in. It
+ * promises that the token stands in a file of the person's own and nowhere else: the browser is told of that
+ * file, which leads it to the page. What the page shows is client/web's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/transport/api.h"
+#include "client/cli/transport/process.h"
+#include "client/cli/common/resolve.h"
+#include "client/cli/common/runs.h"
+#include "client/cli/frame/verb.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+#define BROWSER_WORDS 16
+
+struct open_options {
+    bool with_token;
+};
+
+static void describe(void *options, struct option_table *table)
+{
+    struct open_options *o = options;
+    option_flag(table, 0, "with-token", "print a link that holds your token, and open nothing",
+                &o->with_token);
+}
+
+/* --- what to open --- */
+
+/* A view of the page, or a page of another server. */
+struct target {
+    char *fragment; /* owned: "/experiments/1/runs/..."; NULL: elsewhere */
+    char *elsewhere;
+};
+
+static void target_finish(struct target *target)
+{
+    free(target->fragment);
+    free(target->elsewhere);
+}
+
+static bool choose_run(const char *id, const json_t *run, struct target *target, struct err *err)
+{
+    const char *uri = json_string_of(run, "tracking_uri");
+    const char *url = json_string_of(run, "url");
+    const char *fragment = url != NULL ? strchr(url, '#') : NULL;
+    if (uri != NULL && url == NULL) {
+        return err_set(err, ERR_NOT_FOUND, "job %s tracks at %s, which has no page that gpuctl knows", id,
+                       uri);
+    }
+    if (uri != NULL) {
+        target->elsewhere = xstrdup(url);
+    } else if (fragment != NULL) {
+        target->fragment = xstrdup(fragment + 1);
+    } else {
+        target->fragment = xprintf("/jobs/%s", id); /* no run yet: the page waits for one */
+    }
+    return true;
+}
+
+static bool choose(struct api *api, const struct call *call, struct target *target, struct err *err)
+{
+    char id[RESOLVED_BYTES];
+    if (call->rest_count == 0) {
+        autojson json_t *version = api_get(api, "/version", err); /* is the token good? */
+        target->fragment = xstrdup("/");
+        return version != NULL;
+    }
+    if (!resolve_job(api, call->rest[0], id, err)) {
+        return false;
+    }
+    autojson json_t *runs = runs_get(api, id, err);
+    return runs != NULL && choose_run(id, json_array_get(runs, 0), target, err);
+}
+
+/* The caller frees it. */
+static char *address_of(const struct context *context, const struct target *target)
+{
+    return target->fragment != NULL ? xprintf("%s/#%s", context->url, target->fragment)
+                                    : xstrdup(target->elsewhere);
+}
+
+/* The same with the token, for our own page alone. The caller frees it. */
+static char *link_of(const struct context *context, const struct target *target)
+{
+    struct text link = {0};
+    text_printf(&link, "%s/#token=", context->url);
+    api_part(&link, context->token);
+    text_append(&link, "&to=");
+    api_part(&link, target->fragment);
+    return text_take(&link);
+}
+
+/* --- the file that leads there --- */
+
+static void append_escaped(const char *plain, struct text *out)
+{
+    for (; *plain != '\0'; plain++) {
+        switch (*plain) {
+        case '&':
+            text_append(out, "&amp;");
+            break;
+        case '"':
+            text_append(out, "&quot;");
+            break;
+        case '<':
+            text_append(out, "&lt;");
+            break;
+        default:
+            text_append_bytes(out, plain, 1);
+        }
+    }
+}
+
+static bool write_in(const char *folder, const struct text *page, char **ret_file, struct err *err)
+{
+    autofree char *file = xprintf("%s/open.html", folder);
+    if (!file_make_directories(folder, 0700, err) ||
+        !file_replace(file, page->bytes, page->length, 0600, err)) {
+        return false;
+    }
+    *ret_file = file_absolute(file);
+    return true;
+}
+
+/* The next call replaces it, and the end of the person's session removes it where there is a folder for that.
+ */
+static bool write_file(const struct context *context, const char *link, char **ret_file, struct err *err)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    autofree char *folder = runtime != NULL && runtime[0] == '/' ? xprintf("%s/gpuctl", runtime) : NULL;
+    autotext struct text page = {0};
+    text_append(&page,
+                "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">"
+                "<title>gpuctl</title><meta http-equiv=\"refresh\" content=\"0; url=");
+    append_escaped(link, &page);
+    text_append(&page, "\">\n");
+    bool good = (folder != NULL && write_in(folder, &page, ret_file, NULL)) ||
+                write_in(context->state, &page, ret_file, err);
+    explicit_bzero(page.bytes, page.length);
+    return good;
+}
+
+/* The caller frees it. */
+static char *url_of_file(const char *file)
+{
+    struct text url = {0};
+    text_append(&url, "file://");
+    for (const char *part = file; *part == '/';) {
+        size_t length = strcspn(++part, "/");
+        autofree char *name = xstrndup(part, length);
+        text_append(&url, "/");
+        api_part(&url, name);
+        part += length;
+    }
+    return text_take(&url);
+}
+
+/* --- the browser --- */
+
+static bool set(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0';
+}
+
+/* Starts the first command of BROWSER, as other programs read it: words, with %s for the URL or the URL
+ * behind them; else the desktop's. */
+static bool start_browser(char *url, struct err *err)
+{
+    if (!set("BROWSER") && !set("DISPLAY") && !set("WAYLAND_DISPLAY")) {
+        return err_set(err, ERR_UNREACHABLE, "this session has no browser");
+    }
+    autofree char *command = xstrdup(set("BROWSER") ? getenv("BROWSER") : "xdg-open");
+    char *argv[BROWSER_WORDS + 2] = {NULL};
+    size_t count = 0;
+    bool placed = false;
+    char *rest = command;
+    command[strcspn(command, ":")] = '\0';
+    for (char *word; count < BROWSER_WORDS && (word = strsep(&rest, " ")) != NULL;) {
+        if (word[0] != '\0') {
+            bool here = strcmp(word, "%s") == 0;
+            argv[count++] = here ? url : word;
+            placed = placed || here;
+        }
+    }
+    if (!placed) {
+        argv[count++] = url;
+    }
+    autofree char *program = file_absolute_program(argv[0]);
+    argv[0] = program;
+    return process_launch(argv, CLIENT_BROWSER_MS, err);
+}
+
+static bool open_page(const struct context *context, const struct target *target, struct err *err)
+{
+    autofree char *url = target->elsewhere != NULL ? xstrdup(target->elsewhere) : NULL;
+    if (target->fragment != NULL) {
+        autofree char *link = link_of(context, target);
+        autofree char *file = NULL;
+        bool written = write_file(context, link, &file, err);
+        explicit_bzero(link, strlen(link));
+        if (!written) {
+            return false;
+        }
+        url = url_of_file(file);
+    }
+    struct err why;
+    if (!start_browser(url, &why)) {
+        print_note("%s: open the address in a browser%s", why.text,
+                   target->fragment != NULL ? "; gpuctl open --with-token prints it with what signs you in"
+                                            : "");
+    }
+    return true;
+}
+
+/* --- the verb --- */
+
+static bool tell_link(const struct context *context, const struct target *target, struct err *err)
+{
+    autotext struct text out = {0};
+    autofree char *link = target->fragment != NULL ? link_of(context, target) : xstrdup(target->elsewhere);
+    text_printf(&out, "%s\n", link);
+    return print_out(&out, err);
+}
+
+static bool tell_address(const struct context *context, const struct target *target, struct err *err)
+{
+    autotext struct text out = {0};
+    autofree char *address = address_of(context, target);
+    text_printf(&out, "%s\n", address);
+    return print_out(&out, err) && open_page(context, target, err);
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct open_options *options = call->options;
+    struct target target = {0};
+    const struct context *context = api_context(call->api);
+    bool good =
+        choose(call->api, call, &target, err) &&
+        (options->with_token ? tell_link(context, &target, err) : tell_address(context, &target, err));
+    target_finish(&target);
+    return good;
+}
+
+const struct verb verb_open = {
+    .name = "open",
+    .arguments = "[ID]",
+    .summary = "Open the web page of a job's run, or of all experiments, in your browser.",
+    .details =
+        "You are signed in there: the browser gets your token from a file that only you can read. Where no\n"
+        "browser can be started, as over ssh, the address is printed; --with-token prints a link for a\n"
+        "browser of yours elsewhere. Whoever has that link can do what you can do.",
+    .argument = ARGUMENT_JOB,
+    .least = 0,
+    .most = 1,
+    OF_THE_CONTROLLER,
+    .options_size = sizeof(struct open_options),
+    .describe = describe,
+    .run = run,
+};

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl ps`: lists jobs. */
+#include <ctype.h>
+#include <stdint.h>
+
+#include "client/cli/transport/api.h"
+#include "client/cli/spec/array.h"
+#include "client/cli/common/list.h"
+#include "client/cli/transport/pages.h"
+#include "client/cli/common/resolve.h"
+#include "client/cli/common/watch.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+#include "proto/spec/tasks.h"
+
+struct ps_options {
+    bool all;
+    const char *state, *name, *project, *owner, *array;
+    int64_t since_ms; /* 0: not given */
+    int64_t limit;
+};
+
+static void describe(void *options, struct option_table *table)
+{
+    struct ps_options *o = options;
+    o->limit = LIMIT_LIST_ROWS;
+    option_flag(table, 'a', "all", "those that have ended, too", &o->all);
+    option_text(table, 's', "state", "STATE,...", "only those in these states", &o->state);
+    option_text(table, 'n', "name", "NAME", "only those of this name", &o->name);
+    option_text(table, 0, "project", "NAME", "only those of this project", &o->project);
+    option_text(table, 0, "owner", "NAME", "only those of this person", &o->owner);
+    option_text(table, 0, "array", "ID", "the tasks of an array", &o->array);
+    option_duration(table, 0, "since", "only those made so long ago at most", &o->since_ms);
+    option_int(table, 0, "limit", "N", "at most so many, newest first (default 200)", 1, LIMIT_LISTED,
+               &o->limit);
+    option_add_quiet(table, "ids alone");
+    option_add_watch(table);
+    option_add_format(table);
+}
+
+/* People write states in small letters, too. */
+static char *in_capitals(const char *states)
+{
+    char *capitals = xstrdup(states);
+    for (char *at = capitals; *at != '\0'; at++) {
+        *at = (char)toupper((unsigned char)*at);
+    }
+    return capitals;
+}
+
+/* array: whole, or NULL. */
+static void make_path(const struct ps_options *options, const char *array, struct text *path)
+{
+    autofree char *wanted = options->state != NULL ? in_capitals(options->state) : NULL;
+    text_printf(path, "/v1/jobs?limit=%lld",
+                (long long)(options->limit < LIMIT_LIST_ROWS ? options->limit : LIMIT_LIST_ROWS));
+    api_query(path, "state", wanted);
+    if (wanted == NULL && !options->all) {
+        pages_states(path, false);
+    }
+    api_query(path, "name", options->name);
+    api_query(path, "project", options->project);
+    api_query(path, "owner", options->owner);
+    api_query(path, "array", array);
+    if (options->since_ms > 0) {
+        text_printf(path, "&since=%lld", (long long)(clock_wall_ms() - options->since_ms));
+    }
+}
+
+/* How far it is, of an array; then why. */
+static void show_reason(const json_t *job, const char *member, struct text *out)
+{
+    array_say(json_object_get(job, "array"), out);
+    text_append(out, out->length > 0 && json_string_of(job, member) != NULL ? "; " : "");
+    cell_plain(job, member, out);
+}
+
+static void show_span(const json_t *job, const char *member, struct text *out)
+{
+    char span[32];
+    print_span(print_time_of(job, member), print_time_of(job, "ended_at"), span);
+    text_append(out, span);
+}
+
+/* "lr=0.1 seed=2" of one task; nothing of an array without a sweep. */
+static void show_values(const json_t *job, const char *member, struct text *out)
+{
+    const json_t *sweep = json_object_get(job, member);
+    struct task_values values;
+    if (json_is_object(sweep)) {
+        task_values_make(sweep, task_values_count(sweep), json_integer_value(json_object_get(job, "task")),
+                         &values);
+        for (size_t i = 1; i < values.count; i++) {
+            text_printf(out, "%s%s=%s", i > 1 ? " " : "", values.items[i].name, values.items[i].text);
+        }
+        task_values_finish(&values);
+    }
+}
+
+#define OF_ALL                                                                                               \
+    COLUMN("NAME", "name", cell_plain), COLUMN("STATE", "state", cell_plain),                                \
+        COLUMN("GPUS", "gpus", cell_plain), COLUMN("TYPE", "gpu_type", cell_plain),                          \
+        WIDE_COLUMN("OWNER", "owner", cell_plain), WIDE_COLUMN("PROJECT", "project", cell_plain),            \
+        WIDE_COLUMN("POOL", "pool", cell_plain), WIDE_COLUMN("TRY", "attempt", cell_plain),                  \
+        COLUMN("CREATED", "created_at", cell_time), COLUMN("TIME", "started_at", show_span),                 \
+        COLUMN("EXIT", "exit_code", cell_plain),                                                             \
+    {                                                                                                        \
+        "REASON", false, "reason", show_reason                                                               \
+    }
+
+static const struct column columns[] = {COLUMN("ID", "id", cell_plain), OF_ALL};
+static const struct column task_columns[] = {COLUMN("ID", "id", cell_plain),
+                                             COLUMN("TASK", "task", cell_plain),
+                                             COLUMN("VALUES", "sweep", show_values), OF_ALL};
+
+static const struct listing jobs = {.name = "jobs", LIST_COLUMNS(columns), .key = "id"};
+static const struct listing tasks = {.name = "jobs", LIST_COLUMNS(task_columns), .key = "id"};
+
+/* Each task learns of the sweep of its array. */
+static bool tell_sweep(const struct call *call, const char *array, json_t *items, struct err *err)
+{
+    autojson json_t *whole = api_fetch(call->api, err, "/v1/jobs/%s", array);
+    json_t *sweep = json_object_get(json_object_get(whole, "spec"), "sweep");
+    size_t i;
+    json_t *item;
+    json_array_foreach (items, i, item) {
+        json_object_set(item, "sweep", sweep);
+    }
+    return whole != NULL;
+}
+
+static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
+{
+    const struct ps_options *options = call->options;
+    const char *array = options->array != NULL ? call->id : NULL;
+    autotext struct text path = {0};
+    make_path(options, array, &path);
+    autojson json_t *items = api_list(call->api, path.bytes, "jobs", "cursor", options->limit, err);
+    bool table = !call->common->quiet && !print_is_json(call->format);
+    *ret_last = false;
+    if (items == NULL || (array != NULL && table && !tell_sweep(call, array, items, err))) {
+        return false;
+    }
+    list_print(call, array != NULL ? &tasks : &jobs, items, out);
+    return true;
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct ps_options *options = call->options;
+    struct call of_array = *call;
+    return (options->array == NULL || resolve_job(call->api, options->array, of_array.id, err)) &&
+           watch_run(&of_array, show, err);
+}
+
+const struct verb verb_ps = {
+    .name = "ps",
+    .summary = "List running and waiting jobs, or all jobs.",
+    OF_THE_CONTROLLER,
+    .options_size = sizeof(struct ps_options),
+    .describe = describe,
+    .run = run,
+};

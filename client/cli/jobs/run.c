@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl run`: makes a job, shows its output, and exits as it did. */
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/cli/controller/connect.h"
+#include "client/cli/common/follow.h"
+#include "client/cli/show/print.h"
+#include "client/cli/jobs/submit.h"
+#include "proto/base/json.h"
+
+static void describe(void *options, struct option_table *table)
+{
+    struct spec_options *o = options;
+    spec_describe(o, table);
+    o->one_job = true;
+    option_add_quiet(table, "do not tell what becomes of the job");
+}
+
+/* A command reads nothing: its stdin is empty on the nodes. */
+static void note_stdin(void)
+{
+    struct stat status;
+    int waiting = 0;
+    bool known = fstat(STDIN_FILENO, &status) == 0;
+    bool file = known && S_ISREG(status.st_mode) && status.st_size > lseek(STDIN_FILENO, 0, SEEK_CUR);
+    bool pipe =
+        known && S_ISFIFO(status.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0;
+    if (file || pipe) {
+        print_note("what is on stdin does not reach the job; --file copies a file into its folder");
+    }
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct spec_options *options = call->options;
+    autojobfile struct jobfile file = {0};
+    autoapi struct api *api = NULL;
+    autojson json_t *json = NULL;
+    struct job_view job;
+    if (!submit_read(options, call, &file, err) || !connect_controller(call, true, &api, err) ||
+        !api_catch_interrupts(api, err) || !submit_send(api, &file, options, call, &json, err) ||
+        !job_view_decode(json_incref(json), &job, err)) {
+        return false;
+    }
+    if (!call->common->quiet) {
+        note_stdin();
+        print_note("job %s", job.id);
+    }
+    bool good = follow_job(api, &job, call->common->quiet, ret_exit, err);
+    job_view_finish(&job);
+    return good;
+}
+
+const struct verb verb_run = {
+    .name = "run",
+    .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
+    .summary = "Make a job, show its output, and exit as it did.",
+    .details = "Exits with the code of the rank that did worst (128+N for signal N), 130 when canceled, 124 "
+               "at the time limit, 125 when\n"
+               "gpuctl itself failed. Ctrl-C cancels the job, a second one leaves at once. Starts a "
+               "controller and a node of your own\n"
+               "where no controller is named.",
+    .argument = ARGUMENT_COMMAND,
+    .most = SIZE_MAX,
+    .stop_at_positional = true,
+    .reach = REACH_CONTROLLER,
+    .own_failure = EXIT_OWN_FAILURE,
+    .options_size = sizeof(struct spec_options),
+    .describe = describe,
+    .run = run,
+};

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl submit`: makes a job and prints its id. */
+#include "client/cli/jobs/submit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/spec/after.h"
+#include "client/cli/common/answer.h"
+#include "client/cli/bundle/attach.h"
+#include "client/cli/bundle/bundle.h"
+#include "client/cli/controller/connect.h"
+#include "client/cli/spec/environment.h"
+#include "client/cli/spec/multi_document.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/wire/views.h"
+
+static void describe(void *options, struct option_table *table)
+{
+    spec_describe(options, table);
+    option_add_format(table);
+}
+
+/* What is read from here when the job is sent. */
+static bool fill(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                 json_t *spec, struct notes *notes, struct err *err)
+{
+    bool own_packages = options->requirements != NULL || options->python_version != NULL;
+    bool own_bundle = options->bundle != NULL || options->python_paths.count > 0;
+    const char *field = options->bundle != NULL ? "bundle" : jobfile_bundle_field(file);
+    if (!environment_fill(api, options, spec, err)) {
+        return own_packages ? false : jobfile_place(file, err);
+    }
+    if (!attach_files(api, &options->files, spec, err)) {
+        return false;
+    }
+    if (!bundle_fill(api, spec, field, notes, err)) {
+        return own_bundle ? false : jobfile_place(file, err);
+    }
+    return file->name == NULL || attach_sources(api, file->folder, spec, err) || jobfile_place(file, err);
+}
+
+json_t *submit_spec(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                    const struct call *call, struct notes *notes, struct err *err)
+{
+    char host_id[65];
+    file_host_id(host_id);
+    autofree char *here = api != NULL && api_context(api)->embedded ? getcwd(NULL, 0) : NULL;
+    struct spec_surroundings around = {.base = file->spec,
+                                       .here = here,
+                                       .reserved = getenv("DATABRICKS_USE_RESERVED_GPU_POOL"),
+                                       .host_id = host_id};
+    autojson json_t *spec = spec_build(options, &around, call->rest, call->rest_count, err);
+    if (spec == NULL || !after_fill(api, spec, NULL, NULL, err) ||
+        !fill(api, file, options, spec, notes, err) ||
+        (file->name != NULL && !jobfile_check(file, spec, err))) {
+        return NULL;
+    }
+    return give(spec);
+}
+
+static bool needs_command(const struct spec_options *options, const struct call *call, struct err *err)
+{
+    if (options->job_file != NULL || call->rest_count > 0) {
+        return true;
+    }
+    err_set(err, ERR_USAGE, "there is no command");
+    return err_hint(err, "write [--] COMMAND [ARGUMENT]..., or -f FILE; see --help");
+}
+
+/* What can be checked before anything is started or sent. */
+static bool check(const struct spec_options *options, const struct call *call, const struct jobfile *file,
+                  struct err *err)
+{
+    if (options->job_file != NULL) {
+        notes_print(&file->notes, file->name);
+    }
+    bool travels = options->requirements != NULL || options->python_version != NULL ||
+                   options->bundle != NULL || options->python_paths.count > 0;
+    if (options->job_file == NULL && !travels) {
+        return true;
+    }
+    autojson json_t *checked = submit_spec(NULL, file, options, call, NULL, err);
+    return checked != NULL;
+}
+
+bool submit_read(const struct spec_options *options, const struct call *call, struct jobfile *ret_file,
+                 struct err *err)
+{
+    *ret_file = (struct jobfile){0};
+    return needs_command(options, call, err) &&
+           (options->job_file == NULL ||
+            jobfile_read(options->job_file, options->ignore_unsupported, ret_file, err)) &&
+           check(options, call, ret_file, err);
+}
+
+/* One job or several, in the order in which they can be submitted. */
+static bool read_multi_document(const struct spec_options *options, const struct call *call,
+                                struct multi_document *multi_document, struct err *err)
+{
+    if (!needs_command(options, call, err)) {
+        return false;
+    }
+    if (options->job_file == NULL) {
+        multi_document_single(multi_document);
+    } else if (!multi_document_read(options->job_file, options->ignore_unsupported, multi_document, err)) {
+        return false;
+    }
+    if (multi_document->count > 1 && call->rest_count > 0) {
+        return err_field(err, ERR_USAGE, "command", "leave it out",
+                         "%s describes %zu jobs, which have commands of their own", options->job_file,
+                         multi_document->count);
+    }
+    for (size_t i = 0; i < multi_document->count; i++) {
+        if (!check(options, call, &multi_document->files[i], err)) {
+            return false;
+        }
+    }
+    return multi_document_sort(multi_document, err);
+}
+
+bool submit_send(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                 const struct call *call, json_t **ret_job, struct err *err)
+{
+    struct notes notes = {0};
+    autojson json_t *spec = submit_spec(api, file, options, call, &notes, err);
+    notes_print(&notes, "bundle");
+    notes_finish(&notes);
+    *ret_job = spec != NULL ? api_post(api, "/v1/jobs", spec, options->key, err) : NULL;
+    return *ret_job != NULL;
+}
+
+/* One of them. A key that was given is made another one for each of several. */
+static bool send_one(struct api *api, struct multi_document *multi_document, size_t index,
+                     const struct call *call, struct err *err)
+{
+    struct spec_options spec = *(const struct spec_options *)call->options;
+    autofree char *key =
+        multi_document->count > 1 && spec.key != NULL ? xprintf("%s.%zu", spec.key, index) : NULL;
+    autojson json_t *json = NULL;
+    struct job_view job;
+    spec.key = key != NULL ? key : spec.key;
+    multi_document_name(multi_document, index);
+    if (!submit_send(api, &multi_document->files[index], &spec, call, &json, err) ||
+        !job_view_decode(json_incref(json), &job, err)) {
+        return false;
+    }
+    snprintf(multi_document->ids[index], sizeof multi_document->ids[index], "%s", job.id);
+    if (job.state == JOB_CANCELED) {
+        print_note("job %s is CANCELED already; `gpuctl get %s` says why", job.id, job.id);
+    }
+    job_view_finish(&job);
+    return answer_member(call, json, "id", err);
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    autoseveral struct multi_document multi_document = {0};
+    autoapi struct api *api = NULL;
+    if (!read_multi_document(call->options, call, &multi_document, err) ||
+        !connect_controller(call, true, &api, err) || !multi_document_resolve(&multi_document, api, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < multi_document.count; i++) {
+        if (!send_one(api, &multi_document, multi_document.order[i], call, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct verb verb_submit = {
+    .name = "submit",
+    .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
+    .summary = "Make a job, or the several of a file, and print ids.",
+    .details =
+        "A file may hold several jobs, with lines \"---\" between them. One follows another by its name: "
+        "\"after: [prepare]\".\n"
+        "Starts a controller and a node of your own where no controller is named.",
+    .argument = ARGUMENT_COMMAND,
+    .most = SIZE_MAX,
+    .stop_at_positional = true,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct spec_options),
+    .describe = describe,
+    .run = run,
+};

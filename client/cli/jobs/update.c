@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl update`: changes the priority and the time limit of a job that has not ended. */
+#include <stdint.h>
+#include <string.h>
+
+#include "client/cli/common/answer.h"
+#include "client/cli/transport/api.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+#define NOT_GIVEN INT64_MIN
+
+struct update_options {
+    int64_t priority;
+    const char *time_limit;
+};
+
+static void describe(void *options, struct option_table *table)
+{
+    struct update_options *o = options;
+    o->priority = NOT_GIVEN;
+    option_int(table, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY, &o->priority);
+    option_text(table, 't', "time-limit", "DURATION", "from the start: 90s, 15m, 2h; or \"none\"",
+                &o->time_limit);
+    option_add_format(table);
+}
+
+static bool set_limit(json_t *change, const char *text, struct err *err)
+{
+    int64_t ms = 0;
+    if (text == NULL) {
+        return true;
+    }
+    if (strcmp(text, "none") == 0) {
+        return json_object_set_new(change, "time_limit_s", json_null()) == 0;
+    }
+    if (!text_to_duration_ms(text, &ms)) {
+        return err_field(err, ERR_USAGE, "time-limit", "write 90s, 15m, 2h or none",
+                         "--time-limit \"%s\" is not a duration", text);
+    }
+    return json_object_set_new(change, "time_limit_s", json_seconds(ms)) == 0;
+}
+
+/* New reference; NULL on failure. */
+static json_t *change_of(const struct update_options *options, struct err *err)
+{
+    autojson json_t *change = json_object();
+    if (options->priority != NOT_GIVEN) {
+        json_object_set_new(change, "priority", json_integer(options->priority));
+    }
+    if (!set_limit(change, options->time_limit, err)) {
+        return NULL;
+    }
+    if (json_object_size(change) == 0) {
+        err_field(err, ERR_USAGE, NULL, "give --priority or --time-limit", "nothing is to be changed");
+        return NULL;
+    }
+    return give(change);
+}
+
+static bool check(const struct call *call, struct err *err)
+{
+    autojson json_t *change = change_of(call->options, err);
+    return change != NULL;
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    autofree char *path = xprintf("/v1/jobs/%s", call->id);
+    autojson json_t *change = change_of(call->options, err);
+    autojson json_t *job = api_patch(call->api, path, change, err);
+    const char *state = json_string_of(job, "state");
+    autotext struct text limit = {0};
+    cell_seconds(job, "time_limit_s", &limit);
+    return answer_note(
+        call, job, err, "job %s is %s, with priority %lld and %s%s", call->id, state != NULL ? state : "?",
+        (long long)json_integer_value(json_object_get(job, "priority")),
+        limit.length > 0 ? "a time limit of " : "no time limit", limit.length > 0 ? limit.bytes : "");
+}
+
+const struct verb verb_update = {
+    .name = "update",
+    .arguments = "ID",
+    .summary = "Change the priority or the time limit of a job.",
+    .details = "A new time limit counts from the start of the job: a limit that has passed already ends it.",
+    OF_A_JOB,
+    .options_size = sizeof(struct update_options),
+    .describe = describe,
+    .check = check,
+    .run = run,
+};

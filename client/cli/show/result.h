@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How what one rank left behind reads: the value that it returned, or the exception that ended it. */
+#ifndef CLI_RESULT_H
+#define CLI_RESULT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/cli/show/print.h"
+#include "proto/base/err.h"
+#include "proto/base/text.h"
+
+struct result {
+    int64_t rank;
+    const char *kind;    /* "value" or "exception"; borrowed from the JSON, as the others */
+    int64_t size;        /* of the pickle in bytes; 0: there is none */
+    const char *sha256;  /* of the pickle; NULL: there is none */
+    const json_t *shown; /* the value as JSON, or the error file; NULL: there is none */
+};
+
+/* Reads an object of the API's list `results`. ERR_FIELD where a member is missing or wrong. */
+bool result_read(const json_t *json, struct result *ret_result, struct err *err);
+/* Appends what a person sees of it on one line: the JSON of a value, the first line of an error's message, or
+ * "pickle". */
+void result_text(const struct result *result, struct text *out);
+
+/* The columns of a table of results, and one row of it. */
+struct grid *result_grid(void);
+void result_row(const struct result *result, struct grid *grid);
+
+#endif

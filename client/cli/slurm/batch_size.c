@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the sums of a batch script: nodes, tasks and GPUs may each be said in several ways. It promises that
+ * two ways which do not agree are refused, naming both. */
+#include "client/cli/slurm/batch_size.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+
+/* One way to say how many GPUs there are in all. */
+struct claim {
+    const char *option; /* NULL: not said */
+    int64_t gpus;
+};
+
+static bool read_count(const char *option, const char *text, int64_t *ret_count, struct err *err)
+{
+    return text == NULL || text_to_int(text, 1, LIMIT_GPUS, ret_count) ||
+           err_field(err, ERR_USAGE, option, NULL, "--%s must be a number from 1 on, not \"%s\"", option,
+                     text);
+}
+
+/* "2", or "2-4", of which the least is taken. */
+static bool read_nodes(const char *text, int64_t *ret_nodes, struct notes *notes, struct err *err)
+{
+    const char *dash = text != NULL ? strchr(text, '-') : NULL;
+    autofree char *least =
+        text != NULL ? xstrndup(text, dash != NULL ? (size_t)(dash - text) : strlen(text)) : NULL;
+    if (!read_count("nodes", least, ret_nodes, err)) {
+        return false;
+    }
+    if (dash != NULL) {
+        notes_add(notes, "--nodes %s: %s are asked for", text, least);
+    }
+    return true;
+}
+
+static bool set_type(struct batch_size *size, const char *option, const char *type, struct err *err)
+{
+    if (type[0] == '\0') {
+        return true;
+    }
+    if (size->type[0] != '\0' && strcasecmp(size->type, type) != 0) {
+        return err_field(err, ERR_USAGE, option, "name one type",
+                         "--%s asks for the type %s, another option for %s", option, type, size->type);
+    }
+    snprintf(size->type, sizeof size->type, "%s", type);
+    return true;
+}
+
+/* *ret_count stays 0 where the option was not given. */
+static bool read_gpus(const char *option, const char *text, struct batch_size *size, int64_t *ret_count,
+                      struct err *err)
+{
+    struct slurm_gpus gpus;
+    if (text == NULL) {
+        return true;
+    }
+    if (!slurm_gpus(text, &gpus) || gpus.count == 0) {
+        return err_field(err, ERR_USAGE, option, NULL, "--%s must be N or TYPE:N, not \"%s\"", option, text);
+    }
+    *ret_count = gpus.count;
+    return set_type(size, option, gpus.type, err);
+}
+
+static bool read_gres(const char *text, struct batch_size *size, int64_t *ret_count, struct err *err)
+{
+    struct slurm_gpus gpus;
+    if (text == NULL) {
+        return true;
+    }
+    if (!slurm_gres(text, &gpus) || gpus.count == 0) {
+        return err_field(err, ERR_USAGE, "gres", "gpu:2 or gpu:a100:2 for instance",
+                         "--gres must be gpu[:TYPE]:N, not \"%s\"", text);
+    }
+    *ret_count = gpus.count;
+    return set_type(size, "gres", gpus.type, err);
+}
+
+/* --- sums --- */
+
+static bool agree(const struct claim *claims, size_t count, int64_t *ret_gpus, struct err *err)
+{
+    const struct claim *first = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (claims[i].option == NULL || claims[i].gpus == 0) {
+            continue;
+        }
+        if (first != NULL && first->gpus != claims[i].gpus) {
+            return err_field(err, ERR_USAGE, claims[i].option, "leave one of them out",
+                             "--%s and --%s contradict each other: %lld GPUs and %lld in all", first->option,
+                             claims[i].option, (long long)first->gpus, (long long)claims[i].gpus);
+        }
+        first = first != NULL ? first : &claims[i];
+    }
+    *ret_gpus = first != NULL ? first->gpus : 0;
+    return true;
+}
+
+static bool check_shares(const struct batch_size *size, struct err *err)
+{
+    if (size->gpus % size->nodes != 0) {
+        return err_field(err, ERR_USAGE, "gpus", "give each node as many",
+                         "%lld GPUs cannot be shared out evenly by %lld nodes", (long long)size->gpus,
+                         (long long)size->nodes);
+    }
+    return size->tasks % size->nodes == 0 || err_field(err, ERR_USAGE, "ntasks", "give each node as many",
+                                                       "%lld tasks cannot be shared out evenly by %lld nodes",
+                                                       (long long)size->tasks, (long long)size->nodes);
+}
+
+/* What is not said follows from the rest. */
+static void complete_tasks(struct batch_size *size, int64_t per_node, int64_t total)
+{
+    if (size->nodes == 0) {
+        size->nodes = per_node > 0 && size->tasks > 0 ? (size->tasks + per_node - 1) / per_node : 1;
+    }
+    if (size->tasks == 0) {
+        bool shared = per_node == 0 && size->per_task > 0 && total > 0 && total % size->per_task == 0;
+        size->tasks = per_node > 0 ? per_node * size->nodes : shared ? total / size->per_task : size->nodes;
+    }
+}
+
+bool batch_measure(const struct batch_options *options, struct batch_size *ret_size, struct notes *notes,
+                   struct err *err)
+{
+    struct batch_size size = {0};
+    int64_t tasks_per_node = 0, total = 0, by_node = 0, by_gres = 0;
+    if (!read_nodes(options->nodes, &size.nodes, notes, err) ||
+        !read_count("ntasks", options->ntasks, &size.tasks, err) ||
+        !read_count("ntasks-per-node", options->ntasks_per_node, &tasks_per_node, err) ||
+        !read_gpus("gpus", options->gpus, &size, &total, err) ||
+        !read_gpus("gpus-per-node", options->gpus_per_node, &size, &by_node, err) ||
+        !read_gpus("gpus-per-task", options->gpus_per_task, &size, &size.per_task, err) ||
+        !read_gres(options->gres, &size, &by_gres, err)) {
+        return false;
+    }
+    if (size.nodes == 0 && by_node > 0 && total % by_node == 0) {
+        size.nodes = total / by_node; /* 0 where there is no total */
+    }
+    complete_tasks(&size, tasks_per_node, total);
+    const struct claim claims[] = {{"gpus", total},
+                                   {"gpus-per-node", by_node * size.nodes},
+                                   {"gres", by_gres * size.nodes},
+                                   {"gpus-per-task", size.per_task * size.tasks}};
+    if (!agree(claims, sizeof claims / sizeof claims[0], &size.gpus, err)) {
+        return false;
+    }
+    if (size.gpus == 0) {
+        size.gpus = size.tasks;
+        notes_add(notes, "asks for no GPU: %lld slots are taken, one for each task", (long long)size.gpus);
+    }
+    *ret_size = size;
+    return check_shares(&size, err);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the spellings of Slurm's values. What they mean for a job is batch_spec.c's. */
+#include "client/cli/slurm/slurm_values.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+
+#define LIMIT_UNITS        100000 /* of one part of a time */
+#define DEFAULT_SIGNAL_S   60
+#define LIMIT_SIGNAL_S     65535
+#define LIMIT_SIGNAL_VALUE 64
+
+/* --- times --- */
+
+/* "A:B:C" into at most three numbers; the count of them, 0 for anything else. */
+static int read_parts(const char *text, int64_t parts[3])
+{
+    autofree char *copy = xstrdup(text);
+    char *rest = copy;
+    int count = 0;
+    for (char *part; (part = strsep(&rest, ":")) != NULL; count++) {
+        if (count == 3 || !text_to_int(part, 0, LIMIT_UNITS, &parts[count])) {
+            return 0;
+        }
+    }
+    return count;
+}
+
+bool slurm_time(const char *text, int64_t *ret_ms)
+{
+    int64_t parts[3] = {0};
+    int64_t days = 0;
+    if (strcasecmp(text, "unlimited") == 0 || strcasecmp(text, "infinite") == 0) {
+        *ret_ms = 0;
+        return true;
+    }
+    const char *dash = strchr(text, '-');
+    if (dash != NULL) {
+        autofree char *number = xstrndup(text, (size_t)(dash - text));
+        if (!text_to_int(number, 0, LIMIT_UNITS, &days)) {
+            return false;
+        }
+    }
+    int count = read_parts(dash != NULL ? dash + 1 : text, parts);
+    int64_t seconds = dash != NULL ? parts[0] * 3600 + parts[1] * 60 + parts[2]
+                      : count == 3 ? parts[0] * 3600 + parts[1] * 60 + parts[2]
+                                   : parts[0] * 60 + parts[1];
+    *ret_ms = (days * 86400 + seconds) * 1000;
+    return count > 0;
+}
+
+/* --- GPUs --- */
+
+bool slurm_gpus(const char *text, struct slurm_gpus *ret_gpus)
+{
+    const char *colon = strrchr(text, ':');
+    autofree char *type = colon != NULL ? xstrndup(text, (size_t)(colon - text)) : xstrdup("");
+    if ((colon != NULL && !text_is_name(type, LIMIT_NAME_BYTES)) ||
+        !text_to_int(colon != NULL ? colon + 1 : text, 0, LIMIT_GPUS, &ret_gpus->count)) {
+        return false;
+    }
+    snprintf(ret_gpus->type, sizeof ret_gpus->type, "%s", type);
+    return true;
+}
+
+bool slurm_gres(const char *text, struct slurm_gpus *ret_gpus)
+{
+    const char *plain = strncmp(text, "gres:", 5) == 0 ? text + 5 : text;
+    if (strncmp(plain, "gpu", 3) != 0 || (plain[3] != '\0' && plain[3] != ':')) {
+        return false;
+    }
+    if (plain[3] == '\0') {
+        *ret_gpus = (struct slurm_gpus){.count = 1};
+        return true;
+    }
+    if (slurm_gpus(plain + 4, ret_gpus)) {
+        return true;
+    }
+    *ret_gpus = (struct slurm_gpus){.count = 1};
+    snprintf(ret_gpus->type, sizeof ret_gpus->type, "%s", plain + 4);
+    return text_is_name(plain + 4, LIMIT_NAME_BYTES);
+}
+
+/* --- signals --- */
+
+static bool is_signal(const char *name)
+{
+    static const char *const names[] = {"HUP",  "INT",  "QUIT", "ABRT", "USR1", "USR2",  "TERM",
+                                        "CONT", "ALRM", "URG",  "XCPU", "PIPE", "WINCH", "PWR"};
+    int64_t number;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return text_to_int(name, 1, LIMIT_SIGNAL_VALUE, &number);
+}
+
+bool slurm_signal(const char *text, struct slurm_signal *ret_signal)
+{
+    int64_t seconds = DEFAULT_SIGNAL_S;
+    bool to_batch = strncmp(text, "B:", 2) == 0;
+    const char *name = to_batch ? text + 2 : text;
+    name = strncmp(name, "SIG", 3) == 0 ? name + 3 : name;
+    size_t length = strcspn(name, "@");
+    if (name[length] == '@' && !text_to_int(name + length + 1, 0, LIMIT_SIGNAL_S, &seconds)) {
+        return false;
+    }
+    *ret_signal = (struct slurm_signal){.to_batch = to_batch, .before_ms = seconds * 1000};
+    if (length >= sizeof ret_signal->name) {
+        return false;
+    }
+    memcpy(ret_signal->name, name, length);
+    return is_signal(ret_signal->name);
+}
+
+/* --- words --- */
+
+/* Appends what stands in quotes; *at is behind the first and goes behind the second. */
+static bool read_quoted(const char **at, struct text *word)
+{
+    char quote = (*at)[-1];
+    for (; **at != quote; (*at)++) {
+        if (quote == '"' && **at == '\\' && (*at)[1] != '\0') {
+            (*at)++;
+        }
+        if (**at == '\0') {
+            return false;
+        }
+        text_append_bytes(word, *at, 1);
+    }
+    (*at)++;
+    return true;
+}
+
+bool slurm_word(const char **line, char **ret_word)
+{
+    autotext struct text word = {0};
+    const char *at = *line + strspn(*line, " \t");
+    *ret_word = NULL;
+    if (*at == '\0' || *at == '#') {
+        return true;
+    }
+    while (*at != '\0' && *at != ' ' && *at != '\t') {
+        char c = *at++;
+        if (c == '\'' || c == '"') {
+            if (!read_quoted(&at, &word)) {
+                return false;
+            }
+            continue;
+        }
+        if (c == '\\' && *at != '\0') {
+            c = *at++;
+        }
+        text_append_bytes(&word, &c, 1);
+    }
+    *line = at;
+    *ret_word = text_take(&word);
+    return true;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Python packages that a job needs: --requirements, --python-version, `environment` of job files. */
+#ifndef CLI_ENVIRONMENT_H
+#define CLI_ENVIRONMENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "client/cli/transport/api.h"
+#include "client/cli/spec/spec.h"
+#include "proto/base/err.h"
+
+/* `environment` of a job file, with files named from folder: afterwards it has lines, and no file. */
+bool environment_read(const char *folder, json_t *spec, struct err *err);
+
+/* Adds what the options say, checks the whole, and puts lines that are too many for the spec as a blob. With
+ * api NULL nothing is sent. */
+bool environment_fill(struct api *api, const struct spec_options *options, json_t *spec, struct err *err);
+
+#endif

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the translation of options into a job spec. It promises that a field is sent only when somebody asked
+ * for it, so that the defaults are the controller's. Files are attach.c's, packages and
+ * folders environment.c's and bundle.c's. */
+#include "client/cli/spec/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "client/cli/spec/after.h"
+#include "client/cli/spec/early.h"
+#include "client/cli/spec/launcher.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+#include "proto/states.h"
+
+#define NOT_GIVEN (-1)
+
+/* --- options --- */
+
+static void describe_place(struct spec_options *o, struct option_table *t)
+{
+    option_int(t, 'g', "gpus", "N", "GPUs over all nodes, as many as ranks (default 1)", 1, LIMIT_GPUS,
+               &o->gpus);
+    option_int(t, 0, "nodes", "N", "exactly so many nodes, each with as many GPUs", 1, LIMIT_ATTEMPT_NODES,
+               &o->nodes);
+    option_int(t, 0, "gpus-per-node", "N", "of each node, in place of --gpus", 1, LIMIT_NODE_DEVICES,
+               &o->gpus_per_node);
+    option_text(t, 0, "gpu-type", "NAME", "of all of them, such as H100; H100|A100 takes the first that fits",
+                &o->gpu_type);
+    option_text(t, 0, "pool", "NAME", "of the nodes", &o->pool);
+    option_flag(t, 0, "no-reserved", "not in a reserved pool", &o->no_reserved);
+    option_flag(t, 0, "reserved", "only in a reserved pool", &o->reserved);
+    option_multi_document(t, 0, "constraint", "KEY=VALUE[,...]",
+                          "only nodes with such a label; KEY!=VALUE: only others", &o->constraints);
+    option_multi_document(t, 0, "avoid", "NODE[,...]", "these nodes only when nothing else fits", &o->avoid);
+    option_multi_document(t, 0, "exclude", "NODE[,...]", "never these nodes", &o->exclude);
+    option_choice(t, 0, "placement", "HOW", "few nodes, or many with equal shares", "pack|spread",
+                  &o->placement);
+    option_flag(t, 0, "local", "on a node of this host", &o->local);
+}
+
+static void describe_program(struct spec_options *o, struct option_table *t)
+{
+    option_multi_document(t, 'e', "env", "NAME[=VALUE]",
+                          "variable of the ranks; without a value, the one here", &o->env);
+    option_text(t, 'f', "job-file", "FILE", "YAML that describes the job; options win over it", &o->job_file);
+    option_flag(t, 0, "ignore-unsupported", "leave out of the job file what cannot be honoured",
+                &o->ignore_unsupported);
+    option_multi_document(t, 0, "file", "LOCAL[:REMOTE]", "copy a file into the job's folder", &o->files);
+    option_text(t, 0, "chdir", "DIR", "run there on the nodes (default: here, on a node of your own)",
+                &o->workdir);
+    option_text(t, 0, "python", "FILE", "the Python of the nodes", &o->python);
+    option_choice(t, 0, "launch-mode", "MODE", "one process a GPU, or one a node (the default for torchrun)",
+                  "process|node", &o->launch_mode);
+}
+
+static void describe_code(struct spec_options *o, struct option_table *t)
+{
+    option_text(t, 0, "requirements", "FILE", "install its packages on the nodes: a requirements.txt of pip",
+                &o->requirements);
+    option_text(t, 0, "python-version", "X.Y", "that the packages are installed for", &o->python_version);
+    option_text(t, 0, "bundle", "DIR",
+                "send the folder, without what its .gitignore names; the job runs in it", &o->bundle);
+    option_multi_document(t, 0, "python-path", "DIR", "folder in the bundle to import from, next to its top",
+                          &o->python_paths);
+}
+
+static void describe_record(struct spec_options *o, struct option_table *t)
+{
+    option_text(t, 'n', "name", "NAME", "of the job", &o->name);
+    option_multi_document(t, 0, "label", "KEY=VALUE", "to find it by", &o->labels);
+    option_text(t, 0, "project", "NAME", "it belongs to", &o->project);
+    option_text(t, 0, "key", "KEY", "Idempotency-Key: the same key never makes two jobs", &o->key);
+}
+
+static void describe_order(struct spec_options *o, struct option_table *t)
+{
+    option_multi_document(
+        t, 0, "after", "ID[:WHEN]",
+        "wait until that job has started (after), succeeded (afterok, the default) or ended (afterany)",
+        &o->after);
+    option_flag(t, 0, "hold", "keep it back until `gpuctl release`", &o->hold);
+}
+
+static void describe_rules(struct spec_options *o, struct option_table *t)
+{
+    option_int(t, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY, &o->priority);
+    option_duration(t, 't', "time", "limit: 90s, 15m, 2h", &o->time_ms);
+    option_duration(t, 0, "grace", "from TERM to KILL", &o->grace_ms);
+    option_text(t, 0, "early-signal", "SIGNAL[@TIME]",
+                "sent TIME (60s) before the limit, and on preemption: USR1@2m", &o->early_signal);
+    option_int(t, 0, "retries", "N", "attempts after the program failed", 0, LIMIT_RETRIES, &o->retries);
+    option_int(t, 0, "infra-retries", "N", "attempts after a node failed", 0, LIMIT_RETRIES,
+               &o->infra_retries);
+    option_choice(t, 0, "on-disconnect", "RULE", "when a node is not heard", "keep|requeue|fail",
+                  &o->on_disconnect);
+    option_duration(t, 0, "lease", "how long a node may be silent", &o->lease_ms);
+}
+
+void spec_describe(struct spec_options *options, struct option_table *table)
+{
+    options->priority = SPEC_NO_PRIORITY;
+    options->time_ms = options->grace_ms = options->lease_ms = NOT_GIVEN;
+    options->retries = options->infra_retries = NOT_GIVEN;
+    describe_place(options, table);
+    describe_program(options, table);
+    describe_code(options, table);
+    array_describe(&options->array, table);
+    describe_record(options, table);
+    describe_rules(options, table);
+    describe_order(options, table);
+}
+
+/* --- the spec --- */
+
+static void set_text(json_t *spec, const char *name, const char *value)
+{
+    if (value != NULL) {
+        json_object_set_new(spec, name, json_string(value));
+    }
+}
+
+static void set_int(json_t *spec, const char *name, int64_t value, int64_t absent)
+{
+    if (value != absent) {
+        json_object_set_new(spec, name, json_integer(value));
+    }
+}
+
+/* Whole seconds as a whole number. */
+static void set_seconds(json_t *spec, const char *name, int64_t ms)
+{
+    if (ms != NOT_GIVEN) {
+        json_object_set_new(spec, name, json_seconds(ms));
+    }
+}
+
+/* The words that Databricks takes for no, and for yes, which leaves the choice to the controller. */
+static bool is_one_of(const char *word, const char *const *words)
+{
+    while (*words != NULL && strcasecmp(word, *words) != 0) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+static bool set_reserved_from(json_t *spec, const char *word, struct err *err)
+{
+    static const char *const no[] = {"false", "0", "no", "off", NULL};
+    static const char *const yes[] = {"true", "1", "yes", "on", "", NULL};
+    if (word == NULL || json_object_get(spec, "use_reserved_pool") != NULL || is_one_of(word, yes)) {
+        return true;
+    }
+    if (!is_one_of(word, no)) {
+        return err_field(err, ERR_USAGE, "DATABRICKS_USE_RESERVED_GPU_POOL", "set it to true or to false",
+                         "DATABRICKS_USE_RESERVED_GPU_POOL must be true or false, it is %.100s", word);
+    }
+    json_object_set_new(spec, "use_reserved_pool", json_false());
+    return true;
+}
+
+static bool set_reserved(json_t *spec, const struct spec_options *options, const char *from_environment,
+                         struct err *err)
+{
+    if (options->reserved && options->no_reserved) {
+        return err_field(err, ERR_USAGE, "reserved", "give one of the two",
+                         "--reserved and --no-reserved exclude each other");
+    }
+    if (options->reserved || options->no_reserved) {
+        json_object_set_new(spec, "use_reserved_pool", json_boolean(options->reserved));
+        return true;
+    }
+    return set_reserved_from(spec, from_environment, err);
+}
+
+/* Texts that are no UTF-8 cannot travel in JSON. */
+static bool set_pair(json_t *object, const char *name, size_t length, const char *value, const char *option,
+                     struct err *err)
+{
+    autofree char *key = xstrndup(name, length);
+    if (length == 0) {
+        return err_field(err, ERR_USAGE, option, "write NAME=VALUE", "--%s \"%s\" has no name", option, name);
+    }
+    if (json_object_set_new(object, key, json_string(value)) != 0) {
+        return err_field(err, ERR_USAGE, option, "put such bytes into a file", "--%s %s is not UTF-8", option,
+                         key);
+    }
+    return true;
+}
+
+/* A copy of what the base has, for options to be added to. */
+static json_t *begin_object(const json_t *spec, const char *name)
+{
+    const json_t *base = json_object_get(spec, name);
+    return json_is_object(base) ? json_deep_copy(base) : json_object();
+}
+
+/* NAME=VALUE of each item; where there is no value, `absent` finds one or refuses. */
+static bool set_pairs(json_t *spec, const char *member, const char *option, const struct option_list *list,
+                      const char *(*absent)(const char *item, struct err *err), struct err *err)
+{
+    autojson json_t *object = begin_object(spec, member);
+    for (size_t i = 0; i < list->count; i++) {
+        const char *item = list->items[i];
+        size_t length = strcspn(item, "=");
+        const char *value = item[length] == '=' ? item + length + 1 : absent(item, err);
+        if (value == NULL || !set_pair(object, item, length, value, option, err)) {
+            return false;
+        }
+    }
+    if (list->count > 0) {
+        json_object_set(spec, member, object);
+    }
+    return true;
+}
+
+static const char *value_here(const char *item, struct err *err)
+{
+    const char *value = getenv(item);
+    if (value == NULL) {
+        err_field(err, ERR_USAGE, "env", "set it, or write --env NAME=VALUE",
+                  "--env %s: there is no such variable here", item);
+    }
+    return value;
+}
+
+static const char *refuse_bare(const char *item, struct err *err)
+{
+    err_field(err, ERR_USAGE, "label", "write --label KEY=VALUE", "--label \"%s\" has no value", item);
+    return NULL;
+}
+
+/* Appends what stands between commas. A word that is not UTF-8 becomes an empty one, which is refused. */
+void spec_add_words(json_t *array, const char *text)
+{
+    autofree char *copy = xstrdup(text);
+    char *rest = copy;
+    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+        json_t *item = json_string(word);
+        json_array_append_new(array, item != NULL ? item : json_string(""));
+    }
+}
+
+/* "zone=a,b" or "disk!=hdd", into {"zone": {"in": ["a", "b"]}, "disk": {"not": ["hdd"]}}. */
+bool spec_add_constraint(json_t *constraints, const char *item, struct err *err)
+{
+    size_t length = strcspn(item, "=!");
+    bool unwanted = item[length] == '!';
+    const char *values = item + length + unwanted;
+    if (length == 0 || *values != '=') {
+        return err_field(err, ERR_USAGE, "constraint",
+                         "write --constraint zone=a, zone=a,b for any of them, or zone!=a",
+                         "--constraint \"%s\" is no KEY=VALUE", item);
+    }
+    autofree char *key = xstrndup(item, length);
+    json_t *sides = json_object_in(constraints, key);
+    const char *side = unwanted ? "not" : "in";
+    json_t *array = json_object_get(sides, side);
+    if (array == NULL) {
+        array = json_array();
+        json_object_set_new(sides, side, array);
+    }
+    spec_add_words(array, values + 1);
+    return true;
+}
+
+/* What options say of a label replaces what the base says of it. */
+static bool set_constraints(json_t *spec, const struct option_list *list, struct err *err)
+{
+    autojson json_t *all = begin_object(spec, "constraints");
+    autojson json_t *given = json_object();
+    for (size_t i = 0; i < list->count; i++) {
+        if (!spec_add_constraint(given, list->items[i], err)) {
+            return false;
+        }
+    }
+    json_object_update(all, given);
+    if (list->count > 0) {
+        json_object_set(spec, "constraints", all);
+    }
+    return true;
+}
+
+static void set_nodes(json_t *spec, const char *name, const struct option_list *list)
+{
+    json_t *nodes = list->count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        spec_add_words(nodes, list->items[i]);
+    }
+    if (nodes != NULL) {
+        json_object_set_new(spec, name, nodes);
+    }
+}
+
+/* torchrun starts the ranks of a node: one in each rank would make worlds of their own. */
+static void set_launch_mode(json_t *spec)
+{
+    if (json_object_get(spec, "launch_mode") == NULL &&
+        launcher_is_torchrun(json_object_get(spec, "command"))) {
+        json_object_set_new(spec, "launch_mode", json_string(launch_mode_text(LAUNCH_NODE)));
+    }
+}
+
+static bool set_command(json_t *spec, char **command, size_t count, struct err *err)
+{
+    if (count == 0) { /* the base has one */
+        return true;
+    }
+    json_object_del(spec, "function");
+    json_t *words = json_array();
+    json_object_set_new(spec, "command", words);
+    for (size_t i = 0; i < count; i++) {
+        if (json_array_append_new(words, json_string(command[i])) != 0) {
+            return err_field(err, ERR_USAGE, "command", "put such bytes into a file",
+                             "word %zu of the command is not UTF-8", i + 1);
+        }
+    }
+    return true;
+}
+
+/* Files and bundles are laid into the job's own folder, and the program is to find them there: then `here` is
+ * no default. */
+static void set_workdir(json_t *spec, const struct spec_options *options, const char *here)
+{
+    const char *workdir = options->workdir;
+    if (workdir == NULL) {
+        bool settled = options->files.count > 0 || json_object_get(spec, "files") != NULL ||
+                       json_object_get(spec, "bundle") != NULL || json_object_get(spec, "workdir") != NULL;
+        set_text(spec, "workdir", settled ? NULL : here);
+    } else if (workdir[0] != '/' && here != NULL) {
+        autofree char *absolute = xprintf("%s/%s", here, workdir);
+        set_text(spec, "workdir", absolute);
+    } else {
+        set_text(spec, "workdir", workdir);
+    }
+}
+
+/* Names the folder; bundle.c packs it. Options for it win over a job file's one by one. */
+static bool set_bundle(json_t *spec, const struct spec_options *options, struct err *err)
+{
+    if (options->bundle == NULL && options->python_paths.count == 0) {
+        return true;
+    }
+    autojson json_t *bundle = begin_object(spec, "bundle");
+    if (options->bundle != NULL) {
+        json_object_clear(bundle);
+    } else if (json_object_size(bundle) == 0) {
+        return err_field(err, ERR_USAGE, "python-path", "name the folder that it is in with --bundle DIR",
+                         "--python-path is about a bundle, and there is none");
+    }
+    set_text(bundle, "source", options->bundle);
+    json_t *paths = options->python_paths.count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < options->python_paths.count; i++) {
+        json_array_append_new(paths, json_string(options->python_paths.items[i]));
+    }
+    if (paths != NULL) {
+        json_object_set_new(bundle, "python_path", paths);
+    }
+    json_object_set_new(spec, "bundle", give(bundle));
+    return true;
+}
+
+/* How many GPUs in all, and over how many nodes, by any two of three. */
+static bool set_shape(json_t *spec, const struct spec_options *options, struct err *err)
+{
+    int64_t each = options->gpus_per_node, nodes = options->nodes, gpus = options->gpus;
+    if (each > 0) {
+        nodes = nodes > 0 ? nodes : gpus > 0 ? gpus / each : 1;
+        if (gpus > 0 && gpus != nodes * each) {
+            return err_field(err, ERR_USAGE, "gpus-per-node",
+                             "give two of --gpus, --nodes and --gpus-per-node",
+                             "%lld GPUs are not %lld on each of %lld nodes", (long long)gpus, (long long)each,
+                             (long long)nodes);
+        }
+        gpus = nodes * each;
+    }
+    if (gpus == 0 && nodes > 0 && json_object_get(spec, "gpus") == NULL) {
+        gpus = nodes;
+    }
+    if (gpus != 0 || json_object_get(spec, "gpus") == NULL) {
+        json_object_set_new(spec, "gpus", json_integer(gpus != 0 ? gpus : 1));
+    }
+    if (nodes > 0) {
+        json_object_set_new(spec, "nodes", json_integer(nodes));
+    }
+    return true;
+}
+
+static void set_place(json_t *spec, const struct spec_options *options,
+                      const struct spec_surroundings *around)
+{
+    set_text(spec, "gpu_type", options->gpu_type);
+    set_text(spec, "pool", options->pool);
+    set_nodes(spec, "avoid", &options->avoid);
+    set_nodes(spec, "exclude", &options->exclude);
+    set_text(spec, "placement", options->placement);
+    set_text(spec, "launch_mode", options->launch_mode);
+    if (options->local) {
+        json_object_set_new(spec, "remote", json_false());
+    }
+    if (json_is_false(json_object_get(spec, "remote")) && json_object_get(spec, "host_id") == NULL) {
+        set_text(spec, "host_id", around->host_id);
+    }
+    set_workdir(spec, options, around->here);
+}
+
+static void set_rules(json_t *spec, const struct spec_options *options)
+{
+    set_int(spec, "priority", options->priority, SPEC_NO_PRIORITY);
+    set_seconds(spec, "time_limit_s", options->time_ms);
+    set_seconds(spec, "grace_s", options->grace_ms);
+    set_seconds(spec, "lease_s", options->lease_ms);
+    set_int(spec, "retries", options->retries, NOT_GIVEN);
+    set_int(spec, "infra_retries", options->infra_retries, NOT_GIVEN);
+    set_text(spec, "on_disconnect", options->on_disconnect);
+    if (options->hold) {
+        json_object_set_new(spec, "hold", json_true());
+    }
+}
+
+static bool set_early_signal(json_t *spec, const char *text, struct err *err)
+{
+    json_t *early = text != NULL ? early_read("early-signal", text, err) : NULL;
+    if (early != NULL) {
+        json_object_set_new(spec, "early_signal", early);
+    }
+    return text == NULL || early != NULL;
+}
+
+/* The output of many jobs is not shown as that of one. */
+static bool refuse_array(const json_t *spec, struct err *err)
+{
+    return !array_asked(spec) ||
+           err_field(err, ERR_USAGE, "array",
+                     "use `gpuctl submit`, then `gpuctl wait ID` and `gpuctl logs ID.0`",
+                     "run is for one job, and this is an array of them");
+}
+
+json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,
+                   size_t count, struct err *err)
+{
+    autojson json_t *spec = around->base != NULL ? json_deep_copy(around->base) : json_object();
+    if (!set_bundle(spec, options, err) || !set_shape(spec, options, err)) {
+        return NULL;
+    }
+    set_place(spec, options, around);
+    set_text(spec, "name", options->name);
+    set_text(spec, "project", options->project);
+    set_text(spec, "python", options->python);
+    set_rules(spec, options);
+    bool good = set_command(spec, command, count, err) &&
+                set_reserved(spec, options, around->reserved, err) &&
+                set_pairs(spec, "env", "env", &options->env, value_here, err) &&
+                set_pairs(spec, "labels", "label", &options->labels, refuse_bare, err) &&
+                set_constraints(spec, &options->constraints, err) &&
+                set_early_signal(spec, options->early_signal, err) && after_add(spec, &options->after, err) &&
+                array_put(&options->array, spec, err);
+    set_launch_mode(spec);
+    return good && (!options->one_job || refuse_array(spec, err)) ? give(spec) : NULL;
+}

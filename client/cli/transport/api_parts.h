@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What api.c and transfer.c share: the connection pool and the loop. */
+#ifndef CLI_API_PARTS_H
+#define CLI_API_PARTS_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+
+#include "client/cli/transport/api.h"
+#include "client/cli/transport/context.h"
+
+struct api {
+    struct context context;
+    CURLM *multi;
+    int signal_fd;
+    int interrupts;
+    bool active; /* in this turn something came in */
+    bool lost;
+};
+
+/* libcurl is done with this one. */
+void transfer_end(CURL *easy, CURLcode result);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns requests and their replies: JSON in and out, repetition. It promises that a POST is repeated
+ * only under its own Idempotency-Key. What the requests mean is left to the verbs. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/transport/api.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+static bool send_once(struct api *api, const struct request *request, struct text *ret_body, struct err *err)
+{
+    struct transfer *transfer = transfer_start(api, request, NULL, NULL);
+    while (!transfer_done(transfer) && api_interrupts(api) < 2) {
+        api_turn(api, CLIENT_REPLY_MS);
+    }
+    bool sent = transfer_done(transfer)
+                    ? transfer_result(transfer, err)
+                    : err_set(err, ERR_UNKNOWN_OUTCOME, "interrupted before the controller answered");
+    if (sent && ret_body != NULL) {
+        const struct text *body = transfer_body(transfer);
+        text_append_bytes(ret_body, body->bytes != NULL ? body->bytes : "", body->length);
+    }
+    transfer_destroy(transfer);
+    return sent;
+}
+
+bool api_send(struct api *api, const struct request *request, struct text *ret_body, struct err *err)
+{
+    int64_t deadline = clock_boot_ms() + CLIENT_RETRY_MS;
+    int interrupts = api_interrupts(api);
+    for (int64_t pause = CLIENT_BACKOFF_MS;; pause = api_next_pause(pause)) {
+        if (send_once(api, request, ret_body, err)) {
+            api_found(api);
+            return true;
+        }
+        if (!request->retry || !err_retryable(err->code) || api_interrupts(api) > interrupts ||
+            clock_boot_ms() + pause > deadline) {
+            return false;
+        }
+        api_lost(api, err);
+        api_pause(api, pause);
+        if (request->upload != NULL) {
+            rewind(request->upload);
+        }
+    }
+}
+
+static json_t *send_json(struct api *api, const struct request *request, struct err *err)
+{
+    autotext struct text body = {0};
+    return api_send(api, request, &body, err) ? json_parse(body.bytes, body.length, err) : NULL;
+}
+
+json_t *api_get(struct api *api, const char *path, struct err *err)
+{
+    return send_json(api, &(struct request){.method = "GET", .path = path}, err);
+}
+
+static json_t *send_change(struct api *api, const char *method, const char *path, const json_t *body,
+                           const char *key, struct err *err)
+{
+    autofree char *text = body != NULL ? json_text(body) : xstrdup("{}");
+    char drawn[ID_LENGTH + 1];
+    if (key == NULL) {
+        uint8_t random[10];
+        random_fill(random, sizeof random);
+        text_id_from_bytes(random, drawn);
+    }
+    return send_json(api,
+                     &(struct request){.method = method,
+                                       .path = path,
+                                       .body = text,
+                                       .length = strlen(text),
+                                       .content_type = "application/json",
+                                       .key = key != NULL ? key : drawn,
+                                       .retry = true},
+                     err);
+}
+
+json_t *api_post(struct api *api, const char *path, const json_t *body, const char *key, struct err *err)
+{
+    return send_change(api, "POST", path, body, key, err);
+}
+
+json_t *api_patch(struct api *api, const char *path, const json_t *body, struct err *err)
+{
+    return send_change(api, "PATCH", path, body, NULL, err);
+}
+
+json_t *api_change(struct api *api, const char *method, const char *path, const json_t *body, struct err *err)
+{
+    autofree char *text = body != NULL ? json_text(body) : NULL;
+    return send_json(api,
+                     &(struct request){.method = method,
+                                       .path = path,
+                                       .body = text,
+                                       .length = text != NULL ? strlen(text) : 0,
+                                       .content_type = text != NULL ? "application/json" : NULL,
+                                       .retry = true},
+                     err);
+}
+
+void api_part(struct text *path, const char *part)
+{
+    for (; *part != '\0'; part++) {
+        bool plain = (*part >= 'a' && *part <= 'z') || (*part >= 'A' && *part <= 'Z') ||
+                     (*part >= '0' && *part <= '9') || strchr("-._~", *part) != NULL;
+        if (plain) {
+            text_append_bytes(path, part, 1);
+        } else {
+            text_printf(path, "%%%02X", (unsigned)(unsigned char)*part);
+        }
+    }
+}
+
+void api_query(struct text *path, const char *name, const char *value)
+{
+    if (value != NULL) {
+        text_printf(path, "%s%s=", strchr(path->bytes, '?') != NULL ? "&" : "?", name);
+        api_part(path, value);
+    }
+}
+
+/* The format, in which each %s stands for one part of a path. */
+static char *path_of(const char *format, va_list parts)
+{
+    struct text path = {0};
+    for (const char *at = format; *at != '\0'; at++) {
+        if (at[0] == '%' && at[1] == 's') {
+            api_part(&path, va_arg(parts, const char *));
+            at++;
+        } else {
+            text_append_bytes(&path, at, 1);
+        }
+    }
+    return text_take(&path);
+}
+
+json_t *api_fetch(struct api *api, struct err *err, const char *format, ...)
+{
+    va_list parts;
+    va_start(parts, format);
+    autofree char *path = path_of(format, parts);
+    va_end(parts);
+    return api_get(api, path, err);
+}
+
+json_t *api_ask(struct api *api, const json_t *body, struct err *err, const char *format, ...)
+{
+    va_list parts;
+    va_start(parts, format);
+    autofree char *path = path_of(format, parts);
+    va_end(parts);
+    return api_post(api, path, body, NULL, err);
+}
+
+char *api_path(const char *format, ...)
+{
+    va_list parts;
+    va_start(parts, format);
+    char *path = path_of(format, parts);
+    va_end(parts);
+    return path;
+}
