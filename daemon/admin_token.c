@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/backup/backup.h"
-#include "daemon/http/auth.h"
+#include "daemon/http/auth/auth.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/store/copy.h"
+#include "daemon/store/database/copy.h"
 #include "proto/base/err.h"
 
 #define BACKUP_MANIFEST "backup.json"

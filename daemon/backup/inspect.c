@@ -14,7 +14,7 @@
 #include "daemon/backup/backup.h"
 #include "daemon/backup/digest.h"
 #include "daemon/store/check.h"
-#include "daemon/store/copy.h"
+#include "daemon/store/database/copy.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"

@@ -3,10 +3,10 @@
 #ifndef STORE_HANDLE_H
 #define STORE_HANDLE_H
 
-#include "daemon/store/connection.h"
+#include "daemon/store/database/connection.h"
 #include "daemon/store/scopes.h"
 #include "daemon/store/store.h"
-#include "daemon/store/wal.h"
+#include "daemon/store/database/wal.h"
 
 struct store {
     struct connection connection;

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/pages.h"
+#include "daemon/store/database/pages.h"
 #include "daemon/store/query.h"
-#include "daemon/store/schema.h"
+#include "daemon/store/database/schema.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "daemon/store/connection.h"
+#include "daemon/store/database/connection.h"
 #include "daemon/store/store.h"
 
 /* The writer's start: a number above all that this database and the mark beside it know of, on disk in both

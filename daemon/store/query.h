@@ -4,8 +4,8 @@
 #ifndef STORE_QUERY_H
 #define STORE_QUERY_H
 
-#include "daemon/store/connection.h"
-#include "daemon/store/tables.h"
+#include "daemon/store/database/connection.h"
+#include "daemon/store/database/tables.h"
 
 struct query {
     struct connection *connection;

@@ -3,7 +3,7 @@
 #ifndef STORE_READER_H
 #define STORE_READER_H
 
-#include "daemon/store/connection.h"
+#include "daemon/store/database/connection.h"
 #include "daemon/store/query.h"
 #include "daemon/store/store.h"
 

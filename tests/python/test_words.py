@@ -33,7 +33,7 @@ RETIRED = {
     "trail": "log cursor",
 }
 #: (file, word) where the word means something else, or is part of an interface.
-KEPT = {("daemon/store/pages.c", "lane")}
+KEPT = {("daemon/store/database/pages.c", "lane")}
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 
 

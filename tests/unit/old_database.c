@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/store/pages.h"
-#include "daemon/store/schema.h"
+#include "daemon/store/database/pages.h"
+#include "daemon/store/database/schema.h"
 #include "proto/base/text.h"
 
 enum { JOBS = 40, FIRST_WITH_SUMS = 4 };

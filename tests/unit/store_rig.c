@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/pages.h"
+#include "daemon/store/database/pages.h"
 #include "proto/base/files.h"
 
 struct rig rig;

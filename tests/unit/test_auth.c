@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/http/auth.h"
+#include "daemon/http/auth/auth.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "tests/unit/http_suites.h"

@@ -2,7 +2,7 @@
 /* Tests of daemon/http/said: what is left of words that programs on nodes have written. */
 #include <string.h>
 
-#include "daemon/http/excerpt.h"
+#include "daemon/http/agent/excerpt.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "tests/unit/http_suites.h"

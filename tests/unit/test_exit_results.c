@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of daemon/http/exit_results: what is taken, and each refusal by its field. */
-#include "daemon/http/exit_results.h"
+#include "daemon/http/agent/exit_results.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/gate.h"
+#include "daemon/http/request/gate.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"

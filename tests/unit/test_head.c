@@ -2,7 +2,7 @@
 /* Tests of daemon/http/head: heads laid out as the library leaves them, straight and not. */
 #include <string.h>
 
-#include "daemon/http/head.h"
+#include "daemon/http/request/head.h"
 #include "tests/unit/http_suites.h"
 
 /* A head in the library's buffer: its separators are NULs already. */

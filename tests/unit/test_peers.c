@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "daemon/http/peers.h"
+#include "daemon/http/request/peers.h"
 #include "tests/unit/http_suites.h"
 
 #define LIMIT 3

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/http/query.h"
+#include "daemon/http/request/query.h"
 #include "tests/unit/http_suites.h"
 
 static char text[512];

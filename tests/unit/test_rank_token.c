@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/http/rank_token.h"
+#include "daemon/http/auth/rank_token.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "tests/unit/http_suites.h"

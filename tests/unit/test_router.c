@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/contract.h"
-#include "daemon/http/router.h"
+#include "daemon/http/server/contract.h"
+#include "daemon/http/server/router.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"

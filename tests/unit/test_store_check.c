@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/store/check.h"
-#include "daemon/store/connection.h"
+#include "daemon/store/database/connection.h"
 #include "proto/base/cleanup.h"
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/copy.h"
+#include "daemon/store/database/copy.h"
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/reserve_file.h"
-#include "daemon/store/pages.h"
-#include "daemon/store/connection.h"
-#include "daemon/store/wal_check.h"
+#include "daemon/store/database/reserve_file.h"
+#include "daemon/store/database/pages.h"
+#include "daemon/store/database/connection.h"
+#include "daemon/store/database/wal_check.h"
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"

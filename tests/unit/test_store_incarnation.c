@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/copy.h"
+#include "daemon/store/database/copy.h"
 #include "daemon/store/incarnation.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"

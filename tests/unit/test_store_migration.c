@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/connection.h"
-#include "daemon/store/schema.h"
+#include "daemon/store/database/connection.h"
+#include "daemon/store/database/schema.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "tests/unit/old_database.h"

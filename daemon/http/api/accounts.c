@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The resource of accounts, projects and users, and of pools: what they may use, and what they do use. It
+ * promises that a user sees its own alone. All of it is asked of the core, for shares and counts are in no
+ * row; the writer answers in the order of changes, so that an answer shows what was committed before it. */
+#include <string.h>
+
+#include "daemon/http/api/ask.h"
+#include "daemon/http/server/parts.h"
+#include "daemon/http/server/routes.h"
+#include "daemon/http/server/router.h"
+#include "proto/spec/account_limits.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+/* --- questions ------------------------------------------------------------------------------------------ */
+
+static bool ask_accounts(struct request *request, enum account_kind kind, const char *name, struct err *err)
+{
+    struct ask *ask = ask_create(request, sizeof *ask, NULL);
+    ask->writer.input.kind = INPUT_ACCOUNTS;
+    ask->writer.input.accounts.viewer = request_owner_scope(request);
+    ask->writer.input.accounts.kind = kind;
+    ask->writer.input.accounts.name = name;
+    ask->writer.input.accounts.after = query_text(request->query, "cursor");
+    return ask_writer(ask, err);
+}
+
+bool accounts_list(struct request *request, struct err *err)
+{
+    return ask_accounts(request, ACCOUNT_PROJECT, NULL, err);
+}
+
+bool accounts_show(struct request *request, struct err *err)
+{
+    return ask_accounts(request, (enum account_kind)request->route->what, request->argument, err);
+}
+
+bool pools_list(struct request *request, struct err *err)
+{
+    struct ask *ask = ask_create(request, sizeof *ask, NULL);
+    ask->writer.input.kind = INPUT_POOLS;
+    return ask_writer(ask, err);
+}
+
+/* --- changes -------------------------------------------------------------------------------------------- */
+
+/* Limits on their way to the writer. */
+struct limits_ask {
+    struct ask ask;
+    struct account_limits limits;
+    struct text text; /* the same as JSON */
+};
+
+static void limits_finish(struct ask *ask)
+{
+    struct limits_ask *asked = (struct limits_ask *)ask;
+    account_limits_finish(&asked->limits);
+    text_finish(&asked->text);
+}
+
+static bool check_name(const struct request *request, struct err *err)
+{
+    return text_is_name(request->argument, LIMIT_NAME_BYTES) ||
+           err_field(err, ERR_FIELD, "name", NULL,
+                     "a name has 1 to %d letters, digits and . _ -, and starts with a letter or digit",
+                     LIMIT_NAME_BYTES);
+}
+
+static struct limits_ask *limits_ask_create(struct request *request)
+{
+    struct limits_ask *asked = ask_create(request, sizeof *asked, NULL);
+    account_limits_init(&asked->limits);
+    asked->ask.finish = limits_finish;
+    asked->ask.writer.input.kind = INPUT_LIMITS;
+    asked->ask.writer.input.limits.kind = (enum account_kind)request->route->what;
+    asked->ask.writer.input.limits.name = request->argument;
+    return asked;
+}
+
+bool accounts_put(struct request *request, struct err *err)
+{
+    enum account_kind kind = (enum account_kind)request->route->what;
+    bool force = false;
+    if (!check_name(request, err) || !json_read_bool(request->json, "force", &force, err)) {
+        return false;
+    }
+    json_object_del(request->json, "force"); /* says how, not what */
+    autoask struct limits_ask *asked = limits_ask_create(request);
+    if (!account_limits_decode(request->json, kind, &asked->limits, err)) {
+        return false;
+    }
+    account_limits_encode(&asked->limits, kind, &asked->text);
+    asked->ask.writer.input.limits.force = force;
+    asked->ask.writer.input.limits.limits = &asked->limits;
+    asked->ask.writer.input.limits.text = asked->text.bytes;
+    return ask_writer(give(asked), err);
+}
+
+bool accounts_unset(struct request *request, struct err *err)
+{
+    int64_t force = 0;
+    if (!check_name(request, err) || !query_int(request->query, "force", 0, 1, &force, err)) {
+        return false;
+    }
+    struct limits_ask *asked = limits_ask_create(request);
+    asked->ask.writer.input.limits.force = force != 0;
+    return ask_writer(asked, err);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns /v1/blobs. An upload is hashed while it arrives; a large one is brought to disk by the helper thread,
+ * and only then does its row go through the writer, so that a blob which is listed is there. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/blob/blobs.h"
+#include "daemon/blob/worker.h"
+#include "daemon/http/api/ask.h"
+#include "daemon/http/server/parts.h"
+#include "daemon/http/server/routes.h"
+#include "daemon/http/server/space.h"
+#include "proto/base/cleanup.h"
+
+/* --- PUT ------------------------------------------------------------------------------------------------ */
+
+/* An upload on its way to disk. It outlives its request when that goes away. */
+struct keep {
+    struct task task;        /* first: a task is its keep */
+    struct request *request; /* NULL: gone */
+    struct blob_upload *upload;
+    bool working; /* on the helper thread */
+    bool ok;
+    struct err err;
+};
+
+struct blob_ask {
+    struct ask ask; /* first */
+    struct change change;
+    struct blob_upload *upload;
+    bool existed;
+};
+
+static void keep_free(struct keep *keep)
+{
+    blob_upload_end(keep->upload);
+    free(keep);
+}
+
+static void request_gone(void *state)
+{
+    struct keep *keep = state;
+    keep->request = NULL;
+    if (!keep->working) {
+        keep_free(keep);
+    }
+}
+
+static bool read_hash(const struct request *request, uint8_t out[HASH_BYTES], struct err *err)
+{
+    if (text_from_hex(request->argument, out, HASH_BYTES)) {
+        return true;
+    }
+    return err_field(err, ERR_FIELD, "sha256", "name the blob by the SHA-256 of its bytes in 64 hex digits",
+                     "\"%s\" is not a SHA-256", request->argument);
+}
+
+static bool upload_begin(struct request *request, struct err *err)
+{
+    uint8_t hash[HASH_BYTES];
+    int64_t length = request->headers.content_length;
+    if (!read_hash(request, hash, err) ||
+        !space_allows(request->server->space, length > 0 ? length : 0, err)) {
+        return false;
+    }
+    struct keep *keep = xzalloc(sizeof *keep);
+    keep->request = request;
+    keep->upload = blob_upload_begin(request->server->config.blobs, hash);
+    request->state = keep;
+    request->state_finish = request_gone;
+    return true;
+}
+
+static size_t upload_piece(struct request *request, const char *bytes, size_t length)
+{
+    const struct keep *keep = request->state;
+    const struct server *server = request->server;
+    struct err err;
+    int64_t fresh = request->headers.content_length < 0 ? (int64_t)length : 0; /* else counted at the begin */
+    if (!space_allows(server->space, fresh, &err) || !blob_upload_write(keep->upload, bytes, length, &err)) {
+        request_fail(request, &err);
+    }
+    return length;
+}
+
+const struct body_sink blobs_sink = {.begin = upload_begin, .piece = upload_piece};
+
+static int render_put(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    const struct blob_ask *ask = (const struct blob_ask *)writer;
+    char hex[HASH_HEX + 1];
+    text_to_hex(ask->change.blob.hash, HASH_BYTES, hex);
+    text_printf(out, "{\"sha256\": \"%s\", \"size\": %lld}", hex, (long long)ask->change.blob.size);
+    return ask->existed ? 200 : 201;
+}
+
+static void ask_finish(struct ask *ask)
+{
+    blob_upload_end(((struct blob_ask *)ask)->upload);
+}
+
+static bool blob_exists(struct reader *reader, const uint8_t *hash, bool *ret_exists, struct err *err)
+{
+    autorows struct rows rows = reader_blob(reader, hash, err);
+    struct blob_row row;
+    *ret_exists = rows_blob(&rows, &row);
+    return !rows.failed;
+}
+
+/* The bytes are safe: now the row. Takes over the upload. */
+static bool ask_for_row(struct request *request, struct blob_upload *upload, struct err *err)
+{
+    const uint8_t *hash = blob_upload_hash(upload);
+    autoask struct blob_ask *ask = ask_create(request, sizeof *ask, render_put);
+    ask->ask.finish = ask_finish;
+    ask->upload = upload;
+    if (!blob_exists(request->server->reader, hash, &ask->existed, err)) {
+        return false;
+    }
+    ask->change = (struct change){.kind = CHANGE_BLOB_PUT,
+                                  .blob = {.size = blob_upload_size(upload),
+                                           .bytes = blob_upload_bytes(upload),
+                                           .created_ms = request->server->wall_ms}};
+    memcpy(ask->change.blob.hash, hash, HASH_BYTES);
+    ask->ask.writer.kind = WRITER_RECORD;
+    ask->ask.writer.records = &ask->change;
+    ask->ask.writer.record_count = 1;
+    return ask_writer(give(ask), err);
+}
+
+static void keep_work(struct task *task)
+{
+    struct keep *keep = (struct keep *)task;
+    keep->ok = blob_upload_keep(keep->upload, &keep->err);
+}
+
+static void keep_done(struct task *task)
+{
+    struct keep *keep = (struct keep *)task;
+    keep->working = false;
+    if (keep->request == NULL) {
+        keep_free(keep);
+    } else if (!keep->ok || !ask_for_row(keep->request, give(keep->upload), &keep->err)) {
+        request_fail(keep->request, &keep->err);
+    }
+}
+
+bool blobs_put(struct request *request, struct err *err)
+{
+    struct keep *keep = request->state;
+    if (!blob_upload_check(keep->upload, err)) {
+        return false;
+    }
+    if (blob_upload_bytes(keep->upload) != NULL) {
+        return ask_for_row(request, give(keep->upload), err);
+    }
+    keep->task = (struct task){.work = keep_work, .done = keep_done};
+    keep->working = true;
+    worker_give(request->server->config.worker, &keep->task);
+    return request_wait(request);
+}
+
+/* --- GET ------------------------------------------------------------------------------------------------ */
+
+static bool reply_row(struct request *request, const struct blob_row *row, struct err *err)
+{
+    if (row->bytes != NULL || row->size == 0) {
+        struct text bytes = {0};
+        text_append_bytes(&bytes, row->bytes, (size_t)row->size);
+        return request_reply(request, 200, "application/octet-stream", text_take(&bytes), (size_t)row->size);
+    }
+    int fd = blobs_open_file(request->server->config.blobs, row->hash, err);
+    return fd >= 0 &&
+           request_reply_file(request, 200, "application/octet-stream", fd, 0, (uint64_t)row->size);
+}
+
+bool blobs_get(struct request *request, struct err *err)
+{
+    uint8_t hash[HASH_BYTES];
+    if (!read_hash(request, hash, err)) {
+        return false;
+    }
+    autorows struct rows rows = reader_blob(request->server->reader, hash, err);
+    struct blob_row row;
+    if (rows_blob(&rows, &row)) {
+        return reply_row(request, &row, err);
+    }
+    return !rows.failed && err_set(err, ERR_NOT_FOUND, "there is no blob %s", request->argument);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The resource of nodes: list, show, drain, resume, fence, expire, remove. It promises that a node which has
+ * missed its heartbeats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/api/ask.h"
+#include "daemon/http/server/parts.h"
+#include "daemon/http/server/routes.h"
+#include "daemon/http/api/windows.h"
+#include "proto/base/json.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+#include "proto/members.h"
+#include "proto/wire/views.h"
+
+/* --- views ---------------------------------------------------------------------------------------------- */
+
+/* The one type of all devices, or "mixed"; borrowed from the array. NULL: no devices. */
+static const char *type_of(const json_t *devices)
+{
+    const char *type = NULL;
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const char *one = json_string_value(json_object_get(json_array_get(devices, i), "type"));
+        if (type != NULL && one != NULL && strcmp(type, one) != 0) {
+            return "mixed";
+        }
+        type = one;
+    }
+    return type;
+}
+
+/* How many devices no job can get, and why not the first of them; borrowed from the array. */
+static int64_t count_unavailable(const json_t *devices, const char **ret_reason)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const char *reason = json_string_value(json_object_get(json_array_get(devices, i), "unavailable"));
+        *ret_reason = count == 0 ? reason : *ret_reason;
+        count += reason != NULL;
+    }
+    return count;
+}
+
+/* One that somebody has may be unavailable, too: it counts once more than it is there. */
+static int64_t count_free(int64_t gpus, int64_t used, int64_t unavailable)
+{
+    int64_t rest = gpus - used - unavailable;
+    return rest > 0 ? rest : 0;
+}
+
+static enum node_state shown_state(const struct server *server, const struct node_row *row,
+                                   int64_t heartbeat_ms)
+{
+    int64_t last_ms = heartbeat_ms >= 0 ? heartbeat_ms : server->opened_ms;
+    bool silent = server->now_ms - last_ms > HEARTBEATS_MISSED * server->config.heartbeat_ms;
+    return row->state == NODE_READY && silent ? NODE_SUSPECT : row->state;
+}
+
+/* whole: one node with its devices. */
+static void write_node(const struct server *server, const struct windows *windows, const struct node_row *row,
+                       int64_t used_gpus, bool whole, struct text *out)
+{
+    const struct span window = windows_of_node(windows, row, server->wall_ms);
+    autojson json_t *devices = json_parse(row->devices, strlen(row->devices), NULL);
+    int64_t heartbeat_ms = outbox_last_heartbeat(server->outbox, row->name);
+    int64_t gpus = (int64_t)json_array_size(devices);
+    const char *unavailable = NULL;
+    int64_t unavailable_gpus = count_unavailable(devices, &unavailable);
+    const struct node_view view = {.name = row->name,
+                                   .state = shown_state(server, row, heartbeat_ms),
+                                   .pool = row->pool,
+                                   .pool_kind = row->pool_kind,
+                                   .gpu_type = type_of(devices),
+                                   .gpus = gpus,
+                                   .free_gpus = count_free(gpus, used_gpus, unavailable_gpus),
+                                   .unavailable_gpus = unavailable_gpus,
+                                   .unavailable = unavailable,
+                                   .address = row->address,
+                                   .version = row->version,
+                                   .host_id = row->host_id,
+                                   .isolation = row->isolation,
+                                   .slots = row->slots,
+                                   .heartbeat_age_ms = heartbeat_ms >= 0 ? server->now_ms - heartbeat_ms : -1,
+                                   .reason = row->reason,
+                                   .labels = row->labels,
+                                   .expires_ms = row->expires_at_ms,
+                                   .window_from_ms = window.from_ms,
+                                   .window_until_ms = window.until_ms,
+                                   .window_hard = window.hard,
+                                   .devices = whole ? row->devices : NULL};
+    node_view_encode(&view, out);
+}
+
+/* name NULL: all. */
+static bool write_nodes(const struct server *server, const char *name, struct text *out, struct err *err)
+{
+    autowindows struct windows *windows = windows_read(server->reader, err);
+    if (windows == NULL) {
+        return false;
+    }
+    autorows struct rows rows = reader_nodes(server->reader, name, err);
+    struct node_row row;
+    int64_t used_gpus;
+    while (rows_node(&rows, &row, &used_gpus)) {
+        member_separate(out);
+        write_node(server, windows, &row, used_gpus, name != NULL, out);
+    }
+    return !rows.failed;
+}
+
+bool nodes_list(struct request *request, struct err *err)
+{
+    autotext struct text json = {0};
+    text_append(&json, "{\"nodes\":[");
+    if (!write_nodes(request->server, NULL, &json, err)) {
+        return false;
+    }
+    member_write_bool(&json, "],\"leases_held\":", writer_holds_leases(request->server->config.writer));
+    text_append(&json, "}");
+    return request_reply_json(request, 200, &json);
+}
+
+bool nodes_show(struct request *request, struct err *err)
+{
+    autotext struct text json = {0};
+    return write_nodes(request->server, request->argument, &json, err) &&
+           (json.length > 0 || err_set(err, ERR_NOT_FOUND, "there is no node %s", request->argument)) &&
+           request_reply_json(request, 200, &json);
+}
+
+/* --- verbs ---------------------------------------------------------------------------------------------- */
+
+/* The state that the step has left the node in. */
+static int render_verb(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    const struct input *input = &writer->input;
+    enum node_state state = NODE_STATE_COUNT;
+    for (size_t i = 0; i < step->change_count; i++) {
+        const struct change *change = &step->changes[i];
+        if (change->kind == CHANGE_NODE_PUT && strcmp(change->node.name, input->node.name) == 0) {
+            state = change->node.state;
+        }
+    }
+    member_write_text(out, "{\"name\":", input->node.name);
+    if (state != NODE_STATE_COUNT) {
+        member_write_text(out, ",\"state\":", node_state_text(state));
+    }
+    text_append(out, "}");
+    return 200;
+}
+
+static bool read_verb(const struct request *request, enum node_verb verb, const char **ret_reason,
+                      struct err *err)
+{
+    bool fence = verb == NODE_VERB_FENCE;
+    bool dead = false;
+    if (!request_only_fields(request->json, fence ? "reason assert_dead" : "reason", err) ||
+        !json_read_text(request->json, "reason", ret_reason, err) ||
+        !json_read_bool(request->json, "assert_dead", &dead, err)) {
+        return false;
+    }
+    if (*ret_reason != NULL && strlen(*ret_reason) > LIMIT_REASON_BYTES) {
+        return err_field(err, ERR_FIELD, "reason", NULL, "the reason is longer than %d bytes",
+                         LIMIT_REASON_BYTES);
+    }
+    if (fence && !dead) {
+        return err_field(err, ERR_FIELD, "assert_dead", "make sure that nothing runs there, then send true",
+                         "fencing gives the node's jobs to other nodes: assert_dead must be true");
+    }
+    return true;
+}
+
+static struct ask *verb_ask_create(struct request *request, enum node_verb verb,
+                                   int (*render)(const struct writer_request *, const struct step *,
+                                                 struct text *))
+{
+    struct ask *ask = ask_create(request, sizeof *ask, render);
+    ask->writer.input.kind = INPUT_NODE;
+    ask->writer.input.node.name = request->argument;
+    ask->writer.input.node.verb = verb;
+    ask->writer.input.node.by = identity_owner(request->who);
+    return ask;
+}
+
+bool nodes_order(struct request *request, struct err *err)
+{
+    enum node_verb verb = (enum node_verb)request->route->what;
+    const char *reason = NULL;
+    if (!read_verb(request, verb, &reason, err)) {
+        return false;
+    }
+    struct ask *ask = verb_ask_create(request, verb, render_verb);
+    ask->writer.input.node.reason = reason;
+    return ask_writer(ask, err);
+}
+
+static bool read_expiry(const struct request *request, int64_t *ret_expires_at_ms, struct err *err)
+{
+    const json_t *at = json_object_get(request->json, "at");
+    *ret_expires_at_ms = 0;
+    if (!request_only_fields(request->json, "at", err)) {
+        return false;
+    }
+    if (json_is_null(at)) {
+        return true;
+    }
+    const char *text = json_string_value(at);
+    return (text != NULL && text_to_wall_ms(text, ret_expires_at_ms)) ||
+           err_field(err, ERR_FIELD, "at", "write it as 2026-11-21T09:30:00Z, or null for never",
+                     "at must be a time of RFC 3339, or null");
+}
+
+bool nodes_expire(struct request *request, struct err *err)
+{
+    int64_t expires_at_ms;
+    if (!read_expiry(request, &expires_at_ms, err)) {
+        return false;
+    }
+    struct ask *ask = verb_ask_create(request, NODE_VERB_EXPIRE, render_verb);
+    ask->writer.input.node.expires_at_ms = expires_at_ms;
+    return ask_writer(ask, err);
+}
+
+/* --- remove --------------------------------------------------------------------------------------------- */
+
+static bool is_removed(const struct step *step)
+{
+    for (size_t i = 0; i < step->change_count; i++) {
+        if (step->changes[i].kind == CHANGE_NODE_DELETE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 202: it is fenced, and goes when its attempts have ended on the other nodes; then somebody has to ask
+ * again. */
+static int render_removed(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    bool removed = is_removed(step);
+    member_write_text(out, "{\"name\":", writer->input.node.name);
+    member_write_bool(out, ",\"removed\":", removed);
+    text_append(out, "}");
+    return removed ? 200 : 202;
+}
+
+/* The tokens that were bound to it went with its row. */
+static void removed(struct ask *ask)
+{
+    struct server *server = ask->request->server;
+    struct err err;
+    if (ask->writer.status != 200) {
+        return;
+    }
+    outbox_forget(server->outbox, ask->request->argument);
+    log_info("node remove", "node=%s by=%s", ask->request->argument, identity_owner(ask->request->who));
+    if (!auth_load(server->auth, server->reader, &err)) {
+        server_fail(server, &err); /* a token that is revoked must not go on */
+    }
+}
+
+bool nodes_remove(struct request *request, struct err *err)
+{
+    const char *force = query_text(request->query, "force");
+    if (force != NULL && strcmp(force, "true") != 0 && strcmp(force, "false") != 0) {
+        return err_field(err, ERR_FIELD, "force", NULL, "force must be true or false");
+    }
+    struct ask *ask = verb_ask_create(request, NODE_VERB_REMOVE, render_removed);
+    ask->committed = removed;
+    ask->writer.input.node.force = force != NULL && strcmp(force, "true") == 0;
+    return ask_writer(ask, err);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the copy in memory of all tokens, of which only SHA-256 hashes exist. It promises that a guess learns
+ * nothing: an unknown id costs the same hash and the same comparison as a known one and gets the same words,
+ * and hashes are compared in constant time. A token has 256 random bits, so a fast hash will do. Which route
+ * wants which role is the route table's part; which object belongs to whom is the resource's. */
+#include "daemon/http/auth/auth.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/table.h"
+#include "proto/base/text.h"
+
+struct identity {
+    char id[TOKEN_ID_LENGTH + 1];
+    char *owner;
+    char *node; /* that it is bound to; or NULL */
+    enum role role;
+    uint8_t secret[HASH_BYTES];
+    int64_t expires_ms; /* 0: never */
+    bool revoked;
+    UT_hash_handle hh;
+};
+
+struct auth {
+    struct identity *identities; /* by id */
+};
+
+/* --- tokens --------------------------------------------------------------------------------------------- */
+
+void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_token)
+{
+    uint8_t id_bytes[10] = {0};
+    memcpy(id_bytes, random, 5); /* 40 bits are 8 characters */
+    char id[ID_LENGTH + 1];
+    text_id_from_bytes(id_bytes, id);
+    memcpy(ret_token->id, id, TOKEN_ID_LENGTH);
+    ret_token->id[TOKEN_ID_LENGTH] = '\0';
+    char secret[TOKEN_SECRET_LENGTH + 1];
+    token_secret_make(random + 5, secret);
+    hash_bytes(secret, TOKEN_SECRET_LENGTH, ret_token->secret);
+    snprintf(ret_token->text, sizeof ret_token->text, TOKEN_PREFIX "%s_%s", ret_token->id, secret);
+}
+
+/* --- those that are known ------------------------------------------------------------------------------- */
+
+const char *identity_owner(const struct identity *who)
+{
+    return who->owner;
+}
+
+enum role identity_role(const struct identity *who)
+{
+    return who->role;
+}
+
+bool identity_is_admin(const struct identity *who)
+{
+    return who->role == ROLE_ADMIN;
+}
+
+const char *identity_node(const struct identity *who)
+{
+    return who->node;
+}
+
+bool identity_acts_for(const struct identity *who, const char *node, struct err *err)
+{
+    if (who->node == NULL || strcmp(who->node, node) == 0) {
+        return true;
+    }
+    return err_field(err, ERR_FORBIDDEN, "node",
+                     "have that node join with gpuagent join, for a token of its own",
+                     "the token is bound to node %s, and does not speak for %.64s", who->node, node);
+}
+
+bool identity_stands(const struct identity *who, int64_t wall_ms)
+{
+    return !who->revoked && (who->expires_ms == 0 || wall_ms < who->expires_ms);
+}
+
+struct auth *auth_create(void)
+{
+    return xzalloc(sizeof(struct auth));
+}
+
+void auth_destroy(struct auth *auth)
+{
+    if (auth == NULL) {
+        return;
+    }
+    struct identity *identity, *next;
+    HASH_ITER (hh, auth->identities, identity, next) {
+        HASH_DEL(auth->identities, identity);
+        free(identity->owner);
+        free(identity->node);
+        free(identity);
+    }
+    free(auth);
+}
+
+void auth_put(struct auth *auth, const struct token_row *row)
+{
+    if (strlen(row->id) != TOKEN_ID_LENGTH) {
+        return;
+    }
+    struct identity *identity;
+    HASH_FIND(hh, auth->identities, row->id, TOKEN_ID_LENGTH, identity);
+    if (identity == NULL) {
+        identity = xzalloc(sizeof *identity);
+        memcpy(identity->id, row->id, TOKEN_ID_LENGTH);
+        identity->owner = xstrdup(row->owner);
+        identity->node = row->node != NULL ? xstrdup(row->node) : NULL;
+        identity->role = row->role;
+        memcpy(identity->secret, row->secret, sizeof identity->secret);
+        HASH_ADD(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
+    }
+    identity->expires_ms = row->expires_ms;
+    identity->revoked = row->revoked;
+}
+
+bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms)
+{
+    for (const struct identity *one = auth->identities; one != NULL; one = one->hh.next) {
+        if (one->node != NULL && strcmp(one->node, node) == 0 && identity_stands(one, wall_ms)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool auth_load(struct auth *auth, struct reader *reader, struct err *err)
+{
+    autorows struct rows rows = reader_tokens(reader, NULL, err);
+    struct token_row row;
+    while (rows_token(&rows, &row)) {
+        auth_put(auth, &row);
+    }
+    return !rows.failed;
+}
+
+/* What follows the scheme and its space; NULL: it is another scheme. */
+static const char *after_scheme(const char *authorization, const char *scheme)
+{
+    size_t length = strlen(scheme);
+    bool same = strncasecmp(authorization, scheme, length) == 0;
+    return same ? authorization + length : NULL;
+}
+
+/* The password of "name:password" in base64. */
+static void read_basic(const char *base64, char out[CREDENTIAL_BYTES])
+{
+    autofree uint8_t *bytes = NULL;
+    size_t length;
+    if (!text_from_base64(base64, strlen(base64), &bytes, &length)) {
+        return;
+    }
+    autofree char *pair = xstrndup((const char *)bytes, length);
+    const char *colon = strchr(pair, ':');
+    if (colon != NULL && strlen(colon + 1) < CREDENTIAL_BYTES) {
+        memcpy(out, colon + 1, strlen(colon + 1) + 1);
+    }
+}
+
+void auth_credential(const char *authorization, char out[CREDENTIAL_BYTES])
+{
+    out[0] = '\0';
+    if (authorization == NULL) {
+        return;
+    }
+    const char *bearer = after_scheme(authorization, "Bearer ");
+    const char *basic = after_scheme(authorization, "Basic ");
+    if (bearer != NULL && strlen(bearer) < CREDENTIAL_BYTES) {
+        memcpy(out, bearer, strlen(bearer) + 1);
+    } else if (basic != NULL) {
+        read_basic(basic, out);
+    }
+}
+
+const struct identity *auth_ranks(void)
+{
+    static char name[] = "job";
+    static const struct identity ranks = {.owner = name, .role = ROLE_NONE};
+    return &ranks;
+}
+
+const struct identity *auth_check(struct auth *auth, const char *credential, int64_t wall_ms, struct err *err)
+{
+    static const uint8_t nobody[HASH_BYTES];
+    const char *token = token_after_prefix(credential, TOKEN_PREFIX);
+    if (token == NULL) {
+        err_set(err, ERR_UNAUTHENTICATED, "the request carries no token");
+        err_hint(err, "send the header Authorization: Bearer gct_...");
+        return NULL;
+    }
+    struct identity *identity;
+    HASH_FIND(hh, auth->identities, token, TOKEN_ID_LENGTH, identity);
+    uint8_t secret[HASH_BYTES];
+    hash_bytes(token + TOKEN_ID_LENGTH + 1, TOKEN_SECRET_LENGTH, secret);
+    bool equal = hash_equal(secret, identity != NULL ? identity->secret : nobody);
+    if (identity == NULL || !equal || !identity_stands(identity, wall_ms)) {
+        err_set(err, ERR_UNAUTHENTICATED, "the token is not valid: unknown, revoked or expired");
+        return NULL;
+    }
+    return identity;
+}
+
+/* --- roles ---------------------------------------------------------------------------------------------- */
+
+#define PEOPLE (1U << ROLE_USER | 1U << ROLE_ADMIN)
+#define ALL    (PEOPLE | 1U << ROLE_NODE)
+
+/* Who may come, by access. */
+static const struct {
+    unsigned roles; /* a bit each */
+    const char *wanted;
+} admitted[] = {
+    [ACCESS_OPEN] = {ALL, "any"},
+    [ACCESS_ANY] = {ALL, "any"},
+    [ACCESS_USER] = {PEOPLE, "user"},
+    [ACCESS_TRACKING] = {PEOPLE, "user"},
+    [ACCESS_USER_OR_NODE] = {ALL, "user or node"},
+    [ACCESS_ADMIN] = {1U << ROLE_ADMIN, "admin"},
+    [ACCESS_NODE] = {1U << ROLE_NODE, "node"},
+};
+
+bool auth_allows(enum access access, enum role role, struct err *err)
+{
+    return (admitted[access].roles & 1U << role) != 0 ||
+           err_set(err, ERR_FORBIDDEN, "this needs a token of role %s; yours has role %s",
+                   admitted[access].wanted, role_text(role));
+}

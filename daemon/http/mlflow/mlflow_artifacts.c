@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the routes of artifacts: files below the state folder, under the paths that MLflow's clients give
+ * them. An upload goes to its file while it arrives; bringing it to its place, listing and deleting are a
+ * helper thread's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/blob/artifacts.h"
+#include "daemon/blob/worker.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/server/parts.h"
+#include "daemon/http/server/routes.h"
+#include "proto/base/cleanup.h"
+
+/* Work for the disk. It outlives its request when that goes away. */
+struct chore {
+    struct task task;        /* first: a task is its chore */
+    struct request *request; /* NULL: gone */
+    struct artifacts *artifacts;
+    char *path;
+    struct artifact_upload *upload; /* of PUT */
+    struct text out;
+    bool working; /* on the helper thread */
+    bool ok;
+    struct err err;
+};
+
+static void chore_free(struct chore *chore)
+{
+    artifact_upload_end(chore->upload);
+    text_finish(&chore->out);
+    free(chore->path);
+    free(chore);
+}
+
+static void request_gone(void *state)
+{
+    struct chore *chore = state;
+    chore->request = NULL;
+    if (!chore->working) {
+        chore_free(chore);
+    }
+}
+
+/* The path that the request names, without its escapes; the caller frees it. NULL: it is none. */
+static char *read_path(const struct request *request, struct err *err)
+{
+    autofree char *path = xstrdup(router_tail(request));
+    gate_unescape(path);
+    return artifact_path_check(path, err) ? give(path) : NULL;
+}
+
+/* Takes over path. */
+static struct chore *chore_begin(struct request *request, char *path)
+{
+    struct chore *chore = xzalloc(sizeof *chore);
+    chore->request = request;
+    chore->artifacts = request->server->mlflow->artifacts;
+    chore->path = path;
+    request->state = chore;
+    request->state_finish = request_gone;
+    return chore;
+}
+
+static void chore_done(struct task *task)
+{
+    struct chore *chore = (struct chore *)task;
+    chore->working = false;
+    if (chore->request == NULL) {
+        chore_free(chore);
+    } else if (!chore->ok) {
+        request_fail(chore->request, &chore->err);
+    } else {
+        request_reply_json(chore->request, 200, &chore->out);
+    }
+}
+
+static bool chore_give(struct chore *chore, void (*work)(struct task *task))
+{
+    chore->task = (struct task){.work = work, .done = chore_done};
+    chore->working = true;
+    worker_give(chore->request->server->mlflow->disk, &chore->task);
+    return request_wait(chore->request);
+}
+
+/* --- PUT ------------------------------------------------------------------------------------------------ */
+
+static bool upload_begin(struct request *request, struct err *err)
+{
+    struct server *server = request->server;
+    int64_t length = request->headers.content_length;
+    autofree char *path = read_path(request, err);
+    if (path == NULL || !space_allows(server->space, length > 0 ? length : 0, err)) {
+        return false;
+    }
+    struct artifact_upload *upload = artifact_upload_begin(server->mlflow->artifacts, path, err);
+    if (upload == NULL) {
+        return false;
+    }
+    chore_begin(request, give(path))->upload = upload;
+    return true;
+}
+
+static size_t upload_piece(struct request *request, const char *bytes, size_t length)
+{
+    const struct chore *chore = request->state;
+    const struct server *server = request->server;
+    struct err err;
+    int64_t fresh = request->headers.content_length < 0 ? (int64_t)length : 0; /* else counted at the begin */
+    if (!space_allows(server->space, fresh, &err) ||
+        !artifact_upload_write(chore->upload, bytes, length, &err)) {
+        request_fail(request, &err);
+    }
+    return length;
+}
+
+const struct body_sink mlflow_artifacts_sink = {.begin = upload_begin, .piece = upload_piece};
+
+static void work_put(struct task *task)
+{
+    struct chore *chore = (struct chore *)task;
+    chore->ok = artifact_upload_keep(chore->upload, &chore->err);
+    text_append(&chore->out, "{}");
+}
+
+bool mlflow_artifacts_put(struct request *request, struct err *err)
+{
+    return chore_give(request->state, work_put);
+}
+
+/* --- GET ------------------------------------------------------------------------------------------------ */
+
+bool mlflow_artifacts_get(struct request *request, struct err *err)
+{
+    uint64_t length;
+    autofree char *path = read_path(request, err);
+    int fd = path != NULL ? artifacts_open_file(request->server->mlflow->artifacts, path, &length, err) : -1;
+    if (fd < 0) {
+        return false;
+    }
+    request_reply_file(request, 200, "application/octet-stream", fd, 0, length);
+    request_header(request, "Content-Disposition", "attachment");
+    return true;
+}
+
+static void work_list(struct task *task)
+{
+    struct chore *chore = (struct chore *)task;
+    text_append(&chore->out, "{\"files\":");
+    chore->ok = artifacts_list(chore->artifacts, chore->path, "", &chore->out, &chore->err);
+    text_append(&chore->out, "}");
+}
+
+static bool relative(const char *path, struct err *err)
+{
+    return *path != '/' ||
+           err_field(err, ERR_FIELD, "path", NULL, "the path of a folder of artifacts is relative");
+}
+
+bool mlflow_artifacts_list(struct request *request, struct err *err)
+{
+    const char *given = query_text(request->query, "path");
+    autofree char *path = xstrdup(given != NULL ? given : "");
+    size_t length = strlen(path);
+    if (length > 0 && path[length - 1] == '/') {
+        path[length - 1] = '\0';
+    }
+    bool uppermost = *path == '\0';
+    if (!uppermost &&
+        (!relative(path, err) || !gate_file_path(path, err) || !artifact_path_check(path, err))) {
+        return false;
+    }
+    return chore_give(chore_begin(request, give(path)), work_list);
+}
+
+/* --- DELETE --------------------------------------------------------------------------------------------- */
+
+static void work_delete(struct task *task)
+{
+    struct chore *chore = (struct chore *)task;
+    chore->ok = artifacts_delete(chore->artifacts, chore->path, &chore->err);
+    text_append(&chore->out, "{}");
+}
+
+bool mlflow_artifacts_delete(struct request *request, struct err *err)
+{
+    char *path = read_path(request, err);
+    if (path == NULL) {
+        return false;
+    }
+    return chore_give(chore_begin(request, path), work_delete);
+}

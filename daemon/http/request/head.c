@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the check that the library read the head of a request as it was sent. MHD 0.9 takes a lone LF for the
+ * end of a line, ends texts at a NUL that was sent, and joins a folded line to the name of the header before
+ * it, so that "Content-Leng: 5", folded with "th", becomes a Content-Length; none of that shows in the texts
+ * themselves. It does show in where they lie: the library cuts the head in place, by writing NULs over
+ * separators. So in a head that has one meaning each text begins exactly one separator behind the end of the
+ * one before it, and the promise is that any other head is refused. What the texts say is gate.c's. */
+#include "daemon/http/request/head.h"
+
+#include <string.h>
+
+#define SPACE_BYTES 1 /* between the parts of the first line */
+#define COLON_BYTES 1
+#define CRLF_BYTES  2
+
+static void follow(struct head *head, const char *text, size_t length, size_t separator)
+{
+    head->straight = head->straight && text == head->next;
+    head->next = text + length + separator;
+}
+
+void head_begin(struct head *head, const char *method, const char *uri, size_t uri_length,
+                const char *version)
+{
+    *head = (struct head){.begin = method, .next = method, .straight = true};
+    follow(head, method, strlen(method), SPACE_BYTES);
+    follow(head, uri, uri_length, SPACE_BYTES);
+    follow(head, version, strlen(version), CRLF_BYTES);
+}
+
+void head_header(struct head *head, const char *name, const char *value)
+{
+    follow(head, name, strlen(name), COLON_BYTES);
+    if (head->straight) {
+        head->next += strspn(head->next, " \t");
+    }
+    follow(head, value, strlen(value), CRLF_BYTES);
+}
+
+bool head_end(const struct head *head, size_t length, struct err *err)
+{
+    if (head->straight && head->next + CRLF_BYTES == head->begin + length) {
+        return true;
+    }
+    return err_set(err, ERR_MALFORMED,
+                   "the request's first line or a header has a NUL, a lone LF, a folded line, "
+                   "or spaces that do not belong there");
+}

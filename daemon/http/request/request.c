@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns one request: its copy of the raw URI, its body while that arrives, its suspension while it waits, and
+ * its reply. It promises exactly one reply, queued where the HTTP library keeps the connection alive: from
+ * the second call on, or at once with `Connection: close` when a body is refused unread. What is admitted and
+ * who handles it is the router's part. */
+#include "daemon/http/request/request.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/server/parts.h"
+#include "daemon/http/server/router.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+#include "proto/wire/views.h"
+
+/* --- replies -------------------------------------------------------------------------------------------- */
+
+static void give_reply(struct request *request, unsigned status, const char *content_type,
+                       struct MHD_Response *response)
+{
+    assert(request->response == NULL && request->phase != REQUEST_QUEUED);
+    if (response == NULL) {
+        out_of_memory();
+    }
+    request->status = status;
+    request->response = response;
+    request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    deadline_clear(request->server->deadlines, &request->deadline);
+    waiters_remove(request->server->waiters, &request->waiter);
+    if (request->phase == REQUEST_WAITING) {
+        request_resume(request);
+    }
+}
+
+bool request_reply(struct request *request, unsigned status, const char *content_type, char *text,
+                   size_t length)
+{
+    give_reply(request, status, content_type,
+               MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE));
+    return true;
+}
+
+bool request_reply_json(struct request *request, unsigned status, struct text *json)
+{
+    size_t length = json->length;
+    return request_reply(request, status, "application/json", text_take(json), length);
+}
+
+void request_reply_problem(struct request *request, unsigned status, struct text *problem)
+{
+    size_t length = problem->length;
+    request_reply(request, status, "application/problem+json", text_take(problem), length);
+}
+
+bool request_reply_literal(struct request *request, unsigned status, const char *json)
+{
+    return request_reply(request, status, "application/json", xstrdup(json), strlen(json));
+}
+
+void request_fail(struct request *request, const struct err *err)
+{
+    struct text problem = {0};
+    unsigned status = (unsigned)err_http(err->code);
+    if (err->code == ERR_DAMAGED) { /* what else it reads may be wrong, too */
+        server_fail(request->server, err);
+    }
+    if (mlflow_has_path(request->path)) {
+        status = mlflow_error_render(err, request->route != NULL, &problem);
+        request_reply_json(request, status, &problem);
+    } else {
+        problem_encode(err, &problem);
+        request_reply_problem(request, status != 0 ? status : 500, &problem);
+    }
+    if (status == 401) {
+        request_header(request, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    }
+    if (err_retryable(err->code)) {
+        request_header(request, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    }
+}
+
+void request_fail_with(struct request *request, enum err_code code, const char *format, ...)
+{
+    struct err err;
+    char text[sizeof err.text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    err_set(&err, code, "%s", text);
+    request_fail(request, &err);
+}
+
+bool request_reply_file(struct request *request, unsigned status, const char *content_type, int fd,
+                        uint64_t offset, uint64_t length)
+{
+    give_reply(request, status, content_type, MHD_create_response_from_fd_at_offset64(length, fd, offset));
+    request_header(request, "X-Content-Type-Options", "nosniff");
+    return true;
+}
+
+static ssize_t read_stream(void *closure, uint64_t position, char *buffer, size_t room)
+{
+    struct request *request = closure;
+    return request->stream_read(request->stream, position, buffer, room);
+}
+
+bool request_reply_stream(struct request *request, unsigned status, const char *content_type,
+                          ssize_t (*read)(void *closure, uint64_t position, char *buffer, size_t room),
+                          void (*finish)(void *closure), void *closure)
+{
+    request->stream_read = read;
+    request->stream_finish = finish;
+    request->stream = closure;
+    give_reply(request, status, content_type,
+               MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, LIMIT_STREAM_BLOCK_BYTES, read_stream,
+                                                 request, NULL));
+    request_header(request, "X-Content-Type-Options", "nosniff");
+    return true;
+}
+
+void request_header(struct request *request, const char *name, const char *value)
+{
+    assert(request->response != NULL);
+    if (MHD_add_response_header(request->response, name, value) == MHD_NO) {
+        out_of_memory(); /* all our names and values are headers */
+    }
+}
+
+static enum MHD_Result queue_reply(struct request *request)
+{
+    if (request->closing || request->server->ending) {
+        request_header(request, MHD_HTTP_HEADER_CONNECTION, "close");
+    }
+    request->phase = REQUEST_QUEUED;
+    connection_enter(request->link, CONNECTION_REPLY);
+    enum MHD_Result queued = MHD_queue_response(request->connection, request->status, request->response);
+    MHD_destroy_response(request->response);
+    request->response = NULL;
+    return queued;
+}
+
+/* --- waiting -------------------------------------------------------------------------------------------- */
+
+bool request_wait(struct request *request)
+{
+    request->awaited = true;
+    return true;
+}
+
+/* Bodies up to LIMIT_JSON_BYTES are not counted: a heartbeat or a cancel is let in whatever else comes. */
+static int64_t counted(size_t room)
+{
+    return room > LIMIT_JSON_BYTES ? (int64_t)room : 0;
+}
+
+void request_drop_body(struct request *request)
+{
+    free(give(request->body));
+    request->server->body_bytes -= counted(request->body_room);
+    request->body_length = 0;
+    request->body_room = 0;
+}
+
+void request_suspend(struct request *request)
+{
+    assert(!request->suspended);
+    request->suspended = true;
+    MHD_suspend_connection(request->connection);
+}
+
+void request_resume(struct request *request)
+{
+    assert(request->suspended);
+    request->suspended = false;
+    request->server->resumed = true;
+    MHD_resume_connection(request->connection);
+}
+
+/* --- the body ------------------------------------------------------------------------------------------- */
+
+static bool body_reserve(struct request *request, size_t needed)
+{
+    if (needed < request->body_room) {
+        return true;
+    }
+    size_t room = 2 * request->body_room;
+    if (request->headers.content_length > 0) {
+        room = (size_t)request->headers.content_length + 1;
+    }
+    room = room > needed ? room : needed + 1;
+    int64_t *sum = &request->server->body_bytes;
+    int64_t more = counted(room) - counted(request->body_room);
+    if (more > 0 && *sum + more > LIMIT_BODIES_BYTES) {
+        return false;
+    }
+    *sum += more;
+    request->body_room = room;
+    request->body = xrealloc(request->body, room);
+    return true;
+}
+
+static void gather(struct request *request, const char *data, size_t size)
+{
+    if (!body_reserve(request, request->body_length + size)) {
+        request_drop_body(request);
+        request_fail_with(request, ERR_UNAVAILABLE, "too many large bodies are under way");
+        return;
+    }
+    memcpy(request->body + request->body_length, data, size);
+    request->body_length += size;
+    request->body[request->body_length] = '\0';
+}
+
+/* MHD_NO cuts the connection: a refused body that does not end. */
+static enum MHD_Result take_body(struct request *request, const char *data, size_t *size)
+{
+    const struct route *route = request->route;
+    if (request->response == NULL && request->body_seen + *size > (uint64_t)route->body_limit) {
+        request_fail_with(request, ERR_TOO_LARGE, "the body is longer than %lld bytes",
+                          (long long)route->body_limit);
+    }
+    if (request->response != NULL) {
+        request->drained += *size;
+        bool endless = request->drained > LIMIT_DRAIN_BYTES;
+        *size = 0;
+        return endless ? MHD_NO : MHD_YES;
+    }
+    size_t taken = *size;
+    if (route->sink != NULL) {
+        taken = route->sink->piece(request, data, *size);
+        assert(taken == *size || request->suspended);
+    } else {
+        gather(request, data, *size);
+    }
+    request->body_seen += taken;
+    *size -= taken;
+    return MHD_YES;
+}
+
+/* --- what the library calls ----------------------------------------------------------------------------- */
+
+/* The library would make a list of the arguments, which nobody asks it for, out of the memory of the
+ * connection: some 130 fill it, and it closes without an answer. Arguments that begin with their end are
+ * none. It gives us its own buffer, which it cuts in place itself; our copy was taken before. */
+static void hide_arguments(const char *uri)
+{
+    char *mark = strchr((char *)(uintptr_t)uri, '?');
+    if (mark != NULL) {
+        mark[1] = '\0'; /* behind a last '?' it is there */
+    }
+}
+
+void *request_open(void *closure, const char *uri, struct MHD_Connection *connection)
+{
+    struct server *server = closure;
+    size_t length = strnlen(uri, LIMIT_URI_BYTES + 1);
+    struct request *request = blocks_take(&server->request_blocks, sizeof *request + length + 1);
+    memcpy(request->uri, uri, length);
+    hide_arguments(uri);
+    request->raw_uri = uri;
+    request->uri_length = length;
+    request->size = sizeof *request + length + 1;
+    request->server = server;
+    request->connection = connection;
+    request->link = connection_of(connection);
+    connection_serve(request->link, request);
+    request->path = request->uri;
+    request->headers.content_length = -1;
+    request->arrived_ms = server->now_ms;
+    DL_APPEND(server->requests, request);
+    server->request_count++;
+    return request;
+}
+
+static enum MHD_Result judge(struct request *request, const char *method, const char *version)
+{
+    router_admit(request, method, version);
+    request->phase = REQUEST_BODY;
+    connection_enter(request->link, CONNECTION_BODY);
+    if (request->response == NULL) {
+        return MHD_YES;
+    }
+    if (headers_announce_body(&request->headers)) {
+        request->closing = true;
+    }
+    return request->closing ? queue_reply(request) : MHD_YES;
+}
+
+static enum MHD_Result handle(struct request *request)
+{
+    if (request->response == NULL) {
+        request->phase = REQUEST_HANDLING;
+        connection_enter(request->link, CONNECTION_OURS);
+        request->whole_us = clock_boot_us();
+        router_handle(request);
+    }
+    if (request->response != NULL) {
+        return queue_reply(request);
+    }
+    assert(request->awaited);
+    request->phase = REQUEST_WAITING;
+    request_suspend(request);
+    return MHD_YES;
+}
+
+enum MHD_Result request_call(void *server, struct MHD_Connection *connection, const char *url,
+                             const char *method, const char *version, const char *data, size_t *size,
+                             void **slot)
+{
+    struct request *request = *slot;
+    switch (request->phase) {
+    case REQUEST_HEADERS:
+        return judge(request, method, version);
+    case REQUEST_BODY:
+        return *size > 0 ? take_body(request, data, size) : handle(request);
+    case REQUEST_WAITING:
+        return queue_reply(request);
+    case REQUEST_HANDLING:
+    case REQUEST_QUEUED:
+        break;
+    }
+    return MHD_NO;
+}
+
+void request_drop(struct request *request)
+{
+    if (request == NULL) {
+        return;
+    }
+    struct server *server = request->server;
+    log_debug("request done", "path=%s status=%u owner=%s ms=%lld", request->path, request->status,
+              request->who != NULL ? identity_owner(request->who) : "-",
+              (long long)(server->now_ms - request->arrived_ms));
+    if (request->stream_finish != NULL) {
+        request->stream_finish(request->stream);
+    }
+    if (request->response != NULL) {
+        MHD_destroy_response(request->response);
+    }
+    if (request->state_finish != NULL) {
+        request->state_finish(request->state);
+    }
+    deadline_clear(server->deadlines, &request->deadline);
+    waiters_remove(server->waiters, &request->waiter);
+    DL_DELETE(server->requests, request);
+    server->request_count--;
+    server->people_count -= request->person;
+    json_decref(request->json);
+    free(request->query_owned);
+    request_drop_body(request);
+    connection_serve(request->link, NULL);
+    blocks_give(&server->request_blocks, request, request->size);
+}
+
+void request_close(void *closure, struct MHD_Connection *connection, void **slot,
+                   enum MHD_RequestTerminationCode code)
+{
+    request_drop(give(*slot));
+}
+
+/* --- helpers of handlers -------------------------------------------------------------------------------- */
+
+bool request_only_fields(const json_t *object, const char *known, struct err *err)
+{
+    /* iteration does not change the object, though the library's type says that it may */
+    json_t *iterated = (json_t *)(uintptr_t)object;
+    const char *name;
+    json_t *value;
+    json_object_foreach (iterated, name, value) {
+        if (!query_lists(known, name)) {
+            err_field(err, ERR_UNKNOWN_FIELD, name, NULL, "there is no field \"%s\" here", name);
+            return *known == '\0' ? false : err_hint(err, "it may have: %s", known);
+        }
+    }
+    return true;
+}
+
+const char *request_owner_scope(const struct request *request)
+{
+    return identity_is_admin(request->who) ? NULL : identity_owner(request->who);
+}
+
+bool request_may_see(const struct request *request, const char *owner)
+{
+    const char *scope = request_owner_scope(request);
+    return scope == NULL || strcmp(scope, owner) == 0;
+}
+
+bool request_wants_events(const struct request *request)
+{
+    return request->headers.accept != NULL && strstr(request->headers.accept, "text/event-stream") != NULL;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request, from its first line to the end of its reply: what it says, who sent it, and the one reply it
+ * gets. All of it happens on the HTTP thread. */
+#ifndef HTTP_REQUEST_H
+#define HTTP_REQUEST_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <microhttpd.h>
+
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/server/deadline.h"
+#include "daemon/http/request/gate.h"
+#include "daemon/http/request/query.h"
+#include "daemon/http/server/waiters.h"
+#include "proto/base/err.h"
+#include "proto/base/text.h"
+
+struct server;
+struct route;
+
+enum request_phase {
+    REQUEST_HEADERS,  /* the headers are not judged yet */
+    REQUEST_BODY,     /* admitted, or refused with the body still to come */
+    REQUEST_HANDLING, /* its handler runs */
+    REQUEST_WAITING,  /* suspended: its reply comes later */
+    REQUEST_QUEUED,   /* the reply is with the library */
+};
+
+#define REQUEST_ARGUMENT_BYTES 80 /* the {...} of a path: at most 64 hex digits */
+
+struct request {
+    /* For handlers, to read. */
+    struct server *server;
+    const struct route *route;
+    const struct identity *who; /* NULL on open routes */
+    uint64_t ranks_attempt_id;  /* whose ranks ask, by their token; 0: somebody else does */
+    const char *path;
+    char argument[REQUEST_ARGUMENT_BYTES]; /* what stands for {...} in the route's path */
+    char array_id[ID_LENGTH + 1]; /* the path says ARRAY.TASK: argument is the id of that task; else "" */
+    int64_t task;
+    const struct query *query; /* NULL: no parameters; the readers take that */
+    struct headers headers;
+    bool head;          /* HEAD: answered as GET, and the library leaves the body out */
+    int64_t arrived_ms; /* CLOCK_BOOTTIME */
+    int64_t whole_us;   /* the same, when its body was there */
+    char *body;         /* the whole body with a NUL behind it, of routes that gather it; NULL: none */
+    size_t body_length;
+    json_t *json; /* the body decoded, of BODY_JSON routes; a handler may take it with give() */
+
+    /* For handlers, to use: what belongs to the request while it waits. */
+    void *state;
+    void (*state_finish)(void *state); /* called when the request ends, if not NULL; state may be NULL then */
+    struct deadline deadline;          /* cleared when the reply is given */
+    struct waiter waiter;              /* removed when the reply is given */
+
+    /* Of request.c and router.c alone. */
+    struct MHD_Connection *connection;
+    struct connection *link; /* the same, as connection.c sees it */
+    const char *raw_uri;     /* where the library has it; uri is the copy */
+    size_t uri_length;
+    enum request_phase phase;
+    bool person;    /* counted among those of users and admins */
+    bool awaited;   /* the handler said that the reply comes later */
+    bool suspended; /* the library leaves the connection alone */
+    bool closing;   /* the connection ends with the reply */
+    unsigned status;
+    struct MHD_Response *response; /* given, not yet queued */
+    ssize_t (*stream_read)(void *closure, uint64_t position, char *buffer, size_t room);
+    void (*stream_finish)(void *closure);
+    void *stream;
+    struct query *query_owned;
+    size_t body_room;
+    uint64_t body_seen;
+    uint64_t drained;            /* bytes of a refused body */
+    struct request *prev, *next; /* all open requests of the server */
+    size_t size;                 /* of all this */
+    char uri[];
+};
+
+/* --- replies: exactly one, at once or later ------------------------------------------------------------- */
+
+/* Those that are no failure return true, so that a handler may end with them. */
+
+/* Replies with text, which is taken over (text_take of a struct text, xprintf); content_type is a literal. */
+bool request_reply(struct request *request, unsigned status, const char *content_type, char *text,
+                   size_t length);
+/* The same with JSON in a buffer, which is left empty. */
+bool request_reply_json(struct request *request, unsigned status, struct text *json);
+/* The same with a problem document. */
+void request_reply_problem(struct request *request, unsigned status, struct text *problem);
+/* The same with a JSON literal. */
+bool request_reply_literal(struct request *request, unsigned status, const char *json);
+/* Replies with an error as application/problem+json. */
+void request_fail(struct request *request, const struct err *err);
+/* The same with an error made on the spot. */
+void request_fail_with(struct request *request, enum err_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Replies with length bytes of a file from offset; the file is taken over, also on failure. For a Range:
+ * status 206 and a header Content-Range. */
+bool request_reply_file(struct request *request, unsigned status, const char *content_type, int fd,
+                        uint64_t offset, uint64_t length);
+/* Replies with what a reader gives, piece by piece; finish is called once, when the reply has ended. The
+ * reader may call request_suspend and return 0; request_resume has it called again. */
+bool request_reply_stream(struct request *request, unsigned status, const char *content_type,
+                          ssize_t (*read)(void *closure, uint64_t position, char *buffer, size_t room),
+                          void (*finish)(void *closure), void *closure);
+
+/* Adds a header to the reply that was given in this turn of the loop; value is copied. */
+void request_header(struct request *request, const char *name, const char *value);
+
+/* Says that the reply comes after the handler has returned: by the writer, a deadline, a waiter or a watched
+ * file descriptor. A handler that neither replies nor calls this is a defect and aborts. true. */
+bool request_wait(struct request *request);
+
+/* Frees the body early: of requests that wait long. */
+void request_drop_body(struct request *request);
+
+/* For readers of a stream and sinks of a body: let the library leave the connection alone, and take it up
+ * again. */
+void request_suspend(struct request *request);
+void request_resume(struct request *request);
+
+/* --- helpers of handlers -------------------------------------------------------------------------------- */
+
+/* false with ERR_UNKNOWN_FIELD when the JSON object has a member that known, names separated by spaces, does
+ * not list. */
+bool request_only_fields(const json_t *object, const char *known, struct err *err);
+
+/* The owner whose jobs the sender may see: NULL for all (admins), else its own name. */
+const char *request_owner_scope(const struct request *request);
+
+/* true when the sender may see what owner owns; else what it asked for does not exist for it. */
+bool request_may_see(const struct request *request, const char *owner);
+
+/* true when the reply should be a stream of events: Accept names text/event-stream. */
+bool request_wants_events(const struct request *request);
+
+/* --- for server.c: what the HTTP library calls ---------------------------------------------------------- */
+
+void *request_open(void *server, const char *uri, struct MHD_Connection *connection);
+enum MHD_Result request_call(void *server, struct MHD_Connection *connection, const char *url,
+                             const char *method, const char *version, const char *data, size_t *size,
+                             void **slot);
+/* Ends a request that the library has opened and never handed over, so that request_close is not called: its
+ * head was too long to be read, or the client left in the middle of it. NULL is allowed. */
+void request_drop(struct request *request);
+void request_close(void *server, struct MHD_Connection *connection, void **slot,
+                   enum MHD_RequestTerminationCode code);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the routes of the web page: its files, for anyone, since they hold no data. It promises that a browser
+ * asks again each time, gets the bytes only when they have changed, and lets the page load and reach nothing
+ * but this server. What the page shows it asks of the API, with the token of its reader. */
+#include "daemon/http/server/web.h"
+
+#include <string.h>
+
+#include "daemon/http/server/parts.h"
+#include "daemon/http/server/routes.h"
+#include "proto/base/hash.h"
+
+#define ETAG_DIGITS 32
+
+static const char policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+struct web_file {
+    const char *name, *type;
+    const unsigned char *bytes;
+    const size_t *length;
+};
+
+static const struct web_file files[] = {
+#define AS_ROW(name, file, type) {file, type, web_##name, &web_##name##_length},
+    WEB_FILES(AS_ROW)
+#undef AS_ROW
+};
+
+/* "*" and a list of several fit nothing: then the bytes go out again. */
+static bool has_it(const struct request *request, const char *etag)
+{
+    const char *theirs = request->headers.if_none_match;
+    return theirs != NULL && strcmp(strncmp(theirs, "W/", 2) == 0 ? theirs + 2 : theirs, etag) == 0;
+}
+
+static bool reply(struct request *request, const struct web_file *file)
+{
+    char digest[HASH_HEX + 1];
+    char etag[ETAG_DIGITS + 3];
+    hash_hex(file->bytes, *file->length, digest);
+    snprintf(etag, sizeof etag, "\"%.*s\"", ETAG_DIGITS, digest);
+    if (has_it(request, etag)) {
+        request_reply(request, 304, file->type, xstrdup(""), 0);
+    } else {
+        request_reply(request, 200, file->type, xstrndup((const char *)file->bytes, *file->length),
+                      *file->length);
+    }
+    request_header(request, "ETag", etag);
+    request_header(request, "Cache-Control", "no-cache");
+    request_header(request, "Content-Security-Policy", policy);
+    request_header(request, "X-Content-Type-Options", "nosniff");
+    request_header(request, "Referrer-Policy", "no-referrer");
+    return true;
+}
+
+bool web_page(struct request *request, struct err *err)
+{
+    return reply(request, &files[0]);
+}
+
+bool web_show(struct request *request, struct err *err)
+{
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        if (strcmp(files[i].name, request->argument) == 0) {
+            return reply(request, &files[i]);
+        }
+    }
+    return err_set(err, ERR_NOT_FOUND, "the web page has no file %s", request->argument);
+}

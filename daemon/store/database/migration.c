@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the copy of an older database: a migration cannot be undone, and what the older program can open stays
+ * beside it. It promises that the copy is whole and on disk before anything is changed, also when the start
+ * before this one was cut short. The steps themselves are schema.c's. */
+#include "daemon/store/database/migration.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "daemon/store/database/copy.h"
+#include "daemon/store/database/schema.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/text.h"
+
+static bool keep(const char *path, const char *folder, int64_t version, struct err *err)
+{
+    autofree char *arriving = xprintf("%s/arriving.db", folder);
+    autofree char *kept = xprintf("%s/before-schema-%" PRId64 ".db", folder, schema_newest());
+    if (!file_make_directories(folder, 0700, err)) {
+        return false;
+    }
+    unlink(arriving);
+    if (!copy_database(path, arriving, NULL, err)) {
+        return err->code != ERR_DAMAGED && err_hint(err,
+                                                    "it has schema version %" PRId64
+                                                    " and is copied before it is migrated: make room in %s",
+                                                    version, folder);
+    }
+    return (rename(arriving, kept) == 0 || err_errno(err, "cannot rename %s", arriving)) &&
+           file_sync_folder(folder, err);
+}
+
+bool migration_keep(sqlite3 *db, const char *path, struct err *err)
+{
+    int64_t version;
+    if (!schema_version(db, &version, err)) {
+        return false;
+    }
+    autofree char *home = file_folder_of(path);
+    autofree char *folder = xprintf("%s/backups", home);
+    return version == 0 || version == schema_newest() || keep(path, folder, version, err);
+}

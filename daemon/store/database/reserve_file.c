@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the reserve file: a file beside the database whose space is given back when the disk is full, so that
+ * what is under way can still be committed. It promises that the space is really allocated where the file
+ * system can do that, that making and releasing may meet from two threads, and that a reserve file which
+ * cannot be made is no failure. When it is released is pages.c's business, when it is made anew the HTTP
+ * thread's. */
+#include "daemon/store/database/reserve_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+enum reserve_file_state { RESERVE_FILE_MISSING, RESERVE_FILE_WHOLE, RESERVE_FILE_RELEASED };
+
+struct reserve_file {
+    char *path;
+    pthread_mutex_t making; /* held while the file changes */
+    _Atomic(enum reserve_file_state) state;
+    int64_t bytes;
+};
+
+static bool disk_state(const struct reserve_file *reserve_file, struct statvfs *ret_state)
+{
+    autofree char *folder = xstrdup(reserve_file->path);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL) {
+        slash[slash == folder ? 1 : 0] = '\0';
+    }
+    return statvfs(slash != NULL ? folder : ".", ret_state) == 0;
+}
+
+/* Of a small file system a sixteenth. */
+static int64_t fitting_bytes(const struct reserve_file *reserve_file)
+{
+    struct statvfs state;
+    if (!disk_state(reserve_file, &state)) {
+        return RESERVE_FILE_BYTES;
+    }
+    int64_t part = (int64_t)state.f_blocks * (int64_t)state.f_frsize / 16;
+    return part < RESERVE_FILE_BYTES ? part : RESERVE_FILE_BYTES;
+}
+
+static bool is_allocated(const struct reserve_file *reserve_file)
+{
+    struct stat status;
+    return stat(reserve_file->path, &status) == 0 && (int64_t)status.st_blocks * 512 >= reserve_file->bytes;
+}
+
+struct reserve_file *reserve_file_open(const char *path)
+{
+    struct reserve_file *reserve_file = xzalloc(sizeof *reserve_file);
+    reserve_file->path = xprintf("%s.reserve", path);
+    pthread_mutex_init(&reserve_file->making, NULL);
+    reserve_file->bytes = fitting_bytes(reserve_file);
+    atomic_init(&reserve_file->state, is_allocated(reserve_file) ? RESERVE_FILE_WHOLE : RESERVE_FILE_MISSING);
+    return reserve_file;
+}
+
+void reserve_file_close(struct reserve_file *reserve_file)
+{
+    if (reserve_file == NULL) {
+        return;
+    }
+    unlink(reserve_file->path);
+    pthread_mutex_destroy(&reserve_file->making);
+    free(reserve_file->path);
+    free(reserve_file);
+}
+
+static bool has_room(const struct reserve_file *reserve_file, int64_t margin_bytes)
+{
+    struct statvfs state;
+    return disk_state(reserve_file, &state) &&
+           (int64_t)state.f_bavail * (int64_t)state.f_frsize - reserve_file->bytes >= margin_bytes;
+}
+
+/* Not zeros: a file system that compresses would keep nothing of them. */
+static bool fill(int fd, int64_t bytes)
+{
+    autofree char *piece = xalloc(MIB);
+    uint64_t state = 88172645463325252U;
+    for (size_t i = 0; i + sizeof state <= MIB; i += sizeof state) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        memcpy(piece + i, &state, sizeof state);
+    }
+    for (int64_t done = 0; done < bytes;) {
+        ssize_t written = write(fd, piece, bytes - done < MIB ? (size_t)(bytes - done) : (size_t)MIB);
+        if (written <= 0) {
+            return false;
+        }
+        done += written;
+    }
+    return fsync(fd) == 0;
+}
+
+static bool allocate(const struct reserve_file *reserve_file)
+{
+    autoclose int fd = open(reserve_file->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return false;
+    }
+    if (fallocate(fd, 0, 0, reserve_file->bytes) == 0) {
+        return true;
+    }
+    return errno == EOPNOTSUPP && fill(fd, reserve_file->bytes);
+}
+
+bool reserve_file_make(struct reserve_file *reserve_file, int64_t margin_bytes)
+{
+    pthread_mutex_lock(&reserve_file->making);
+    bool whole = reserve_file_is_whole(reserve_file);
+    if (!whole && has_room(reserve_file, margin_bytes)) {
+        whole = allocate(reserve_file);
+        if (whole) {
+            atomic_store(&reserve_file->state, RESERVE_FILE_WHOLE);
+        } else {
+            unlink(reserve_file->path);
+        }
+    }
+    pthread_mutex_unlock(&reserve_file->making);
+    return whole;
+}
+
+/* Some file systems hand out what was freed only after their journal is on disk; the sync waits for that. */
+static void give_back(const char *path)
+{
+    autoclose int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+    }
+    unlink(path);
+}
+
+bool reserve_file_release(struct reserve_file *reserve_file)
+{
+    if (!reserve_file_is_whole(reserve_file)) {
+        return false;
+    }
+    pthread_mutex_lock(&reserve_file->making);
+    bool whole = reserve_file_is_whole(reserve_file);
+    if (whole) {
+        atomic_store(&reserve_file->state, RESERVE_FILE_RELEASED);
+        give_back(reserve_file->path);
+    }
+    pthread_mutex_unlock(&reserve_file->making);
+    return whole;
+}
+
+bool reserve_file_is_whole(const struct reserve_file *reserve_file)
+{
+    return atomic_load(&reserve_file->state) == RESERVE_FILE_WHOLE;
+}
+
+bool reserve_file_is_released(const struct reserve_file *reserve_file)
+{
+    return atomic_load(&reserve_file->state) == RESERVE_FILE_RELEASED;
+}
+
+int64_t reserve_file_bytes(const struct reserve_file *reserve_file)
+{
+    return reserve_file->bytes;
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the tables. It promises that a database is either of the newest version or refused, and that a version
+ * is reached in one transaction or not at all, the newest in one by a database that is new. What the rows
+ * mean is left to daemon/core/model/change.h, what is asked of them to sql.h.
+ *
+ * Submissions set the speed of the whole, and what they cost is the number of pages that they touch: each
+ * goes whole into the WAL and later into the file. A row at the end of a table or index shares its page with
+ * its neighbours of the same transaction; a row at a random place has a page for itself. Therefore no index
+ * here is in order of a random value:
+ * - jobs_id is in order of id only within 1,024 jobs; a search begins with the newest thousand.
+ * - replies has no index by scope: scopes.c keeps that in memory.
+ * The text of a job's spec has a table of its own because a job's row is written again with each change of
+ * state. */
+#include "daemon/store/database/schema.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/store/database/pages.h"
+
+/* Marks the file as ours: "gpuc". */
+#define APPLICATION_ID      0x67707563
+#define APPLICATION_ID_TEXT "0x67707563"
+
+/* "CASE column WHEN 'A' THEN 1 ... ELSE 0 END": one of the words of a list of proto/states.h. A list that
+ * grows needs a migration that makes the table anew. */
+#define IS_NAME(name, ...)               " WHEN '" #name "' THEN 1"
+#define IS_SPELLING(name, spelling, ...) " WHEN '" spelling "' THEN 1"
+#define ONE_OF(column, words)            "CHECK (CASE " column words " ELSE 0 END)"
+
+#define A_JOB_STATE      ONE_OF("state", JOB_STATES(IS_NAME))
+#define AN_ATTEMPT_STATE ONE_OF("state", ATTEMPT_STATES(IS_NAME))
+#define A_MEMBER_STATE   ONE_OF("state", MEMBER_STATES(IS_NAME))
+#define A_NODE_STATE     ONE_OF("state", NODE_STATES(IS_NAME))
+#define A_CAUSE          ONE_OF("cause", CAUSES(IS_NAME))
+#define AN_EVENT_KIND    ONE_OF("kind", EVENT_KINDS(IS_SPELLING))
+#define A_POOL_KIND      ONE_OF("pool_kind", POOL_KINDS(IS_SPELLING))
+#define AN_ISOLATION     ONE_OF("isolation", ISOLATIONS(IS_SPELLING))
+#define A_ROLE           ONE_OF("role", ROLES(IS_SPELLING))
+#define A_CLAIM          ONE_OF("claim", CLAIMS(IS_SPELLING))
+#define AN_ACCOUNT_KIND  ONE_OF("kind", ACCOUNT_KINDS(IS_SPELLING))
+#define A_DEPENDENCY     ONE_OF("kind", DEPENDENCIES(IS_SPELLING))
+#define A_RESULT_KIND    ONE_OF("kind", RESULT_KINDS(IS_SPELLING))
+
+/* Tables whose words come from lists that have grown: a version makes them anew. */
+#define TABLE_OF_JOBS                                                                                        \
+    "CREATE TABLE jobs (\n"                                                                                  \
+    "  key INTEGER PRIMARY KEY, -- increases with every submission\n"                                        \
+    "  id TEXT NOT NULL, -- 16 random characters: the name of the job outside\n"                             \
+    "  owner TEXT NOT NULL, -- of the token that submitted it\n"                                             \
+    "  name TEXT, -- given by the owner; NULL: none\n"                                                       \
+    "  project TEXT NOT NULL,\n"                                                                             \
+    "  gpus INTEGER NOT NULL, -- in total over all nodes\n"                                                  \
+    "  gpu_type TEXT, -- NULL: any\n"                                                                        \
+    "  created_ms INTEGER NOT NULL, -- wall clock, as all columns that end so\n"                             \
+    "  state TEXT NOT NULL " A_JOB_STATE ",\n"                                                               \
+    "  seq INTEGER NOT NULL, -- of its last event\n"                                                         \
+    "  attempt INTEGER NOT NULL, -- number of the newest attempt; 0: none yet\n"                             \
+    "  user_failures INTEGER NOT NULL, -- attempts that ended by the user's fault\n"                         \
+    "  infra_failures INTEGER NOT NULL, -- attempts that ended by ours\n"                                    \
+    "  pool TEXT, -- of the newest attempt; NULL: none yet\n"                                                \
+    "  started_ms INTEGER NOT NULL, -- 0: not yet\n"                                                         \
+    "  ended_ms INTEGER NOT NULL, -- 0: not yet\n"                                                           \
+    "  exit_code INTEGER NOT NULL, -- -1 while the state is not terminal\n"                                  \
+    "  failed_rank INTEGER NOT NULL, -- the first that failed; -1: none\n"                                   \
+    "  failed_node TEXT, -- where that was; NULL: nowhere\n"                                                 \
+    "  cause TEXT NOT NULL " A_CAUSE ",\n"                                                                   \
+    "  reason TEXT -- one sentence for people; NULL: nothing to say\n"                                       \
+    ") STRICT"
+
+#define INDICES_OF_JOBS                                                                                      \
+    "CREATE UNIQUE INDEX jobs_id ON jobs (" SCHEMA_JOB_PART ", id)",                                         \
+        "CREATE INDEX jobs_owner ON jobs (owner)",                                                           \
+        "CREATE INDEX jobs_live ON jobs (key, state) WHERE " SCHEMA_JOB_IS_LIVE
+
+#define TABLE_OF_EVENTS                                                                                      \
+    "CREATE TABLE events ( -- the history of each job: only ever appended to, without gaps\n"                \
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"                                                              \
+    "  seq INTEGER NOT NULL, -- from 1\n"                                                                    \
+    "  at_ms INTEGER NOT NULL,\n"                                                                            \
+    "  kind TEXT NOT NULL " AN_EVENT_KIND ",\n"                                                              \
+    "  attempt INTEGER NOT NULL, -- number; 0: before the first\n"                                           \
+    "  detail TEXT, -- JSON object; NULL: none\n"                                                            \
+    "  PRIMARY KEY (job_key, seq)\n"                                                                         \
+    ") STRICT, WITHOUT ROWID"
+
+#define TABLE_OF_ATTEMPTS                                                                                    \
+    "CREATE TABLE attempts (\n"                                                                              \
+    "  epoch INTEGER PRIMARY KEY, -- incarnation << 32 | n\n"                                                \
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"                                                              \
+    "  number INTEGER NOT NULL, -- within the job, from 1\n"                                                 \
+    "  state TEXT NOT NULL " AN_ATTEMPT_STATE ",\n"                                                          \
+    "  cause TEXT NOT NULL " A_CAUSE ", -- what ended it\n"                                                  \
+    "  cause_text TEXT, -- the same for people; NULL: nothing to add\n"                                      \
+    "  pool TEXT NOT NULL,\n"                                                                                \
+    "  master_address TEXT, -- of the rendezvous; NULL: none\n"                                              \
+    "  master_port INTEGER NOT NULL, -- 0: none\n"                                                           \
+    "  created_ms INTEGER NOT NULL,\n"                                                                       \
+    "  started_ms INTEGER NOT NULL, -- 0: not yet\n"                                                         \
+    "  ended_ms INTEGER NOT NULL, -- 0: not yet\n"                                                           \
+    "  failed_rank INTEGER NOT NULL, -- the first that failed; -1: none\n"                                   \
+    "  failed_code INTEGER NOT NULL, -- its exit code\n"                                                     \
+    "  image TEXT -- container image; NULL: none. Kept for later\n"                                          \
+    ") STRICT"
+
+#define INDICES_OF_ATTEMPTS                                                                                  \
+    "CREATE UNIQUE INDEX attempts_job ON attempts (job_key, number)",                                        \
+        "CREATE UNIQUE INDEX attempts_live ON attempts (job_key) WHERE " SCHEMA_ATTEMPT_IS_LIVE
+
+/* What version 3 added to them. */
+#define NEW_IN_JOBS                                                                                          \
+    "ALTER TABLE jobs ADD COLUMN priority /* higher goes first */ INTEGER NOT NULL DEFAULT 0",               \
+        "ALTER TABLE jobs ADD COLUMN time_limit_ms /* 0: none */ INTEGER NOT NULL DEFAULT 0",                \
+        "ALTER TABLE jobs ADD COLUMN ran_ms /* over all attempts that have ended */ INTEGER NOT NULL "       \
+        "DEFAULT 0",                                                                                         \
+        "ALTER TABLE jobs ADD COLUMN array_key /* jobs.key of the array that it is a task of; NULL: none "   \
+        "*/ "                                                                                                \
+        "INTEGER",                                                                                           \
+        "ALTER TABLE jobs ADD COLUMN task /* its number, from 0; NULL: it is none */ INTEGER"
+
+#define NEW_INDICES_OF_JOBS                                                                                  \
+    "DROP INDEX jobs_owner", "CREATE INDEX jobs_owner ON jobs (owner) WHERE " SCHEMA_JOB_IS_NO_TASK,         \
+        "CREATE INDEX jobs_array ON jobs (array_key, key) WHERE array_key IS NOT NULL",                      \
+        "CREATE INDEX jobs_top ON jobs (key) WHERE " SCHEMA_JOB_IS_NO_TASK
+
+#define NEW_IN_ATTEMPTS                                                                                      \
+    "ALTER TABLE attempts ADD COLUMN claim /* how it came by its GPUs */ TEXT NOT NULL DEFAULT "             \
+    "'entitled' " A_CLAIM,                                                                                   \
+        "ALTER TABLE attempts ADD COLUMN gpu_type /* NULL: made before this was kept */ TEXT",               \
+        "ALTER TABLE attempts ADD COLUMN warned_ms /* early signal ordered; 0: not */ INTEGER NOT NULL "     \
+        "DEFAULT 0",                                                                                         \
+        "ALTER TABLE attempts ADD COLUMN checkpoint_ms /* the last acknowledged; 0: none */ INTEGER NOT "    \
+        "NULL "                                                                                              \
+        "DEFAULT 0"
+
+/* The same rows under the words of today, in a table that the rest makes; the old table's indices go with it.
+ */
+#define REMADE(name, ...)                                                                                    \
+    "ALTER TABLE " name " RENAME TO old_" name, __VA_ARGS__, "INSERT INTO " name " SELECT * FROM old_" name, \
+        "DROP TABLE old_" name
+
+static const char *const version_1[] = {
+    "PRAGMA application_id = " APPLICATION_ID_TEXT,
+
+    "CREATE TABLE meta ( -- single numbers\n"
+    "  name TEXT PRIMARY KEY, -- incarnation: how often the controller was started; the upper half of every "
+    "epoch\n"
+    "  value INTEGER NOT NULL\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "INSERT INTO meta VALUES ('incarnation', 0)",
+
+    TABLE_OF_JOBS,
+
+    INDICES_OF_JOBS,
+
+    "CREATE TABLE specs (\n"
+    "  job_key INTEGER PRIMARY KEY, -- jobs.key\n"
+    "  shown TEXT, -- the spec as people are shown it, without what is large; NULL: as it is. Stands first, "
+    "so that reading it reads nothing of the other\n"
+    "  spec TEXT NOT NULL -- JSON as it was received; carries priority, labels and all else that no query "
+    "asks for\n"
+    ") STRICT",
+
+    TABLE_OF_EVENTS,
+
+    TABLE_OF_ATTEMPTS,
+
+    INDICES_OF_ATTEMPTS,
+
+    "CREATE TABLE members ( -- one node's part of an attempt\n"
+    "  epoch INTEGER NOT NULL, -- attempts.epoch\n"
+    "  node_rank INTEGER NOT NULL,\n"
+    "  node TEXT NOT NULL, -- nodes.name\n"
+    "  first_rank INTEGER NOT NULL,\n"
+    "  local_ranks INTEGER NOT NULL,\n"
+    "  devices TEXT NOT NULL, -- their indices on the node, separated by commas\n"
+    "  state TEXT NOT NULL " A_MEMBER_STATE ",\n"
+    "  PRIMARY KEY (epoch, node_rank)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE ranks ( -- how each rank ended\n"
+    "  epoch INTEGER NOT NULL, -- attempts.epoch\n"
+    "  rank INTEGER NOT NULL, -- over all nodes\n"
+    "  code INTEGER NOT NULL, -- exit code; 128 + signal when killed by one\n"
+    "  signal INTEGER NOT NULL, -- 0: none\n"
+    "  at_ms INTEGER NOT NULL, -- wall clock of the node\n"
+    "  out_bytes INTEGER NOT NULL, -- final size of its stdout\n"
+    "  err_bytes INTEGER NOT NULL, -- final size of its stderr\n"
+    "  PRIMARY KEY (epoch, rank)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE results ( -- what each rank of a function left behind, and what ranks that failed said\n"
+    "  epoch INTEGER NOT NULL, -- attempts.epoch\n"
+    "  rank INTEGER NOT NULL, -- over all nodes\n"
+    "  kind TEXT NOT NULL " A_RESULT_KIND ",\n"
+    "  size INTEGER NOT NULL, -- of the pickle\n"
+    "  hash BLOB, -- of the pickle: blobs.hash; NULL: there is none\n"
+    "  json TEXT, -- the value as JSON, or the error file of the rank; NULL: there is none\n"
+    "  PRIMARY KEY (epoch, rank)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE nodes (\n"
+    "  name TEXT PRIMARY KEY,\n"
+    "  boot_id TEXT NOT NULL, -- of the kernel: another one proves a reboot\n"
+    "  host_id TEXT NOT NULL, -- SHA-256 of the machine id: agents on one host share it\n"
+    "  version TEXT NOT NULL, -- of the agent\n"
+    "  address TEXT NOT NULL, -- where its ranks can be reached\n"
+    "  pool TEXT NOT NULL,\n"
+    "  pool_kind TEXT NOT NULL " A_POOL_KIND ",\n"
+    "  state TEXT NOT NULL " A_NODE_STATE ",\n"
+    "  reason TEXT, -- of a drain or a loss; NULL: none\n"
+    "  isolation TEXT NOT NULL " AN_ISOLATION ",\n"
+    "  slots INTEGER NOT NULL CHECK (slots IN "
+    "(0, 1)), -- 1: devices are CPU slots\n"
+    "  devices TEXT NOT NULL, -- JSON array of "
+    "{index, uuid, type, memory_bytes}\n"
+    "  registered_ms INTEGER NOT NULL,\n"
+    "  expires_at_ms INTEGER, -- when its "
+    "provider takes it back; NULL: never. Kept "
+    "for later\n"
+    "  provider TEXT -- who supplied it; NULL: "
+    "nobody. Kept for later\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE replies ( -- the first answer to a request with an Idempotency-Key\n"
+    "  key INTEGER PRIMARY KEY, -- in order of arrival\n"
+    "  scope BLOB NOT NULL, -- SHA-256 of owner, route and key; unique, see scopes.c\n"
+    "  body BLOB NOT NULL, -- SHA-256 of the request body\n"
+    "  job_key INTEGER NOT NULL, -- that lives as long as this row; 0: none\n"
+    "  status INTEGER NOT NULL, -- of HTTP\n"
+    "  at_ms INTEGER NOT NULL,\n"
+    "  answer TEXT NOT NULL\n"
+    ") STRICT",
+
+    "CREATE TABLE tokens (\n"
+    "  id TEXT PRIMARY KEY, -- the part of the token that is no secret\n"
+    "  secret BLOB NOT NULL, -- SHA-256 of the rest\n"
+    "  role TEXT NOT NULL " A_ROLE ",\n"
+    "  owner TEXT NOT NULL,\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  expires_ms INTEGER NOT NULL, -- 0: never\n"
+    "  revoked INTEGER NOT NULL CHECK (revoked IN (0, 1))\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE blobs (\n"
+    "  hash BLOB NOT NULL UNIQUE, -- SHA-256\n"
+    "  size INTEGER NOT NULL,\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  bytes BLOB -- NULL: they are a file\n"
+    ") STRICT",
+
+    NULL,
+};
+
+/* STAGING: new kinds of events, a new cause. */
+static const char *const version_2[] = {
+    REMADE("jobs", TABLE_OF_JOBS),         INDICES_OF_JOBS,     REMADE("events", TABLE_OF_EVENTS),
+    REMADE("attempts", TABLE_OF_ATTEMPTS), INDICES_OF_ATTEMPTS, NULL,
+};
+
+/* The scheduler: new states, events and causes, and what it learns from. */
+static const char *const version_3[] = {
+    REMADE("jobs", TABLE_OF_JOBS),
+    INDICES_OF_JOBS,
+    REMADE("events", TABLE_OF_EVENTS),
+    REMADE("attempts", TABLE_OF_ATTEMPTS),
+    INDICES_OF_ATTEMPTS,
+
+    NEW_IN_JOBS,
+    "UPDATE jobs SET priority = coalesce((SELECT spec ->> 'priority' FROM specs WHERE job_key = key), 0), "
+    "time_limit_ms = coalesce(CAST((SELECT spec ->> 'time_limit_s' FROM specs WHERE job_key = key) * 1000 AS "
+    "INTEGER), 0) WHERE " SCHEMA_JOB_IS_LIVE,
+    NEW_IN_ATTEMPTS,
+    "ALTER TABLE nodes ADD COLUMN labels /* JSON object of strings; NULL: none */ TEXT",
+
+    "CREATE TABLE dependencies ( -- which jobs a job follows\n"
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"
+    "  on_key INTEGER NOT NULL, -- of the other job: jobs.key\n"
+    "  kind TEXT NOT NULL " A_DEPENDENCY ", -- what the other must have done\n"
+    "  PRIMARY KEY (job_key, on_key)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "ALTER TABLE nodes ADD COLUMN agent_expires_at_ms /* what its agent said last; 0: never */ INTEGER NOT "
+    "NULL DEFAULT 0",
+
+    "CREATE TABLE windows ( -- times in which nodes get no work, while they are not over\n"
+    "  id TEXT PRIMARY KEY,\n"
+    "  nodes TEXT, -- names, separated by commas; NULL: not by name\n"
+    "  pool TEXT, -- NULL with nodes NULL: all nodes\n"
+    "  from_ms INTEGER NOT NULL,\n"
+    "  until_ms INTEGER NOT NULL,\n"
+    "  hard INTEGER NOT NULL CHECK (hard IN (0, 1)), -- 1: what runs is stopped before it begins\n"
+    "  reason TEXT, -- for people; NULL: none\n"
+    "  owner TEXT NOT NULL, -- who made it\n"
+    "  created_ms INTEGER NOT NULL\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE history ( -- how long jobs of one kind have run\n"
+    "  project TEXT NOT NULL,\n"
+    "  owner TEXT NOT NULL,\n"
+    "  name TEXT NOT NULL, -- without the digits at its end; '': none\n"
+    "  gpus INTEGER NOT NULL,\n"
+    "  limited INTEGER NOT NULL CHECK (limited IN (0, 1)), -- 1: jobs with a time limit\n"
+    "  count INTEGER NOT NULL, -- of runs that ended by themselves\n"
+    "  ran_ms INTEGER NOT NULL, -- sum\n"
+    "  limit_ms INTEGER NOT NULL, -- sum of their time limits\n"
+    "  error_percent INTEGER NOT NULL, -- sum of how far estimates were off: 100 is a factor of two\n"
+    "  UNIQUE (project, owner, name, gpus, limited)\n"
+    ") STRICT",
+
+    "CREATE TABLE usage ( -- of projects, of users, and of users within projects\n"
+    "  project TEXT NOT NULL, -- '': the row is of a user\n"
+    "  owner TEXT NOT NULL, -- '': the row is of a project\n"
+    "  gpu_ms REAL NOT NULL, -- GPU time, decayed up to at_ms, for fair shares\n"
+    "  spent_ms REAL NOT NULL, -- GPU time within the period of its limit in which at_ms lies\n"
+    "  at_ms INTEGER NOT NULL,\n"
+    "  PRIMARY KEY (project, owner)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE limits ( -- what projects, users and pools may use\n"
+    "  kind TEXT NOT NULL " AN_ACCOUNT_KIND ",\n"
+    "  name TEXT NOT NULL,\n"
+    "  limits TEXT NOT NULL, -- JSON object\n"
+    "  PRIMARY KEY (kind, name)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    NEW_INDICES_OF_JOBS,
+
+    "CREATE TABLE arrays ( -- how far the tasks are of jobs that stand for many\n"
+    "  whole INTEGER PRIMARY KEY, -- jobs.key\n"
+    "  tasks INTEGER NOT NULL,\n"
+    "  parallel INTEGER NOT NULL, -- at most so many live at a time; 0: any number\n"
+    "  placed INTEGER NOT NULL, -- those with a smaller number have become jobs\n"
+    "  running INTEGER NOT NULL, -- of these, have not ended\n"
+    "  succeeded INTEGER NOT NULL,\n"
+    "  failed INTEGER NOT NULL, -- also those that were given up before they became jobs\n"
+    "  canceled INTEGER NOT NULL, -- likewise\n"
+    "  worst_code INTEGER NOT NULL -- the largest exit code of a task\n"
+    ") STRICT",
+
+    NULL,
+};
+
+/* What a restored database does not know; and memory that ran out, a new cause. */
+static const char *const version_4[] = {
+    "CREATE TABLE lost ( -- attempts that nodes tell of and that this database, put back from a backup, does "
+    "not know\n"
+    "  key INTEGER PRIMARY KEY, -- in order of telling\n"
+    "  epoch INTEGER NOT NULL,\n"
+    "  node TEXT NOT NULL,\n"
+    "  job_id TEXT NOT NULL,\n"
+    "  known INTEGER NOT NULL CHECK (known IN (0, 1)), -- 1: the job is in jobs, only the attempt is not\n"
+    "  began_ms INTEGER NOT NULL, -- wall clock of the node, as the next\n"
+    "  ended_ms INTEGER NOT NULL, -- 0: the node does not tell\n"
+    "  code INTEGER NOT NULL, -- the largest exit code of its ranks there; -1: none is known\n"
+    "  UNIQUE (epoch, node)\n"
+    ") STRICT",
+    REMADE("jobs", TABLE_OF_JOBS, NEW_IN_JOBS),
+    INDICES_OF_JOBS,
+    NEW_INDICES_OF_JOBS,
+    REMADE("attempts", TABLE_OF_ATTEMPTS, NEW_IN_ATTEMPTS),
+    INDICES_OF_ATTEMPTS,
+    NULL,
+};
+
+/* Where the time of a start goes. What is read together and written often is in one column of one size. */
+static const char *const version_5[] = {
+    "ALTER TABLE attempts ADD COLUMN timing /* microseconds, 64 bits each, the lowest byte first, 0 for what "
+    "is "
+    "not known: the submission was received, by a steady clock which is the wall clock at the start of the "
+    "controller and the time since; and since then it was on disk, GPUs were taken, the start was on disk, "
+    "nothing was left to come; NULL: made before this was kept */ BLOB",
+    "ALTER TABLE members ADD COLUMN timing /* the same of a node: its attempt's submission and start were on "
+    "disk; PREPARE or RUN left, START left; it had said that it is prepared, that its ranks were started; "
+    "and by "
+    "its own clock, since the order came: it was prepared; its supervisor was told, the last rank was "
+    "started, "
+    "the first byte came, the last process was gone; NULL: likewise */ BLOB",
+    "ALTER TABLE members ADD COLUMN start /* how its ranks were started, for people; NULL: not said */ TEXT",
+    "ALTER TABLE members ADD COLUMN marks /* moments that ranks named: JSON array of {name, rank, after_us}; "
+    "NULL: none */ TEXT",
+    NULL,
+};
+
+/* Two agents of one name are told apart. */
+static const char *const version_6[] = {
+    "ALTER TABLE nodes ADD COLUMN agent_id /* of its agent's state folder; empty: it does not say */ TEXT "
+    "NOT NULL DEFAULT ''",
+    NULL,
+};
+
+/* Tokens of one node, and what they are traded for. */
+static const char *const version_7[] = {
+    "ALTER TABLE tokens ADD COLUMN node /* that it is bound to: nodes.name, once that has registered; NULL: "
+    "none */ TEXT",
+    "CREATE TABLE joins ( -- tokens that a node trades, once, for one of its own\n"
+    "  id TEXT PRIMARY KEY, -- the part of the token that is no secret\n"
+    "  secret BLOB NOT NULL, -- SHA-256 of the rest\n"
+    "  pool TEXT, -- of the node to be; NULL: as its agent says\n"
+    "  reserved INTEGER NOT NULL CHECK (reserved IN (0, 1)), -- 1: that pool is a reserved one\n"
+    "  owner TEXT NOT NULL, -- who made it\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  expires_ms INTEGER NOT NULL,\n"
+    "  node TEXT, -- that used it; NULL: not used yet\n"
+    "  token TEXT -- tokens.id of what it was traded for; NULL: likewise\n"
+    ") STRICT, WITHOUT ROWID",
+    NULL,
+};
+
+/* From this version on pages have sums (pages.c). */
+enum { SUMS_VERSION = 4 };
+
+/* Append only: a version that was released never changes, but for the lists of words. */
+static const char *const *const versions[] = {version_1, version_2, version_3, version_4,
+                                              version_5, version_6, version_7};
+
+enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
+
+static bool fail(sqlite3 *db, const char *doing, struct err *err)
+{
+    int code = sqlite3_errcode(db) & 0xff;
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+        err_set(err, ERR_DAMAGED, "the database is damaged: %s", sqlite3_errmsg(db));
+        return err_hint(err, PAGES_REMEDY);
+    }
+    if (code == SQLITE_FULL) {
+        err_set(err, ERR_DISK_FULL, "cannot %s the database: the disk is full", doing);
+        return err_hint(err, "free space, then start gpuctld again");
+    }
+    return err_set(err, ERR_IO, "cannot %s the database: %s", doing, sqlite3_errmsg(db));
+}
+
+static bool number(sqlite3 *db, const char *sql, int64_t *ret_value, struct err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool ok = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+              sqlite3_step(statement) == SQLITE_ROW;
+    if (ok) {
+        *ret_value = sqlite3_column_int64(statement, 0);
+    } else {
+        fail(db, "read", err);
+    }
+    sqlite3_finalize(statement);
+    return ok;
+}
+
+bool schema_version(sqlite3 *db, int64_t *ret_version, struct err *err)
+{
+    return number(db, "PRAGMA user_version", ret_version, err);
+}
+
+int64_t schema_newest(void)
+{
+    return VERSION_COUNT;
+}
+
+bool schema_wants_sums(sqlite3 *db, bool *ret_wants, struct err *err)
+{
+    int64_t application, version;
+    bool ok = number(db, "PRAGMA application_id", &application, err) && schema_version(db, &version, err);
+    *ret_wants = ok && application == APPLICATION_ID && version >= SUMS_VERSION;
+    return ok;
+}
+
+bool schema_check(sqlite3 *db, struct err *err)
+{
+    int64_t application, version, things;
+    if (!number(db, "PRAGMA application_id", &application, err) ||
+        !number(db, "PRAGMA user_version", &version, err) ||
+        !number(db, "SELECT count(*) FROM sqlite_schema", &things, err)) {
+        return false;
+    }
+    if (things > 0 && application != APPLICATION_ID) {
+        return err_set(err, ERR_IO, "the file is a database of another program");
+    }
+    if (version > VERSION_COUNT) {
+        err_set(err, ERR_IO, "the database has schema version %lld; this program knows versions up to %d",
+                (long long)version, VERSION_COUNT);
+        return err_hint(err, "start the version of gpuctld that wrote it, or a newer one");
+    }
+    return true;
+}
+
+/* Runs statements up to the NULL and sets the version, inside the transaction of the caller. */
+static bool apply(sqlite3 *db, const char *const *statements, int version)
+{
+    for (; *statements != NULL; statements++) {
+        if (sqlite3_exec(db, *statements, NULL, NULL, NULL) != SQLITE_OK) {
+            return false;
+        }
+    }
+    char set_version[64];
+    sqlite3_snprintf(sizeof set_version, set_version, "PRAGMA user_version = %d", version);
+    return sqlite3_exec(db, set_version, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+/* One transaction from a version to a later one. */
+static bool migrate(sqlite3 *db, int64_t from, int64_t to)
+{
+    bool ok = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK;
+    for (int next = (int)from + 1; ok && next <= to; next++) {
+        ok = apply(db, versions[next - 1], next);
+    }
+    return ok && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static bool move_log(sqlite3 *db)
+{
+    return sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK;
+}
+
+/* Writes the whole file anew, with sums, and makes it the one on disk. A crash leaves the old one or the new
+ * one, and in either case this is done again. */
+static bool add_sums(sqlite3 *db)
+{
+    return move_log(db) && sqlite3_exec(db, "VACUUM", NULL, NULL, NULL) == SQLITE_OK && move_log(db);
+}
+
+bool schema_migrate(sqlite3 *db, struct err *err)
+{
+    return schema_migrate_to(db, VERSION_COUNT, err);
+}
+
+bool schema_migrate_to(sqlite3 *db, int64_t last, struct err *err)
+{
+    int64_t version;
+    if (!schema_version(db, &version, err)) {
+        return false;
+    }
+    if (version > 0 && version < SUMS_VERSION && last >= SUMS_VERSION && !add_sums(db)) {
+        return fail(db, "migrate", err);
+    }
+    while (version < last) {
+        int64_t end = version == 0 ? last : version + 1;
+        if (!migrate(db, version, end)) {
+            return fail(db, "migrate", err); /* the connection is closed, which rolls back */
+        }
+        version = end;
+    }
+    return true;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what the store knows of tables: their columns, and the statements that are alike for all of them. It
+ * promises that nothing of it is written by hand. What moves values is query.c's. */
+#include "daemon/store/database/tables.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define COLUMN_WORD(type)    COLUMN_##type
+#define COLUMN_MOMENTS(type) COLUMN_MOMENTS
+#define COLUMN_AT(S, type, name, role, field)                                                                \
+    {#name, COLUMN_##type, ROLE_##role, offsetof(struct S, field), sizeof(((struct S *)0)->field)},
+#define AS_COLUMN(S, type, name, role)       COLUMN_AT(S, type, name, role, name)
+#define AS_BIRTH_COLUMN(S, type, name, role) COLUMN_AT(S, type, name, role, birth.name)
+#define AS_LIFE_COLUMN(S, type, name, role)  COLUMN_AT(S, type, name, role, life.name)
+
+static const struct column jobs_columns[] = {JOB_BIRTH_ROW(AS_BIRTH_COLUMN, job_row)
+                                                 JOB_LIFE_ROW(AS_LIFE_COLUMN, job_row)};
+#define AS_COLUMNS(table, row, COLUMNS)                                                                      \
+    static const struct column table##_columns[] = {COLUMNS(AS_COLUMN, row##_row)};
+ROW_TABLES(AS_COLUMNS)
+
+#define AS_TABLE(table, ...)                                                                                 \
+    [TABLE_##table] = {#table, table##_columns, sizeof table##_columns / sizeof table##_columns[0]},
+const struct table tables[TABLE_COUNT] = {AS_TABLE(jobs) ROW_TABLES(AS_TABLE)};
+
+/* --- words ---------------------------------------------------------------------------------------------- */
+
+#define DEFINE_WORD(type)                                                                                    \
+    static_assert(sizeof(enum type) == sizeof(unsigned), "fields of words are read as numbers");             \
+    static const char *type##_word(unsigned value)                                                           \
+    {                                                                                                        \
+        return type##_text((enum type)value);                                                                \
+    }                                                                                                        \
+    static bool type##_value(const char *word, unsigned *ret_value)                                          \
+    {                                                                                                        \
+        enum type value;                                                                                     \
+        bool known = type##_from_text(word, &value);                                                         \
+        *ret_value = known ? (unsigned)value : 0;                                                            \
+        return known;                                                                                        \
+    }
+TABLE_WORDS(DEFINE_WORD)
+
+static const struct {
+    const char *(*word)(unsigned value);
+    bool (*value)(const char *word, unsigned *ret_value);
+} words[] = {
+#define AS_WORD(type) [COLUMN_##type] = {type##_word, type##_value},
+    TABLE_WORDS(AS_WORD)
+#undef AS_WORD
+};
+
+const char *table_word(enum column_type type, unsigned value)
+{
+    return words[type].word(value);
+}
+
+bool table_word_value(enum column_type type, const char *word, unsigned *ret_value)
+{
+    return words[type].value(word, ret_value);
+}
+
+/* --- statements ----------------------------------------------------------------------------------------- */
+
+#define ROLE_OWN (ROLE_ALL & ~ROLE_SHARED)
+
+/* A column is called as its field in the code, but for those that databases of earlier versions call
+ * otherwise. */
+static const char *spelling(const char *name)
+{
+    return strcmp(name, "attempt_id") == 0 ? "epoch" : name;
+}
+
+/* What each part lists: columns of some roles, each in a form in which @ is its name, # its place, % the
+ * table. */
+static const struct part {
+    const char *name;
+    unsigned roles;
+    const char *separator, *form;
+} parts[] = {
+    {"", ROLE_ALL, ", ", "%.@"},
+    {"columns ", ROLE_ALL, ", ", "@"},
+    {"values ", ROLE_ALL, ", ", "?#"},
+    {"keys ", ROLE_KEY, ", ", "@"},
+    {"where ", ROLE_KEY, " AND ", "@ = ?#"},
+    {"set ", ROLE_LIFE, ", ", "@ = ?#"},
+    {"replace ", ROLE_LIFE, ", ", "@ = excluded.@"},
+    {"own columns ", ROLE_OWN, ", ", "@"},
+    {"own values ", ROLE_OWN, ", ", "?#"},
+    {"shared columns ", ROLE_SHARED, ", ", "@"},
+};
+
+static void add_column(struct text *out, const char *form, const struct table *table, int place)
+{
+    for (; *form != '\0'; form++) {
+        if (*form == '@') {
+            text_append(out, spelling(table->columns[place].name));
+        } else if (*form == '#') {
+            text_printf(out, "%d", place + 1);
+        } else if (*form == '%') {
+            text_append(out, table->name);
+        } else {
+            text_append_bytes(out, form, 1);
+        }
+    }
+}
+
+static void add_columns(struct text *out, const struct part *part, const struct table *table)
+{
+    const char *separator = "";
+    for (int i = 0; i < table->count; i++) {
+        if ((table->columns[i].role & part->roles) != 0) {
+            text_append(out, separator);
+            add_column(out, part->form, table, i);
+            separator = part->separator;
+        }
+    }
+}
+
+static const struct table *find_table(const char *name, size_t length)
+{
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        if (strlen(tables[i].name) == length && memcmp(name, tables[i].name, length) == 0) {
+            return &tables[i];
+        }
+    }
+    return NULL;
+}
+
+/* What stands between braces, if it is a part of a table. */
+static bool add_part(struct text *out, const char *words_of_part, size_t length)
+{
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t before = strlen(parts[i].name);
+        if (before < length && memcmp(words_of_part, parts[i].name, before) == 0) {
+            const struct table *table = find_table(words_of_part + before, length - before);
+            if (table != NULL) {
+                add_columns(out, &parts[i], table);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void table_sql(const char *text, struct text *out)
+{
+    for (size_t length; *text != '\0'; text += length) {
+        length = strcspn(text, "}");
+        if (*text == '{' && add_part(out, text + 1, length - 1)) {
+            length++;
+        } else {
+            length = 1 + strcspn(text + 1, "{");
+            text_append_bytes(out, text, length);
+        }
+    }
+}
