@@ -115,8 +115,9 @@ static bool append_config(struct init *init, const char *state, const char *list
         !file_read(init->config_path, CONFIG_BYTES, &before, NULL, err)) {
         return false;
     }
-    text_append(&text,
-                before != NULL ? before : "# Settings of gpuctld; docs/configuration.md lists them.\n");
+    text_append(&text, before != NULL
+                           ? before
+                           : "# Settings of gpuctld; docs/reference/configuration.md lists them.\n");
     text_printf(&text, "state = %s\nlisten = %s\nhost-name = ", state, listen);
     for (size_t i = 0; i < init->names.count; i++) {
         text_printf(&text, "%s%s", i > 0 ? ", " : "", init->names.items[i]);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/mlflow.md: mlflow_page.py >mlflow.md
+"""Makes docs/reference/mlflow.md: mlflow_page.py >reference/mlflow.md
 
 What is served is read from the C code: the table of methods, and the routes of artifacts. What MLflow itself has is asked of the
 installed package. tests/e2e/test_mlflow_calls.py holds the page against both.

@@ -65,28 +65,28 @@
     X(DEPENDENCY, true, "a job that it depends on did not succeed")                                          \
     X(TASK_FAILED, true, "tasks of the array failed")
 
-/* Kinds of events in a job's history. X(name, spelling) */
+/* Kinds of events in a job's history. X(name, spelling, meaning) */
 #define EVENT_KINDS(X)                                                                                       \
-    X(SUBMITTED, "submitted")                                                                                \
-    X(HELD, "held")                                                                                          \
-    X(RELEASED, "released")                                                                                  \
-    X(BLOCKED, "blocked")                                                                                    \
-    X(READY, "ready") /* all its dependencies have ended as required */                                      \
-    X(CHANGED, "changed")                                                                                    \
-    X(STAGING, "staging")                                                                                    \
-    X(STAGED, "staged")                                                                                      \
-    X(PLACED, "placed")                                                                                      \
-    X(STARTED, "started")                                                                                    \
-    X(RUNNING, "running")                                                                                    \
-    X(WARNED, "warned")                                                                                      \
-    X(CANCEL_ASKED, "cancel_asked")                                                                          \
-    X(STOPPING, "stopping")                                                                                  \
-    X(REQUEUED, "requeued")                                                                                  \
-    X(LOGS_CUT, "logs_cut")                                                                                  \
-    X(SUCCEEDED, "succeeded")                                                                                \
-    X(FAILED, "failed")                                                                                      \
-    X(CANCELED, "canceled")                                                                                  \
-    X(TIMED_OUT, "timed_out")
+    X(SUBMITTED, "submitted", "the job is stored")                                                           \
+    X(HELD, "held", "a person kept the job back")                                                            \
+    X(RELEASED, "released", "a person released the job")                                                     \
+    X(BLOCKED, "blocked", "the job waits for the jobs that it depends on")                                   \
+    X(READY, "ready", "all jobs that it depends on have ended as required")                                  \
+    X(CHANGED, "changed", "a person changed its priority or its time limit")                                 \
+    X(STAGING, "staging", "nodes are preparing the job's environment")                                       \
+    X(STAGED, "staged", "nodes have prepared the job's environment")                                         \
+    X(PLACED, "placed", "the job got its GPUs, for a new attempt")                                           \
+    X(STARTED, "started", "the gang was told to start")                                                      \
+    X(RUNNING, "running", "all ranks were started")                                                          \
+    X(WARNED, "warned", "the early signal was sent, before the time limit")                                  \
+    X(CANCEL_ASKED, "cancel_asked", "a person canceled the job")                                             \
+    X(STOPPING, "stopping", "the gang is being ended")                                                       \
+    X(REQUEUED, "requeued", "the attempt ended, and the job waits for another one")                          \
+    X(LOGS_CUT, "logs_cut", "the end was shown before all output had come")                                  \
+    X(SUCCEEDED, "succeeded", "all ranks exited with 0")                                                     \
+    X(FAILED, "failed", "the job failed, and no retry is left")                                              \
+    X(CANCELED, "canceled", "the job was canceled")                                                          \
+    X(TIMED_OUT, "timed_out", "the job reached its time limit")
 
 /* What the controller orders a node to do for one attempt; later rows supersede earlier ones. X(name,
  * spelling) */

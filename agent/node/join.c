@@ -373,8 +373,9 @@ static bool write_config(const struct join *join, struct err *err)
     if (access(join->file, F_OK) == 0 && !file_read(join->file, CONFIG_BYTES, &before, NULL, err)) {
         return false;
     }
-    text_append(&text,
-                before != NULL ? before : "# Settings of gpuagent; docs/configuration.md lists them.\n");
+    text_append(&text, before != NULL
+                           ? before
+                           : "# Settings of gpuagent; docs/reference/configuration.md lists them.\n");
     text_printf(&text, "controller = %s\ntoken-file = %s\nname = %s\n", join->config.url, join->token_file,
                 join->config.name);
     if (has_authority(join)) {

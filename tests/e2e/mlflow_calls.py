@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which statement of a program with MLflow's client makes which call of its REST API: in this order one program, which test_mlflow_calls.py
-runs against the controller. docs/mlflow.md shows the statements, too (docs/mlflow_page.py).
+runs against the controller. docs/reference/mlflow.md shows the statements, too (docs/mlflow_page.py).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of the programs: what a file may say, what is refused and how, and that docs/configuration.md lists what there is.
+"""The settings of the programs: what a file may say, what is refused and how, and that docs/reference/configuration.md lists what there is.
 
 `python tests/e2e/test_configuration.py` prints the tables of that page as they should be.
 """
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import GPUAGENT, GPUCTL, GPUCTLD, ROOT  # noqa: E402
 
-PAGE = ROOT / "docs" / "configuration.md"
+PAGE = ROOT / "docs" / "reference" / "configuration.md"
 LABEL = re.compile(r"^ +(?:-\w, )?--(?P<name>[a-z-]+)(?: (?P<value>\S+))?(?:  +(?P<help>.*))?$")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/mlflow.md says which calls of MLflow's REST API are served: it says what the code says, the real client makes each call that is
-served, and each other one is refused by its name.
+"""docs/reference/mlflow.md says which calls of MLflow's REST API are served: it says what the code says, the real client makes each call
+that is served, and each other one is refused by its name.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_the_real_client_makes_every_call_that_is_served(script: Script, tmp_pat
 
 @whole
 def test_the_page_says_what_the_code_says() -> None:
-    assert (ROOT / "docs" / "mlflow.md").read_text() == mlflow_page.page(), "docs/mlflow_page.py >docs/mlflow.md"
+    assert (ROOT / "docs" / "reference" / "mlflow.md").read_text() == mlflow_page.page(), "docs/mlflow_page.py >docs/reference/mlflow.md"
 
 
 @whole

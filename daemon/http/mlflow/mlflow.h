@@ -40,7 +40,8 @@ void mlflow_method_arguments(const struct mlflow_method *method, const char *pat
 
 /* What a call that is not served is told; its method and path. */
 #define MLFLOW_UNSERVED                                                                                      \
-    "This server does not serve MLflow's call %s %s; docs/mlflow.md of gpuctl lists the calls that it "      \
+    "This server does not serve MLflow's call %s %s; docs/reference/mlflow.md of gpuctl lists the calls "    \
+    "that it "                                                                                               \
     "serves"
 
 /* true when errors of this path have MLflow's form. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings as gpuctl reads them: GPUCTL_<NAME> in the environment, then $XDG_CONFIG_HOME/gpuctl/config (or ~/.config), then
-/etc/gpuctl/config. docs/configuration.md lists them.
+/etc/gpuctl/config. docs/reference/configuration.md lists them.
 
 Both files hold lines `name = value`, in a section [gpuctl] or in none; dashes and underscores are equivalent, as are upper and lower case.
 A file is accepted as a whole, or refused with the line that is wrong. An empty value counts as none.
