@@ -326,8 +326,7 @@ def command(words: list[str], level: str, own: dict[str, str], shared: list[tupl
     description, _, _ = own.get(" ".join(words), "").partition("# EXAMPLES\n")
     if description.strip():
         parts.append(from_scdoc(description.strip()) + "\n")
-    options = [row for row in told.options if man.option(row) not in man.SHARED]
-    shared += [row for row in told.options if row not in shared and man.option(row) in man.SHARED]
+    options = [row for row in told.options if row not in shared]
     if options:
         parts.append(option_rows(options))
     for paragraph in "\n".join(told.details).split("\n\n"):
@@ -342,7 +341,8 @@ def command(words: list[str], level: str, own: dict[str, str], shared: list[tupl
 
 
 def cli_page() -> str:
-    gpuctl, own, shared = str(build() / PROGRAMS["gpuctl"]), man.written_for_verbs(), list[tuple[str, str]]()
+    gpuctl, own = str(build() / PROGRAMS["gpuctl"]), man.written_for_verbs()
+    shared = [row for row in man.ask(gpuctl, "ps").options if man.option(row) in man.SHARED]
     verbs = man.ask(gpuctl).verbs
     sections = [part for name, _ in verbs for part in command([name], "##", own, shared)]
     daemons: list[str] = []
@@ -477,10 +477,12 @@ def api_page() -> str:
         for method, operation in methods.items():
             if method not in ("get", "head", "post", "put", "patch", "delete"):
                 continue
-            parameters = [resolved(api, each) for each in operation.get("parameters", ())]
-            rows = [
-                [code(each["name"]), each["in"], kind_of(api, each["schema"]), plain(each.get("description", ""))] for each in parameters
-            ]
+            rows = []
+            for parameter in operation.get("parameters", ()):
+                each = resolved(api, parameter)
+                is_shared = "$ref" in parameter and each["in"] == "header"
+                said = "See [Common headers](#common-headers)." if is_shared else plain(each.get("description", ""))
+                rows.append([code(each["name"]), each["in"], kind_of(api, each["schema"]), said])
             said = operation.get("description", "").strip()
             if operation.get("security") == [] and not said.startswith(("No token", "Without")):
                 said = f"No token is asked for. {said}"
@@ -488,6 +490,7 @@ def api_page() -> str:
             part = [f"### `{method.upper()} {path}`\n", *(plain(text) + "\n" for text in texts)]
             sections[operation["tags"][0]] += [*part, *([table(["parameter", "in", "value", "meaning"], rows)] if rows else [])]
     titles = {name: f"## {sentence(name).rstrip('.')}\n" for name in tags}
+    headers = [each for each in api["components"]["parameters"].values() if each["in"] == "header"]
     parts = [part for name, listed in sections.items() for part in (titles[name], plain(tags[name]) + "\n", *listed)]
     return joined(
         "# REST API\n",
@@ -495,6 +498,8 @@ def api_page() -> str:
         "The contract itself is `proto/openapi.yaml` (OpenAPI 3.1). A controller serves it at "
         "`/v1/openapi.yaml`, with the schema of every body.\n"
         "A request carries its token as `Authorization: Bearer TOKEN`, or as the password of `Basic`.\n",
+        "## Common headers\n",
+        table(["header", "meaning"], [[code(each["name"]), plain(each["description"])] for each in headers]),
         *parts,
     )
 
@@ -518,11 +523,12 @@ def paragraphs(text: str) -> list[str]:
     parts: list[str] = []
     for paragraph in text.split("\n\n"):
         lines = paragraph.split("\n")
-        if len(lines) > 2 and re.match(r"[a-z_, ]+?(?:  +| (?=names))\S", lines[0]) and any(line.startswith("   ") for line in lines):
+        named = [re.match(r"([a-z_]+(?:, [a-z_]+)*) +(\S.*)", line) for line in lines if not line.startswith("   ")]
+        if len(named) > 1 and all(named) and any(re.match(r"[a-z_, ]+?  +\S", line) for line in lines):
             rows: list[list[str]] = []
             for line in lines:
-                match = re.match(r"([a-z_]+(?:, [a-z_]+)*)(?:  +| (?=names ))(\S.*)", line)
-                if match:
+                match = re.match(r"([a-z_]+(?:, [a-z_]+)*) +(\S.*)", line)
+                if match and not line.startswith("   "):
                     rows.append([", ".join(code(name) for name in match[1].split(", ")), match[2]])
                 else:
                     rows[-1][1] += f" {line.strip()}"
@@ -537,6 +543,9 @@ def document(path: Path, module: str, level: str = "##", only: set[str] | None =
     tree = ast.parse(path.read_text())
     told = ast.get_docstring(tree) or ""
     parts = [f"{level} {module}\n", *paragraphs(told.split("\n\n")[0])]
+    listed = [node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+    only = set(ast.literal_eval(listed[0])) if only is None and listed else only
+    errors: list[list[str]] = []
     for node in tree.body:
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith("_") or only is not None and node.name not in only:
             continue
@@ -546,8 +555,11 @@ def document(path: Path, module: str, level: str = "##", only: set[str] | None =
         if isinstance(node, ast.FunctionDef):
             parts += [f"{level}# `{node.name}`\n", shown(signature(node, node.name)), *paragraphs(docstring)]
             continue
-        bases = ", ".join(ast.unparse(base) for base in node.bases)
-        parts += [f"{level}# `{node.name}`\n", *([f"A kind of {plain(bases)}.\n"] if "rror" in bases or "xception" in bases else [])]
+        bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+        if any(base.endswith(("Error", "Exception", "JobFailed")) for base in bases):
+            errors.append([code(node.name), ", ".join(map(code, bases)), plain(docstring)])
+            continue
+        parts.append(f"{level}# `{node.name}`\n")
         parts += paragraphs(docstring)
         rows = []
         for inner in node.body:
@@ -557,7 +569,7 @@ def document(path: Path, module: str, level: str = "##", only: set[str] | None =
                 form = inner.name if is_property else signature(inner, f".{inner.name}").removeprefix(".")
                 rows.append([code(form), plain(said)])
         parts += [table(["method", "meaning"], rows)] if rows else []
-    return parts
+    return [*parts, *([table(["class", "kind of", "meaning"], errors)] if errors else [])]
 
 
 #: The public modules, those first that people need first.
@@ -575,8 +587,10 @@ def python_page() -> str:
         for name in MODULES
         for part in document(PACKAGE / f"{name}.py", f"serverless_gpu.{name}")
     ]
-    ray = [part for name in ("__init__", "launch", "monitor") if (PACKAGE / "ray" / f"{name}.py").exists()
-           for part in document(PACKAGE / "ray" / f"{name}.py", "serverless_gpu.ray")[2 if name != "__init__" else 0:]]  # fmt: skip
+    data = document(PACKAGE / "_internal" / "volumes.py", "serverless_gpu.data: volumes")
+    names = {"RayFunction", "RayMetricsMonitor", "ray_launch"}
+    ray = document(PACKAGE / "ray" / "__init__.py", "serverless_gpu.ray")
+    ray += [part for name in ("launch", "monitor") for part in document(PACKAGE / "ray" / f"{name}.py", "", only=names)[2:]]
     return joined(
         "# Python package\n",
         "The distribution `client/python` has one package, `serverless_gpu`. This page shows its public modules; what is below\n"
@@ -585,6 +599,7 @@ def python_page() -> str:
         *call,
         *job,
         *modules,
+        *data,
         *ray,
     )
 

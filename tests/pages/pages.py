@@ -3,6 +3,10 @@
 
     ```sh on=checkout JOB="$(gpuctl submit -- sleep 600)"
 
+or, where that would be a long line, in a comment above it, which may have several lines:
+
+    <!-- block JOB="$(gpuctl submit -- sleep 600)" -->
+
 Languages are sh; console, whose lines that begin with "$ " are commands and whose others are what these say; python; text; and those of
 files. What stands behind them is split as a shell splits words. Any of these is a directive:
 
@@ -64,7 +68,7 @@ class Block:
 
     @property
     def varying(self) -> list[str]:
-        return [text for text in self.directives.get("varies", "").split("|") if text]
+        return [text.strip() for text in self.directives.get("varies", "").split("|") if text.strip()]
 
     def filled(self, shell: Callable[[str], str]) -> str:
         """The text with its placeholders replaced by what a shell says that they stand for."""
@@ -113,15 +117,22 @@ def as_word(name: str) -> str:
 def read_markdown(path: Path) -> list[Block]:
     found: list[Block] = []
     info, begin, lines = None, 0, list[str]()
-    blank = True
+    comment: list[str] | None = None  # that says how the next block is executed
+    blank, is_open = True, False
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if info is None and line.startswith("```"):
-            info, begin, lines = line.removeprefix("```"), number, []
+            info, begin, lines = " ".join([line.removeprefix("```"), *(comment or [])]), number, []
+            comment = None
         elif info is not None and line == "```":
             found.append(block(path.relative_to(ROOT).as_posix(), begin, info, "\n".join(lines) + "\n"))
             info = None
         elif info is not None:
             lines.append(line)
+        elif is_open or line.startswith("<!-- block"):
+            comment = [*(comment or []), line.removeprefix("<!-- block").removesuffix("-->").strip()]
+            is_open = not line.endswith("-->")
+        elif comment is not None and line.strip():
+            raise ValueError(f"{path}:{number}: the comment above is of no block")
         elif blank and line.startswith("    "):
             raise ValueError(f"{path}:{number}: a block that is only indented cannot say how it is executed; use a fence")
         blank = not line.strip()
@@ -147,8 +158,15 @@ def read_manual(path: Path) -> list[Block]:
     return found
 
 
+def of_site() -> list[Path]:
+    """The pages of the site in the order of its navigation, in which an administrator would read them."""
+    named = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    return [ROOT / "docs" / name for name in named]
+
+
 def pages() -> dict[str, list[Block]]:
     """The blocks of each page that has any, by the page's path in the checkout."""
-    markdown = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "client").glob("*/README.md"))]
+    ours = [ROOT / "README.md", *of_site(), ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+    markdown = [*ours, *sorted((ROOT / "client").glob("*/README.md"))]
     read = [*map(read_markdown, markdown), *map(read_manual, sorted((ROOT / "docs" / "man").glob("*.scd")))]
     return {blocks[0].page: blocks for blocks in read if blocks}

@@ -192,7 +192,8 @@ def variables_of_a_reader(home: Path, programs: Path, python: Path) -> dict[str,
         (home / ".config" / "pip").symlink_to(settings)
     ours = [programs / name for name in ("client/cli", "daemon", "agent")]
     path = [python / "bin", *ours, os.environ["PATH"], Path(sys.prefix) / "bin"]
-    return {**kept, "HOME": str(home), "PATH": ":".join(map(str, path)), "TERM": "dumb", "NO_COLOR": "1", "PIP_NO_BUILD_ISOLATION": "1"}
+    made = {"HOME": str(home), "PATH": ":".join(map(str, path)), "CHECKOUT": str(ROOT)}
+    return {**kept, **made, "TERM": "dumb", "NO_COLOR": "1", "PIP_NO_BUILD_ISOLATION": "1"}
 
 
 def packages_of(python: str | Path) -> str:

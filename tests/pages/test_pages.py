@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from pages import Block, block, pages
+from pages import Block, block, pages, read_markdown
 from reader import Reader, Wrong, is_said
 from session import is_as_promised
 
@@ -38,6 +40,24 @@ def test_a_block_whose_directives_mean_nothing_is_refused() -> None:
             block("README.md", 7, info, "gpuctl get ID\n")
     made = block("README.md", 7, 'sh ID="$(gpuctl submit -- true)" on=checkout', "gpuctl get ID\n")
     assert (made.place, made.placeholders) == ("checkout", {"ID": "$(gpuctl submit -- true)"})
+
+
+def test_a_comment_above_a_block_says_how_it_is_executed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("pages.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text('<!-- block JOB="$(gpuctl submit --\n     true)"\n     later -->\n```sh on=checkout\ngpuctl get JOB\n```\n')
+    (made,) = read_markdown(page)
+    assert (made.place, made.flags, made.placeholders) == ("checkout", {"later"}, {"JOB": "$(gpuctl submit -- true)"})
+    assert made.text == "gpuctl get JOB\n"
+    page.write_text("<!-- block later -->\nwords\n")
+    with pytest.raises(ValueError, match="of no block"):
+        read_markdown(page)
+
+
+def test_the_blocks_of_administrators_come_in_the_order_of_the_navigation() -> None:
+    found = [page for page, blocks in PAGES.items() if any(each.is_machine for each in blocks)]
+    admin = [page for page in found if page.startswith("docs/admin/")]
+    assert found[0] == "README.md" and admin == [f"docs/admin/{name}.md" for name in ("install", "cluster", "backup", "upgrade")]
 
 
 def test_what_is_shown_is_compared() -> None:
