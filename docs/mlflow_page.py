@@ -55,12 +55,12 @@ def _c(name: str) -> str:
 
 def served() -> list[str]:
     """The calls that the controller serves, as "METHOD path", in the order of the code."""
-    table = _c("mlflow_methods.c")
+    table = _c("mlflow/mlflow_methods.c")
     methods = [f"{method} {path}" for method, path in re.findall(r'\{METHOD_(\w+),\s+"([^"]+)",\s+\w+,\s+(?:true|false)\}', table)]
     assert len(methods) == table.count("{METHOD_"), "a row of mlflow_methods.c has another form"
-    files = re.search(r'#define GATE_FILES "([^"]+)"', _c("gate.h"))
+    files = re.search(r'#define GATE_FILES "([^"]+)"', _c("request/gate.h"))
     assert files is not None
-    routes = re.findall(r'(?:PLAIN|SEND|OTHER)\((\w+),\s+(GATE_FILES )?"([^"]*)",', _c("routes.h"))
+    routes = re.findall(r'(?:PLAIN|SEND|OTHER)\((\w+),\s+(GATE_FILES )?"([^"]*)",', _c("server/routes.h"))
     paths = [(method, (files[1] if below else "") + path.replace("{+", "{")) for method, below, path in routes]
     return methods + [f"{method} {path}" for method, path in paths if path.startswith("/api/") and not path.startswith(BASE)]
 

@@ -127,8 +127,10 @@ def agree(program: Any, monkeypatch: pytest.MonkeyPatch, nodes: int, seed: int) 
             schedule.leave(number)
 
     threads = [threading.Thread(target=node, args=(number,)) for number in range(nodes)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return server, taken
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The builder of environments, agent/python/gpuctl_environment.py, as the agent starts it: real venvs, real pip, wheels made here, no index."""
+"""The builder of environments as the agent starts it: real venvs, real pip, wheels made here, no index."""
 
 import base64
 import hashlib
