@@ -103,6 +103,8 @@ class Cycle:
         self.sleeper = self.api.submit(["sleep", "600"])
         for job in (self.flood, self.ender, self.sleeper):
             self.cluster.wait_state(job, "RUNNING")
+        # A run whose first point comes while the disk is full, of an attempt that ends before there is room, is not made.
+        eventually(lambda: self.api.get(f"/v1/jobs/{self.ender}/runs")["runs"], "the run of the job that is to end")
         self.waiting = self.api.submit(["true"], gpus=3)
         self.acknowledged = [self.flood, self.ender, self.sleeper, self.waiting]
 
