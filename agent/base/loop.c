@@ -105,7 +105,8 @@ void loop_end(struct loop *loop)
     loop->ended = true;
 }
 
-/* Calls the due timers, the earliest first. A timer that another one arms for now waits for the next turn. */
+/* Calls the due timers, the earliest first. A timer that a due timer arms runs in the next turn, even if it
+ * is due at once. */
 static void run_timers(struct loop *loop)
 {
     for (int64_t now = clock_boot_ms(); !loop->ended;) {

@@ -30,7 +30,7 @@ void log_cursor_close(struct log_cursor *cursor);
 
 enum log_cursor_step {
     LOG_CURSOR_PIECE, /* *ret_piece was set; its bytes are valid until the next call */
-    LOG_CURSOR_WAIT,  /* nothing more is stored for now */
+    LOG_CURSOR_WAIT,  /* all stored bytes were read; more may come */
     LOG_CURSOR_TURN,  /* nothing more will come of this attempt: log_cursor_turn goes on to the next */
     LOG_CURSOR_OVER,  /* nothing more will come: the event `end` is due */
     LOG_CURSOR_LOST,  /* it cannot be read: the stream ends without that event, so the client comes back */
