@@ -53,6 +53,8 @@ struct writer {
     struct step_list lazy;          /* steps to apply with the next transaction */
     int64_t lazy_since_ms;          /* when the first of the lazy steps was done */
     struct step_list batch;         /* steps applied in the open transaction */
+    bool queue_stale;               /* there were steps since the last snapshot of the queue */
+    int64_t queue_due_ms;           /* no snapshot of the queue before this */
     bool in_transaction;
     int64_t now_ms; /* time of the last step: never decreases */
     int64_t now_us; /* of the batch, for records; 0: now_ms has the time */
@@ -273,6 +275,23 @@ static void news_add_step(struct writer *writer, const struct step *step)
     }
 }
 
+/* The more a snapshot of the queue costs, the longer the next one waits: snapshots take at most some 0.1 % of
+ * the writer's time. */
+static bool publish_queue(struct writer *writer, int64_t now_ms)
+{
+    if (!writer->queue_stale || now_ms < writer->queue_due_ms) {
+        return false;
+    }
+    struct queue_snapshot *queue = core_queue_snapshot(writer->core);
+    writer->queue_stale = false;
+    writer->queue_due_ms = now_ms + (int64_t)queue->cost / QUEUE_SNAPSHOT_PACE;
+    pthread_mutex_lock(&writer->telling);
+    queue_snapshot_destroy(writer->news.queue);
+    writer->news.queue = queue;
+    pthread_mutex_unlock(&writer->telling);
+    return true;
+}
+
 static void signal_news(const struct writer *writer)
 {
     const uint64_t one = 1;
@@ -298,8 +317,11 @@ static void note_brake(struct writer *writer)
 }
 
 /* Publishes committed work: the news of the steps, and the answers in list. */
-static void publish(struct writer *writer, struct writer_request *list)
+static void publish(struct writer *writer, struct writer_request *list, int64_t now_ms)
 {
+    writer->queue_stale = writer->queue_stale || writer->batch.count > 0;
+    bool queue_published =
+        publish_queue(writer, now_ms); /* first: a submitter whose answer leaves finds the job there */
     struct writer_request **end = &list;
     while (*end != NULL) {
         end = &(*end)->next;
@@ -313,7 +335,7 @@ static void publish(struct writer *writer, struct writer_request *list)
     pthread_mutex_unlock(&writer->telling);
     atomic_store(&writer->live, core_live_jobs(writer->core));
     note_brake(writer);
-    if (list != NULL || writer->batch.count > 0) {
+    if (list != NULL || writer->batch.count > 0 || queue_published) {
         signal_news(writer);
     }
     steps_clear(&writer->batch);
@@ -335,7 +357,7 @@ static void publish_failure(struct writer *writer, struct writer_request *list)
     writer->news.failed = true;
     writer->news.error = writer->failure;
     pthread_mutex_unlock(&writer->telling);
-    publish(writer, list);
+    publish(writer, list, INT64_MIN);
     signal_news(writer);
 }
 
@@ -346,6 +368,9 @@ int64_t writer_due_ms(const struct writer *writer)
     int64_t deadline = core_deadline(writer->core);
     if (writer->lazy.count > 0 && writer->lazy_since_ms + LAZY_COMMIT_MS < deadline) {
         deadline = writer->lazy_since_ms + LAZY_COMMIT_MS;
+    }
+    if (writer->queue_stale && writer->queue_due_ms < deadline) {
+        deadline = writer->queue_due_ms;
     }
     return deadline;
 }
@@ -457,7 +482,7 @@ static bool run_batch(struct writer *writer, struct moment now, bool *ret_closed
         publish_failure(writer, list);
         return false;
     }
-    publish(writer, list);
+    publish(writer, list, now.boot_ms);
     if (!store_checkpoint(writer->store, nothing_asked(writer), &writer->failure)) {
         publish_failure(writer, NULL);
         return false;
@@ -544,6 +569,7 @@ static bool boot(struct writer *writer, struct moment now, struct err *err)
         return false;
     }
     steps_clear(&writer->batch);
+    writer->queue_stale = true;
     core_each_node(writer->core, publish_node, writer);
     atomic_store(&writer->live, core_live_jobs(writer->core));
     return true;
@@ -558,6 +584,7 @@ static void writer_destroy(struct writer *writer)
     for (size_t i = 0; i < writer->news.order_count; i++) {
         node_orders_destroy(writer->news.orders[i]);
     }
+    queue_snapshot_destroy(writer->news.queue);
     writer_news_finish(&writer->news);
     core_destroy(writer->core);
     pthread_cond_destroy(&writer->asked);

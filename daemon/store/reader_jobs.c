@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the queries for jobs, their history, and why they wait. It promises that one job, a page of live jobs,
- * and a page of one owner's are found by an index; a filter that no index serves walks back through the jobs
- * until the page is full. */
+/* Queries for jobs and their history. One job, a page of live jobs, and a page of one owner's jobs are found by
+ * an index. A filter that no index serves walks back through the jobs until the page is full. */
 #include <assert.h>
 
 #include "daemon/store/query.h"
@@ -127,20 +126,4 @@ struct rows reader_dependencies(struct reader *reader, int64_t job_key, struct e
     struct query query = query_begin(&reader->connection, SQL_DEPENDENCIES);
     query_bind_number(&query, job_key);
     return rows_open(reader, &query, err);
-}
-
-bool reader_queue_facts(struct reader *reader, int64_t job_key, const char *gpu_type,
-                        struct queue_facts *ret_facts, struct err *err)
-{
-    autoquery struct query query = query_begin(&reader->connection, SQL_QUEUE_FACTS);
-    query_bind_number(&query, job_key);
-    query_bind_text(&query, gpu_type);
-    if (!query_step(&query, err)) {
-        return false;
-    }
-    ret_facts->ahead = query_read_number(&query);
-    ret_facts->registered = query_read_number(&query);
-    ret_facts->used = query_read_number(&query);
-    ret_facts->drained = query_read_number(&query);
-    return query_read_end(&query, err);
 }

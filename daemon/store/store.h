@@ -195,13 +195,4 @@ bool rows_blob(struct rows *rows, struct blob_row *ret_row);
 struct rows reader_lost(struct reader *reader, int64_t after_key, int64_t limit, struct err *err);
 bool rows_lost(struct rows *rows, int64_t *ret_key, struct lost_row *ret_row);
 
-/* For the sentence that says why a job waits. gpu_type NULL: any. */
-struct queue_facts {
-    int64_t ahead;            /* QUEUED jobs with a smaller key */
-    int64_t registered, used; /* GPUs of the type on nodes that are not LOST */
-    int64_t drained;          /* of these, on nodes that take no work */
-};
-bool reader_queue_facts(struct reader *reader, int64_t job_key, const char *gpu_type,
-                        struct queue_facts *ret_facts, struct err *err);
-
 #endif

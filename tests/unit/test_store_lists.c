@@ -169,38 +169,6 @@ START_TEST(a_prefix_lists_the_ids_that_begin_with_it)
 }
 END_TEST
 
-static void expect_facts(int64_t key, const char *gpu_type, const char *facts)
-{
-    struct queue_facts read;
-    char text[96];
-    ck_assert_msg(reader_queue_facts(rig.reader, key, gpu_type, &read, &rig.err), "%s", rig.err.text);
-    snprintf(text, sizeof text, "ahead %d registered %d used %d drained %d", (int)read.ahead,
-             (int)read.registered, (int)read.used, (int)read.drained);
-    ck_assert_str_eq(text, facts);
-}
-
-START_TEST(the_facts_of_the_queue_count_jobs_ahead_and_gpus_of_the_type)
-{
-    expect_facts(1, NULL, "ahead 0 registered 0 used 0 drained 0");
-    struct change lost = node_put("lost");
-    struct change draining = node_put("draining");
-    lost.node.state = NODE_LOST;
-    draining.node.state = NODE_DRAINING;
-    fill(5);
-    rig_write((struct change[]){job_update(2, JOB_RUNNING), node_put("gpu-1"), node_put("gpu-2"), lost,
-                                draining, attempt_insert(1, 2, 1), member_insert(1, 0, "gpu-1", "1,2,3"),
-                                member_insert(1, 1, "lost", "0"), member_insert(1, 2, "draining", "0")},
-              9);
-    expect_facts(5, NULL, "ahead 3 registered 12 used 4 drained 4");
-    expect_facts(3, "A10", "ahead 1 registered 6 used 2 drained 2");
-    expect_facts(1, "H100", "ahead 0 registered 6 used 2 drained 2");
-    expect_facts(1, "B200", "ahead 0 registered 0 used 0 drained 0");
-    rig_write_one(
-        (struct change){.kind = CHANGE_ATTEMPT_UPDATE, .attempt = {.attempt_id = 1, .state = ATTEMPT_ENDED}});
-    expect_facts(5, NULL, "ahead 3 registered 12 used 0 drained 4");
-}
-END_TEST
-
 Suite *store_lists_suite(void)
 {
     Suite *suite = suite_create("store-lists");
@@ -213,7 +181,6 @@ Suite *store_lists_suite(void)
     tcase_add_test(cases, a_job_that_ends_leaves_the_list_of_live_jobs);
     tcase_add_test(cases, a_job_is_found_by_id_however_many_came_after_it);
     tcase_add_test(cases, a_prefix_lists_the_ids_that_begin_with_it);
-    tcase_add_test(cases, the_facts_of_the_queue_count_jobs_ahead_and_gpus_of_the_type);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way from an id in a path to a job, and the view of one job. It promises that a job of somebody
- * else is not told apart from one that does not exist. */
+/* Finds the job that a path names, and shows one job. A job of somebody else looks like one that does not
+ * exist. */
 #include "daemon/http/api/job_lookup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/http/api/dependencies.h"
-#include "daemon/http/api/departing.h"
 #include "daemon/http/server/parts.h"
 #include "daemon/http/server/router.h"
 #include "daemon/spec_environment.h"
@@ -209,25 +208,33 @@ static void placements_finish(struct job_view *view)
     free(view->placements);
 }
 
-/* "needs 4 GPUs of type A10: 2 of 8 are free; 3 jobs are ahead" */
-static void say_why_it_waits(const struct queue_facts *facts, int64_t departing,
-                             const struct job_birth *birth, struct text *out)
+static void say_supply(const struct gpu_supply *supply, struct text *out)
 {
-    const char *type = birth->gpu_type;
+    text_printf(out, ": %lld of %lld %s free", (long long)supply->free, (long long)supply->total,
+                supply->free == 1 ? "is" : "are");
+    if (supply->out_of_service > 0) {
+        text_printf(out, ", %lld on nodes that take no work", (long long)supply->out_of_service);
+    }
+    if (supply->departing > 0) {
+        text_printf(out, ", %lld on nodes that leave before it could end", (long long)supply->departing);
+    }
+}
+
+/* "needs 4 GPUs of type A10: 2 of 8 are free; 3 jobs are ahead (gpuctl explain ID)". Without the numbers if
+ * the queue is too long for the snapshot, or the job is newer. */
+static void say_queued(const struct queue_snapshot *queue, const struct job_birth *birth, struct text *out)
+{
+    int64_t ahead = 0;
+    const struct gpu_supply *supply = queue != NULL ? queue_snapshot_find(queue, birth->key, &ahead) : NULL;
     text_printf(out, "needs %lld GPU%s", (long long)birth->gpus, birth->gpus == 1 ? "" : "s");
-    if (type != NULL) {
-        text_printf(out, " of type %s", type);
+    if (birth->gpu_type != NULL) {
+        text_printf(out, " of type %s", birth->gpu_type);
     }
-    text_printf(out, ": %lld of %lld %s free", (long long)(facts->registered - facts->used),
-                (long long)facts->registered, facts->registered - facts->used == 1 ? "is" : "are");
-    if (facts->drained > 0) {
-        text_printf(out, ", %lld on nodes that take no work", (long long)facts->drained);
+    if (supply != NULL) {
+        say_supply(supply, out);
     }
-    if (departing > 0) {
-        text_printf(out, ", %lld on nodes that leave before it could end", (long long)departing);
-    }
-    if (facts->ahead > 0) {
-        text_printf(out, "; %lld job%s ahead", (long long)facts->ahead, facts->ahead == 1 ? " is" : "s are");
+    if (ahead > 0) {
+        text_printf(out, "; %lld job%s ahead", (long long)ahead, ahead == 1 ? " is" : "s are");
     }
     text_printf(out, " (gpuctl explain %s)", birth->id);
 }
@@ -259,28 +266,6 @@ static char *sweep_of(const struct job_record *job)
     return json_text(shown);
 }
 
-/* What a job in QUEUED waits for. */
-static bool say_queued(const struct server *server, const struct job_record *job, struct text *out,
-                       struct err *err)
-{
-    struct job_spec spec;
-    struct queue_facts facts;
-    int64_t departing;
-    json_t *json = specs_get(server->specs, job->birth.key, err);
-    if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
-        return false;
-    }
-    int64_t grace_ms = spec.grace_ms;
-    job_spec_finish(&spec);
-    if (!reader_queue_facts(server->reader, job->birth.key, job->birth.gpu_type, &facts, err) ||
-        !departing_count(server->reader, job->birth.gpu_type, job->life.time_limit_ms, grace_ms,
-                         server->wall_ms, &departing, err)) {
-        return false;
-    }
-    say_why_it_waits(&facts, departing, &job->birth, out);
-    return true;
-}
-
 /* Who gets a job in STAGING ready. What the job needs follows from its spec, as the core had it. */
 static bool say_staging(const struct server *server, struct job_view *view, int64_t job_key, struct text *out,
                         struct err *err)
@@ -307,8 +292,8 @@ static bool say_staging(const struct server *server, struct job_view *view, int6
 static bool say_reason(const struct server *server, const struct job_record *job, struct job_view *view,
                        struct text *out, struct err *err)
 {
-    if (view->state == JOB_QUEUED) {
-        return view->reason != NULL || say_queued(server, job, out, err);
+    if (view->state == JOB_QUEUED && view->reason == NULL) {
+        say_queued(server->queue, &job->birth, out);
     }
     if (view->state == JOB_STAGING) {
         return say_staging(server, view, job->birth.key, out, err);

@@ -42,6 +42,7 @@ struct server {
     struct waiters *waiters;
     struct outbox *outbox;
     struct recent_ends ends;
+    struct queue_snapshot *queue; /* the newest; NULL: none yet */
     struct specs *specs;
     struct staging_board *stagings;
     struct space *space;

@@ -126,6 +126,10 @@ static void writer_ready(struct watch *watch)
     for (size_t i = 0; i < news.end_count; i++) {
         recent_ends_add(&server->ends, &news.ends[i]);
     }
+    if (news.queue != NULL) {
+        queue_snapshot_destroy(server->queue);
+        server->queue = news.queue;
+    }
     if (news.failed) {
         server->writer_failed = true;
         server_fail(server, &news.error);
@@ -426,6 +430,7 @@ void server_close(struct server *server)
     specs_destroy(server->specs);
     outbox_destroy(server->outbox);
     recent_ends_finish(&server->ends);
+    queue_snapshot_destroy(server->queue);
     staging_board_destroy(server->stagings);
     waiters_destroy(server->waiters);
     peers_destroy(server->peers);

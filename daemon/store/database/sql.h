@@ -165,19 +165,7 @@
     X(TOKEN, READER, "SELECT {tokens} FROM tokens WHERE id = ?")                                             \
     X(JOIN, READER, "SELECT {joins} FROM joins WHERE id = ?")                                                \
     X(TOKENS, READER, "SELECT {tokens} FROM tokens ORDER BY created_ms, id")                                 \
-    X(BLOB, READER, "SELECT {blobs} FROM blobs WHERE hash = ?")                                              \
-    X(QUEUE_FACTS, READER,                                                                                   \
-      "WITH gpu AS MATERIALIZED (SELECT name AS node, state, value ->> 'index' AS device "                   \
-      "FROM nodes, json_each(nodes.devices) "                                                                \
-      "WHERE state <> 'LOST' AND (?2 IS NULL OR instr('|' || lower(?2) || '|', '|' || lower(value ->> "      \
-      "'type') || '|') > 0)), "                                                                              \
-      "held AS MATERIALIZED (SELECT node, value AS device "                                                  \
-      "FROM " SQL_LIVE_MEMBERS "JOIN json_each('[' || devices || ']')) "                                     \
-      "SELECT (SELECT count(*) FROM jobs INDEXED BY jobs_live "                                              \
-      "WHERE " SCHEMA_JOB_IS_LIVE " AND key < ?1 AND state = 'QUEUED'), "                                    \
-      "(SELECT count(*) FROM gpu), "                                                                         \
-      "(SELECT count(*) FROM gpu JOIN held USING (node, device)), "                                          \
-      "(SELECT count(*) FROM gpu WHERE state <> 'READY')")
+    X(BLOB, READER, "SELECT {blobs} FROM blobs WHERE hash = ?")
 
 enum sql {
 #define SQL_AS_ENUM(name, kind, text) SQL_##name,
