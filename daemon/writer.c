@@ -282,7 +282,7 @@ static bool publish_queue(struct writer *writer, int64_t now_ms)
     if (!writer->queue_stale || now_ms < writer->queue_due_ms) {
         return false;
     }
-    struct queue_snapshot *queue = core_queue_snapshot(writer->core);
+    struct queue_snapshot *queue = queue_snapshot_create(writer->core);
     writer->queue_stale = false;
     writer->queue_due_ms = now_ms + (int64_t)queue->cost / QUEUE_SNAPSHOT_PACE;
     pthread_mutex_lock(&writer->telling);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the core's life and its one entrance: an input goes to the file that knows it, then waiting jobs are
- * placed, then the step is closed and checked. It promises that a refused input changes nothing. All rules
- * are left to the folders below. */
+/* Creates and destroys the core, and runs its steps. A step gives the input to the file that handles it,
+ * places waiting jobs, then closes and checks the changes. A refused input changes nothing. All rules are in
+ * the folders below. */
 #include "daemon/core/core.h"
 
 #include "daemon/core/explain/explain.h"
@@ -14,7 +14,7 @@
 #include "daemon/core/inputs/heartbeat.h"
 #include "daemon/core/inputs/hold.h"
 #include "daemon/core/inputs/maintenance.h"
-#include "daemon/core/inputs/node_verb.h"
+#include "daemon/core/inputs/node_action.h"
 #include "daemon/core/inputs/register.h"
 #include "daemon/core/inputs/report.h"
 #include "daemon/core/inputs/staging_report.h"
@@ -134,7 +134,7 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
     case INPUT_STAGING:
         return staging_report_take(core, input, err);
     case INPUT_NODE:
-        return node_verb_take(core, input, err);
+        return node_action_take(core, input, err);
     case INPUT_PREEMPT:
         return preempt_take(core, input, err);
     case INPUT_ASK:

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/explain/queue_snapshot.h"
 #include "daemon/core/model/change.h"
 #include "daemon/core/model/input.h"
 #include "daemon/core/model/step.h"
@@ -98,38 +99,6 @@ struct silence core_silence(const struct core *core);
 
 /* The number of live jobs: an embedded controller ends when there are none for long. */
 size_t core_live_jobs(const struct core *core);
-
-/* --- the queue, for readers ----------------------------------------------------------------------------- */
-
-/* GPUs that a waiting job could use by pool, kind and type, on all nodes that are not LOST. */
-struct gpu_supply {
-    int64_t total;
-    int64_t free;           /* on nodes that take work */
-    int64_t out_of_service; /* on nodes that take no work */
-    int64_t departing; /* on nodes that take work, but leave before the job would end if it started now */
-};
-
-struct waiting_job {
-    int64_t key;
-    uint32_t ahead;  /* jobs that come earlier in the queue and could use the same GPUs */
-    uint32_t supply; /* index of its supply */
-};
-
-/* The waiting jobs at one moment. Immutable: any thread may read it. */
-struct queue_snapshot {
-    struct waiting_job
-        *jobs; /* the first LIMIT_AHEAD of the queue, by key; none if the queue has more entries */
-    size_t count;
-    struct gpu_supply *supplies;
-    size_t cost; /* the nodes, queue entries and jobs that were visited for it: some 0.1 us each */
-};
-
-struct queue_snapshot *core_queue_snapshot(struct core *core);
-void queue_snapshot_destroy(struct queue_snapshot *snapshot);
-
-/* The supply for a waiting job; NULL: the snapshot does not have the job. */
-const struct gpu_supply *queue_snapshot_find(const struct queue_snapshot *snapshot, int64_t key,
-                                             int64_t *ret_ahead);
 
 /* --- for tests: the trace ------------------------------------------------------------------------------- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the orders: what a node should do for each attempt that it should hold. It promises that they follow
- * from the state alone, so that a restart gives the same. Sending them is left to whoever answers the polls.
- */
+/* Derives the orders of a node: what it should do for each attempt that it should hold. Orders follow from
+ * the state alone, so a restart gives the same ones. The HTTP thread sends them. */
 #include <string.h>
 
 #include "daemon/core/core.h"

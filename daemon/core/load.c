@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way from rows to state when the controller starts. It promises a state that decides as the one did
- * which wrote the rows; what only time had told (heartbeats, holds, deadlines) begins anew at BOOT. Rows that
- * contradict each other abort: the store checks itself before it hands them out. */
+/* Turns rows into state when the controller starts. The loaded state decides like the state that wrote the
+ * rows. Heartbeats, holds and deadlines, which no row has, begin anew at BOOT. Rows that contradict each
+ * other abort the program, because the store checks itself before it hands them out. */
 #include "daemon/core/core.h"
 
 #include <stdio.h>

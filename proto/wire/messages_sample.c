@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a heartbeat says of the CPU, the memory and the GPUs that attempts use. It promises that a
- * decoded value is within what a machine can have, and that one that is absent is -1. */
+/* Encodes and decodes the CPU, memory and GPU use of attempts in a heartbeat. A decoded value is within what
+ * a machine can have. An absent value is -1. */
 #include <stdlib.h>
 
 #include "proto/base/json.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how jobs, events, nodes and tokens look in the API. It promises that every member of a view is always
- * written (null where there is nothing to say, but for those of a single job, of one in STAGING, or of a new
- * token), and that a decode reads back what an encode wrote: both follow from one list of the members of a
- * view. Who may see what, and which rows, is left to the handlers. */
+/* Encodes and decodes jobs, events, nodes and tokens as the API shows them. A view always has all its
+ * members: null where a member has no value, except for members of single jobs, of jobs in STAGING, and of
+ * new tokens. Decoding reads back what encoding wrote, because both follow from one list of members. The
+ * HTTP handlers choose the rows, and check who may see them. */
 #include "proto/wire/views.h"
 
 #include <stdlib.h>

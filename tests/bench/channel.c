@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the bytes between a bench's client and the server: connects, shakes hands, writes a request and reads
- * its answer, each as far as it goes without waiting. It promises one of its two hooks for each request that
- * was posted. It keeps no buffers for channels that wait for an answer, so that ten thousand of them are
- * small. When to ask what, and again, is left to the caller. */
+/* Moves bytes between a bench's client and the server. It connects, shakes hands, writes a request and reads
+ * its answer, each as far as it goes without waiting. For each posted request it calls one of two hooks. A
+ * channel that waits for an answer has no buffers, so that ten thousand of them are small. The caller
+ * decides when to send what, and when to send it again. */
 #include "tests/bench/channel.h"
 
 #include <arpa/inet.h>

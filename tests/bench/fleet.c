@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what simulated agents say and when. Each node has a connection of its own for its poll, as an agent
- * has; the rest, its errands (register, heartbeat, report), goes over connections that all share, since ten
- * thousand agents would need as many descriptors again in this one process. It promises the messages of
- * proto/wire/messages.h, the pauses of agents after a failure (full jitter), and one report after the other
- * for an attempt. Bytes are channel.c's. */
+/* Decides what simulated agents send and when. Each node has a connection of its own for its poll, like an
+ * agent. Other requests (register, heartbeat, report) share connections, because ten thousand agents would
+ * need as many descriptors again in this process. It sends the messages of proto/wire/messages.h, pauses
+ * after a failure as agents do (full jitter), and sends the reports of an attempt one by one. channel.c
+ * moves the bytes. */
 #include "tests/bench/fleet.h"
 
 #include <stdio.h>

@@ -215,9 +215,9 @@ static bool ask_node(struct ask *ask, const char *verb, const char *name)
     input->kind = INPUT_NODE;
     input->node.name = name;
     input->node.by = "operator";
-    input->node.verb = strcmp(verb, "drain") == 0    ? NODE_VERB_DRAIN
-                       : strcmp(verb, "resume") == 0 ? NODE_VERB_RESUME
-                                                     : NODE_VERB_FENCE;
+    input->node.action = strcmp(verb, "drain") == 0    ? NODE_ACTION_DRAIN
+                         : strcmp(verb, "resume") == 0 ? NODE_ACTION_RESUME
+                                                       : NODE_ACTION_FENCE;
     return true;
 }
 

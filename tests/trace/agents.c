@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the ground truth of the random walk: what each simulated node really runs. It promises that every rank
- * it starts is checked against all others that run. When things happen is left to walk.c. */
+/* The ground truth of the random walk: what each simulated node really runs. Every rank that starts is
+ * checked against all others that run. walk.c decides when things happen. */
 #include "tests/trace/agents.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns chance: xorshift64. It promises the same for the same seed on every machine. */
+/* Random numbers by xorshift64: the same for the same seed on every machine. */
 #include "tests/trace/chance.h"
 
 uint64_t chance_below(struct chance *chance, uint64_t limit)

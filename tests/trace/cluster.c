@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the simulated cluster of the trace tests. It promises that every input is followed by a check of all
- * invariants, and that the rows hold what a store would. What should come of it is left to the tests. */
+/* The simulated cluster of the trace tests. After every input it checks all invariants, and applies the
+ * changes to rows as a store would. The tests say what they expect. */
 #include "tests/trace/cluster.h"
 
 #include <check.h>
@@ -311,31 +311,32 @@ enum err_code change_limit(struct cluster *cluster, const char *id, int64_t time
                                                             .time_limit_ms = time_limit_ms}});
 }
 
-static enum err_code node_verb(struct cluster *cluster, const char *name, enum node_verb verb)
+static enum err_code node_action(struct cluster *cluster, const char *name, enum node_action action)
 {
     return cluster_step(
-        cluster, &(struct input){.kind = INPUT_NODE, .node = {.name = name, .verb = verb, .by = "root"}});
+        cluster, &(struct input){.kind = INPUT_NODE, .node = {.name = name, .action = action, .by = "root"}});
 }
 
 enum err_code drain(struct cluster *cluster, const char *name)
 {
-    return node_verb(cluster, name, NODE_VERB_DRAIN);
+    return node_action(cluster, name, NODE_ACTION_DRAIN);
 }
 
 enum err_code resume(struct cluster *cluster, const char *name)
 {
-    return node_verb(cluster, name, NODE_VERB_RESUME);
+    return node_action(cluster, name, NODE_ACTION_RESUME);
 }
 
 enum err_code fence(struct cluster *cluster, const char *name)
 {
-    return node_verb(cluster, name, NODE_VERB_FENCE);
+    return node_action(cluster, name, NODE_ACTION_FENCE);
 }
 
 enum err_code remove_node(struct cluster *cluster, const char *name, bool force)
 {
     const struct input input = {
-        .kind = INPUT_NODE, .node = {.name = name, .verb = NODE_VERB_REMOVE, .by = "root", .force = force}};
+        .kind = INPUT_NODE,
+        .node = {.name = name, .action = NODE_ACTION_REMOVE, .by = "root", .force = force}};
     return cluster_step(cluster, &input);
 }
 
@@ -385,7 +386,7 @@ enum err_code expire(struct cluster *cluster, const char *name, int64_t at_ms)
 {
     return cluster_step(cluster, &(struct input){.kind = INPUT_NODE,
                                                  .node = {.name = name,
-                                                          .verb = NODE_VERB_EXPIRE,
+                                                          .action = NODE_ACTION_EXPIRE,
                                                           .by = "root",
                                                           .expires_at_ms = wall_of(cluster, at_ms)}});
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of answers to questions about jobs. What they should say is left to the tests. */
+/* Reads answers to questions about jobs. The tests say what they expect. */
 #include "tests/trace/explain_rig.h"
 
 #include <check.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the comparison of placements on a cluster that runs full: nodes and jobs in the proportions of a
- * production cluster, from a seed. It promises that both ways see the same nodes and jobs, and that a job
- * which finds no node is gone, so that it keeps nothing from the next. */
+/* Compares placements on a full cluster. A seed chooses nodes and jobs in the proportions of a production
+ * cluster. Both ways of placement see the same nodes and jobs. A job that finds no node is dropped, so that
+ * it keeps nothing from the next. */
 #include "tests/trace/fill.h"
 
 #include <check.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rows from which a core learns what was used, what is allowed, and how long jobs have run. What
- * becomes of jobs is left to rows.c. */
+/* The rows from which a core learns past use, limits and run times. rows.c has the rows of jobs. */
 #include "tests/trace/ledger.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rows of a store that is only memory. It promises that changes which no store could take, or that
- * break the promises about histories (gapless, final, attempt ids that rise), abort. Who reads and writes
- * when is left to cluster.c. */
+/* The rows of a store in memory. It aborts on changes that no store could take, or that break the promises
+ * about histories: gapless, final, with attempt ids that rise. cluster.c decides who reads and writes when.
+ */
 #include "tests/trace/rows.h"
 
 #include <assert.h>

@@ -337,7 +337,7 @@ START_TEST(a_node_that_was_drained_without_a_reason_stays_so_when_it_is_to_expir
     const struct input input = {
         .kind = INPUT_NODE,
         .wall_ms = 1000,
-        .node = {.name = "a", .verb = NODE_VERB_EXPIRE, .by = "root", .expires_at_ms = HOUR_MS}};
+        .node = {.name = "a", .action = NODE_ACTION_EXPIRE, .by = "root", .expires_at_ms = HOUR_MS}};
     core_step(core, &input, 0, &step);
     ck_assert(step.ok);
     ck_assert_int_eq(core->nodes[0]->state, NODE_DRAINED);

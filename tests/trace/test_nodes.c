@@ -537,7 +537,7 @@ START_TEST(a_restart_of_the_controller_forgets_no_device_that_cannot_be_had)
 }
 END_TEST
 
-START_TEST(verbs_want_a_node_that_is_known)
+START_TEST(actions_want_a_node_that_is_known)
 {
     autocluster struct cluster *c = cluster_open();
     ck_assert_int_eq(drain(c, "a"), ERR_NOT_FOUND);
@@ -580,7 +580,7 @@ Suite *node_suite(void)
     tcase_add_test(tests, an_exit_that_leaves_a_device_occupied_gives_it_to_nobody);
     tcase_add_test(tests, a_node_that_declines_for_one_device_goes_on_with_the_others);
     tcase_add_test(tests, a_restart_of_the_controller_forgets_no_device_that_cannot_be_had);
-    tcase_add_test(tests, verbs_want_a_node_that_is_known);
+    tcase_add_test(tests, actions_want_a_node_that_is_known);
     suite_add_tcase(suite, tests);
     return suite;
 }

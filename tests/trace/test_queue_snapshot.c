@@ -11,7 +11,7 @@
 static void expect_waiting(struct cluster *c, const char *expected)
 {
     autotext struct text found = {0};
-    struct queue_snapshot *queue = core_queue_snapshot(c->core);
+    struct queue_snapshot *queue = queue_snapshot_create(c->core);
     for (size_t i = 0; i < queue->count; i++) {
         int64_t key = queue->jobs[i].key, ahead = -1;
         const struct gpu_supply *supply = queue_snapshot_find(queue, key, &ahead);
@@ -86,7 +86,7 @@ START_TEST(a_job_is_looked_up_by_its_key_among_the_first_of_a_long_queue)
         snprintf(id, sizeof id, "j%d", i);
         submit(c, id);
     }
-    struct queue_snapshot *queue = core_queue_snapshot(c->core);
+    struct queue_snapshot *queue = queue_snapshot_create(c->core);
     int64_t ahead = -1;
     ck_assert_uint_eq(queue->count, LIMIT_AHEAD);
     ck_assert_ptr_nonnull(queue_snapshot_find(queue, 4001, &ahead));

@@ -212,22 +212,22 @@ START_TEST(devices_are_counted_once_each_from_0)
 }
 END_TEST
 
-static enum err_code say(struct cluster *c, enum node_verb verb, const char *reason)
+static enum err_code say(struct cluster *c, enum node_action action, const char *reason)
 {
-    return cluster_step(c,
-                        &(struct input){.kind = INPUT_NODE,
-                                        .node = {.name = "a", .verb = verb, .reason = reason, .by = "root"}});
+    return cluster_step(
+        c, &(struct input){.kind = INPUT_NODE,
+                           .node = {.name = "a", .action = action, .reason = reason, .by = "root"}});
 }
 
 START_TEST(an_operators_reason_is_kept_and_without_one_it_is_who_did_it)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    say(c, NODE_VERB_DRAIN, NULL);
+    say(c, NODE_ACTION_DRAIN, NULL);
     ck_assert_str_eq(rows_node(c->rows, "a")->reason, "drained by root");
-    say(c, NODE_VERB_DRAIN, "a fan is loud");
+    say(c, NODE_ACTION_DRAIN, "a fan is loud");
     ck_assert_str_eq(rows_node(c->rows, "a")->reason, "a fan is loud");
-    say(c, NODE_VERB_FENCE, "it burns");
+    say(c, NODE_ACTION_FENCE, "it burns");
     ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_LOST);
     ck_assert_str_eq(rows_node(c->rows, "a")->reason, "it burns");
 }

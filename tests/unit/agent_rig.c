@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what tests of the agent's requests stand on: a server on loopback in the loop under test. It knows as
- * much of HTTP as curl says to it: a head, then Content-Length bytes. */
+/* A server on loopback in the loop under test, for tests of the agent's requests. It understands as much
+ * HTTP as curl sends: a head, then Content-Length bytes. */
 #include "tests/unit/agent_rig.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a contract under test from its spec to its launch file, and the reading of the latter. */
+/* Takes a contract under test from its spec to its launch file, and reads that file. */
 #include "tests/unit/contract_rig.h"
 
 #include <stdlib.h>

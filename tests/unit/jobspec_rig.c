@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the making of job specs, taken and refused, from JSON with single quotes. */
+/* Makes job specs, accepted and refused, from JSON with single quotes. */
 #include "tests/unit/jobspec_rig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the store of one test: a temporary folder, its worker and its logs. */
+/* The store of one test: a temporary folder, its worker and its logs. */
 #include "tests/unit/metrics_rig.h"
 
 #include <check.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the store of the tests of daemon/mlflow. Every answer is parsed strictly. */
+/* The store of the tests of daemon/mlflow. Every answer is parsed strictly. */
 #include "tests/unit/mlflow_rig.h"
 
 #include <sqlite3.h>

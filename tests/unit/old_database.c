@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what old databases hold. It promises rows that every schema since the first allows. */
+/* The contents of old databases: rows that every schema since the first allows. */
 #include "tests/unit/old_database.h"
 
 #include <stdio.h>

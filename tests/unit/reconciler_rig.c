@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reconciler under test, and how its actions are told as text. */
+/* The reconciler under test, and the text of its actions. */
 #include "tests/unit/reconciler_rig.h"
 
 #include <check.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the database under test, sample rows, and the text of rows. */
+/* The database under test, sample rows, and the text of rows. */
 #include "tests/unit/store_rig.h"
 
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes snapshots of the queue for readers outside the writer. A snapshot costs time for its nodes, queue
  * entries and jobs, and none for the questions that are asked of it. explain.c has the full answers. */
-#include "daemon/core/core.h"
+#include "daemon/core/explain/queue_snapshot.h"
+
 #include "daemon/core/fleet/node.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/queue/queue.h"
@@ -171,7 +172,7 @@ static void add_entries(struct maker *maker)
     qsort(maker->entries, maker->entry_count, sizeof *maker->entries, by_queue_order);
 }
 
-struct queue_snapshot *core_queue_snapshot(struct core *core)
+struct queue_snapshot *queue_snapshot_create(struct core *core)
 {
     struct queue_snapshot *snapshot = xzalloc(sizeof *snapshot);
     size_t entries = count_entries(core);

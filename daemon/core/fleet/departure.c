@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the departures of nodes: when each goes away because it expires or a window begins. It promises that a
- * node which is away gets no work; that an expired node is drained; and that a node takes work again by
- * itself when its window is over. People write these times by the wall clock: this is the one place that
- * translates them. Which jobs are short enough is left to fit.c, what becomes of work that is not to
- * eviction.c. */
+/* Decides when each node goes away because it expires or a window begins. A node that is away gets no work.
+ * An expired node is drained. A node takes work again by itself when its window is over. People give these
+ * times by the wall clock, and this file alone translates them. fit.c finds the jobs that are short enough
+ * for a node, and eviction.c stops work that is not. */
 #include "daemon/core/fleet/departure.h"
 
 #include <string.h>

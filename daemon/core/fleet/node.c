@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a node is good for: its standing (a table), its contact (heartbeats), its holds and its devices.
- * It promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. How
- * nodes come is left to register.c, when they go to departure.c, what operators ask to node_verb.c, what
- * silence means for attempts to tick.c. */
+/* Keeps the state of each node (a table), its contact (heartbeats), its holds and its devices. LOST nodes
+ * offer nothing. A draining node becomes DRAINED by itself. register.c adds nodes, departure.c decides when
+ * they go away, node_action.c carries out what operators ask, and tick.c decides what silence means for
+ * attempts. */
 #include "daemon/core/fleet/node.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the versions of orders. It promises that every change of what a node should do raises the node's
- * version, and marks the node for the end of the step. What the orders are follows from the state alone:
- * desired_state.c. */
+/* Counts the versions of orders. Every change of a node's orders raises the node's version, and marks the
+ * node for the end of the step. desired_state.c derives the orders themselves. */
 #include "daemon/core/fleet/orders.h"
 
 #include "daemon/core/model/record.h"

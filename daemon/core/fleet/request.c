@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a resource request allows: types, pools and nodes. It promises the same answer for equal
- * requests. Whether the devices are free is left to fit.c. */
+/* Tells which types, pools and nodes a resource request allows. Equal requests get equal answers. fit.c
+ * finds out whether the devices are free. */
 #include "daemon/core/fleet/request.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the maintenance windows: which there are, and for which nodes. It promises that they come by their
- * beginning, and that one which is over is gone. What may become one is left to maintenance.c, what a window
- * means for a node and for what runs there to departure.c and eviction.c. */
+/* Keeps the maintenance windows, and tells which nodes each covers. Windows are listed by their beginning. A
+ * window that is over is removed. maintenance.c checks new windows. departure.c and eviction.c apply them. */
 #include "daemon/core/fleet/window.h"
 
 #include <string.h>

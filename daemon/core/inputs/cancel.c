@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the cancel of jobs. It promises that one which waits ends at once, that of one which has GPUs the gang
- * is stopped, that an array goes with all its tasks, and that a second cancel changes nothing. */
+/* Cancels jobs. A waiting job ends at once. The gang of a job that has GPUs is stopped. An array is canceled
+ * with all its tasks. A second cancel changes nothing. */
 #include "daemon/core/inputs/cancel.h"
 
 #include "daemon/core/lifecycle/array.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the heartbeats of nodes. It promises that one which is not of the registered agent is refused, and
- * that the answer names each epoch that the node should not have. What silence means is left to tick.c. */
+/* Takes the heartbeats of nodes. A heartbeat of an agent that is not registered is refused. The answer names
+ * each attempt that the node should not have. tick.c decides about silent nodes. */
 #include "daemon/core/inputs/heartbeat.h"
 
 #include "daemon/core/fleet/node.h"

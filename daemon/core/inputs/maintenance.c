@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the making and removing of maintenance windows. It promises that each names nodes or a pool that
- * exist, and that none begins after its end. What follows for nodes is left to departure.c. */
+/* Makes and removes maintenance windows. A window names nodes or a pool that exist, and begins before its
+ * end. departure.c applies windows to nodes. */
 #include "daemon/core/inputs/maintenance.h"
 
 #include <string.h>

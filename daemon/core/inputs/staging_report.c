@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reports of nodes on their environments. It promises that one which is not of the registered boot
- * is refused. What a failure means for a job is left to job.c. */
+/* Takes the reports of nodes on their environments. A report from an earlier boot is refused. job.c decides
+ * what a failure means for a job. */
 #include "daemon/core/inputs/staging_report.h"
 
 #include "daemon/core/fleet/node.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the submission of jobs. It promises that a refused one changes nothing. Whether nodes could ever run
- * the job is left to admission.c, when it runs to place.c. */
+/* Takes submissions of jobs. A refused submission changes nothing. admission.c decides whether nodes could
+ * ever run the job, place.c when it runs. */
 #include "daemon/core/inputs/submit.h"
 
 #include "daemon/core/fleet/constraint.h"

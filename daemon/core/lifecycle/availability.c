@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the order in which running work is expected to end. It promises that adding and removing one costs the
- * logarithm of what runs, and a walk no more than what it looks at. How good the estimates are is
- * history.c's, when a gang will fit prospect.c's. */
+/* Keeps running attempts in the order in which they are expected to end. To add or remove an attempt costs
+ * the logarithm of their number. A walk costs no more than the attempts that it visits. history.c makes the
+ * estimates, and prospect.c predicts when a gang will fit. */
 #include "daemon/core/lifecycle/availability.h"
 
 #include "daemon/core/fleet/node.h"

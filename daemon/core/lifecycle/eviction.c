@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what becomes of work on nodes that go away. It promises that what runs there is told to stop a grace
- * before a departure that it cannot outlast, at no cost of a retry, and why. */
+/* Stops work on nodes that go away. An attempt that cannot end before the departure of its node is told to
+ * stop a grace period earlier. That costs no retry, and the job says why. */
 #include "daemon/core/lifecycle/eviction.h"
 
 #include "daemon/core/fleet/departure.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the moments of starts. It promises that they never go back within an attempt, that what a commit makes
- * known is written with the next row of the attempt that is written anyway, so that nothing is written for it
- * alone, and that no moment is kept which nobody told. A node's durations stay as the node said them: its
- * clock and ours are never compared. */
+/* Records the times of a job's start. Times never decrease within an attempt. The time of a commit is
+ * written with the attempt's next row, so that it costs no row of its own. A time that nobody reported is
+ * not recorded. Durations that a node measured are stored as they are: the clocks of node and controller are
+ * never compared. */
 #include "daemon/core/lifecycle/timing.h"
 
 #include <stdlib.h>

@@ -54,12 +54,12 @@ enum ask_kind {
     ASK_REHEARSE, /* which attempts would have to be preempted for a waiting job */
 };
 
-enum node_verb {
-    NODE_VERB_DRAIN,
-    NODE_VERB_RESUME,
-    NODE_VERB_FENCE,
-    NODE_VERB_EXPIRE,
-    NODE_VERB_REMOVE, /* removes the node, once no attempt holds it */
+enum node_action {
+    NODE_ACTION_DRAIN,
+    NODE_ACTION_RESUME,
+    NODE_ACTION_FENCE,
+    NODE_ACTION_EXPIRE,
+    NODE_ACTION_REMOVE, /* removes the node, once no attempt holds it */
 };
 
 /* A dependency of a submission, as it was when the submission was read. */
@@ -115,7 +115,7 @@ struct input {
         const struct staging_message *staging;
         struct {
             const char *name;
-            enum node_verb verb;
+            enum node_action action;
             const char *reason; /* or NULL */
             const char *by;
             int64_t expires_at_ms; /* of EXPIRE; 0: never */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the change set on which a step notes its row changes. It promises that a row is written once a step,
- * with its final values; that inserts come before what refers to them; and that everything it hands out lives
- * in the step's arena. It decides nothing. */
+/* Collects the row changes of a step. Each row is written once a step, with its final values. Inserts
+ * precede the rows that refer to them. Everything that this file hands out lives in the arena of the step.
+ * It decides nothing. */
 #include "daemon/core/model/record.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the finding of what the state has, by name, id or key. It changes nothing. */
+/* Looks up what the state has, by name, id or key. It changes nothing. */
 #include "daemon/core/model/state.h"
 
 #include <string.h>

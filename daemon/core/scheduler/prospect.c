@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the look ahead: when a gang will fit. It promises to look at what ends first first, and at no more of
- * it than it needs, whatever runs. When work is expected to end is left to availability.c. */
+/* Predicts when a gang will fit. It looks at running attempts in the order of their expected ends, and at no
+ * more of them than it needs. availability.c keeps that order. */
 #include "daemon/core/scheduler/prospect.h"
 
 #include "daemon/core/fleet/node.h"

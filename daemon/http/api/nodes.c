@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resource of nodes: list, show, drain, resume, fence, expire, remove. It promises that a node which has
- * missed its heartbeats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
+ * missed its heartbeats shows as SUSPECT, which no row says. The core carries out the actions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,10 +129,10 @@ bool nodes_show(struct request *request, struct err *err)
            request_reply_json(request, 200, &json);
 }
 
-/* --- verbs ---------------------------------------------------------------------------------------------- */
+/* --- actions -------------------------------------------------------------------------------------------- */
 
 /* The state that the step has left the node in. */
-static int render_verb(const struct writer_request *writer, const struct step *step, struct text *out)
+static int render_action(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     const struct input *input = &writer->input;
     enum node_state state = NODE_STATE_COUNT;
@@ -150,10 +150,10 @@ static int render_verb(const struct writer_request *writer, const struct step *s
     return 200;
 }
 
-static bool read_verb(const struct request *request, enum node_verb verb, const char **ret_reason,
-                      struct err *err)
+static bool read_action(const struct request *request, enum node_action action, const char **ret_reason,
+                        struct err *err)
 {
-    bool fence = verb == NODE_VERB_FENCE;
+    bool fence = action == NODE_ACTION_FENCE;
     bool dead = false;
     if (!request_only_fields(request->json, fence ? "reason assert_dead" : "reason", err) ||
         !json_read_text(request->json, "reason", ret_reason, err) ||
@@ -171,26 +171,26 @@ static bool read_verb(const struct request *request, enum node_verb verb, const 
     return true;
 }
 
-static struct ask *verb_ask_create(struct request *request, enum node_verb verb,
-                                   int (*render)(const struct writer_request *, const struct step *,
-                                                 struct text *))
+static struct ask *action_ask_create(struct request *request, enum node_action action,
+                                     int (*render)(const struct writer_request *, const struct step *,
+                                                   struct text *))
 {
     struct ask *ask = ask_create(request, sizeof *ask, render);
     ask->writer.input.kind = INPUT_NODE;
     ask->writer.input.node.name = request->argument;
-    ask->writer.input.node.verb = verb;
+    ask->writer.input.node.action = action;
     ask->writer.input.node.by = identity_owner(request->who);
     return ask;
 }
 
 bool nodes_order(struct request *request, struct err *err)
 {
-    enum node_verb verb = (enum node_verb)request->route->what;
+    enum node_action action = (enum node_action)request->route->what;
     const char *reason = NULL;
-    if (!read_verb(request, verb, &reason, err)) {
+    if (!read_action(request, action, &reason, err)) {
         return false;
     }
-    struct ask *ask = verb_ask_create(request, verb, render_verb);
+    struct ask *ask = action_ask_create(request, action, render_action);
     ask->writer.input.node.reason = reason;
     return ask_writer(ask, err);
 }
@@ -217,7 +217,7 @@ bool nodes_expire(struct request *request, struct err *err)
     if (!read_expiry(request, &expires_at_ms, err)) {
         return false;
     }
-    struct ask *ask = verb_ask_create(request, NODE_VERB_EXPIRE, render_verb);
+    struct ask *ask = action_ask_create(request, NODE_ACTION_EXPIRE, render_action);
     ask->writer.input.node.expires_at_ms = expires_at_ms;
     return ask_writer(ask, err);
 }
@@ -266,7 +266,7 @@ bool nodes_remove(struct request *request, struct err *err)
     if (force != NULL && strcmp(force, "true") != 0 && strcmp(force, "false") != 0) {
         return err_field(err, ERR_FIELD, "force", NULL, "force must be true or false");
     }
-    struct ask *ask = verb_ask_create(request, NODE_VERB_REMOVE, render_removed);
+    struct ask *ask = action_ask_create(request, NODE_ACTION_REMOVE, render_removed);
     ask->committed = removed;
     ask->writer.input.node.force = force != NULL && strcmp(force, "true") == 0;
     return ask_writer(ask, err);

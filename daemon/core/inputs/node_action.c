@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what an operator asks of a node: drain, resume, fence, expire, remove. It promises that a node is
- * removed only when no live attempt names it, and that work is given up on a fence alone. */
-#include "daemon/core/inputs/node_verb.h"
+/* Carries out the actions of operators on nodes: drain, resume, fence, expire, remove. A node is removed
+ * only when no live attempt names it. Only a fence gives up work. */
+#include "daemon/core/inputs/node_action.h"
 
 #include "daemon/core/fleet/departure.h"
 #include "daemon/core/fleet/node.h"
@@ -16,8 +16,7 @@ static bool refuse_lost(const struct node *node, struct err *err)
                      "node %s is LOST", node->name);
 }
 
-static bool verb_drain(struct core *core, struct node *node, const char *reason, const char *by,
-                       struct err *err)
+static bool drain(struct core *core, struct node *node, const char *reason, const char *by, struct err *err)
 {
     if (node->state == NODE_LOST) {
         return refuse_lost(node, err);
@@ -30,7 +29,7 @@ static bool verb_drain(struct core *core, struct node *node, const char *reason,
     return true;
 }
 
-static bool verb_resume(struct core *core, struct node *node, struct err *err)
+static bool resume(struct core *core, struct node *node, struct err *err)
 {
     if (node->state == NODE_LOST) {
         return refuse_lost(node, err);
@@ -43,14 +42,14 @@ static bool verb_resume(struct core *core, struct node *node, struct err *err)
     return true;
 }
 
-static bool verb_expire(struct core *core, struct node *node, int64_t expires_at_ms, struct err *err)
+static bool expire(struct core *core, struct node *node, int64_t expires_at_ms, struct err *err)
 {
     return node->state == NODE_LOST ? refuse_lost(node, err)
                                     : departure_expire(core, node, expires_at_ms, err);
 }
 
 /* The operator asserts that the node's processes have ended. */
-static void verb_fence(struct core *core, struct node *node, const char *reason, const char *by)
+static void fence(struct core *core, struct node *node, const char *reason, const char *by)
 {
     const char *text = reason != NULL ? reason : record_text(core, "fenced by %s", by);
     if (!node_fire(core, node, NODE_EVENT_FENCE, text)) {
@@ -77,7 +76,7 @@ static bool is_named(const struct core *core, const struct node *node)
 }
 
 /* Removes the row once no live attempt names the node; attempts over several nodes are stopped first. */
-static bool verb_remove(struct core *core, struct node *node, bool force, const char *by, struct err *err)
+static bool remove_node(struct core *core, struct node *node, bool force, const char *by, struct err *err)
 {
     bool idle = node->state == NODE_LOST || node->state == NODE_DRAINED;
     if (!force && (!idle || is_named(core, node))) {
@@ -88,7 +87,7 @@ static bool verb_remove(struct core *core, struct node *node, bool force, const 
                         "drain it first: gpuctl nodes drain %s; or, if it is dead, repeat this with --force",
                         node->name);
     }
-    verb_fence(core, node, NULL, by);
+    fence(core, node, NULL, by);
     if (!is_named(core, node)) {
         trace_line(core, "node %s is removed", node->name);
         record_node_gone(core, node);
@@ -97,25 +96,25 @@ static bool verb_remove(struct core *core, struct node *node, bool force, const 
     return true;
 }
 
-bool node_verb_take(struct core *core, const struct input *input, struct err *err)
+bool node_action_take(struct core *core, const struct input *input, struct err *err)
 {
     struct node *node = node_find(core, input->node.name);
     if (node == NULL) {
         return err_field(err, ERR_NOT_FOUND, "name", "list the nodes", "no node is named %.64s",
                          input->node.name);
     }
-    switch (input->node.verb) {
-    case NODE_VERB_DRAIN:
-        return verb_drain(core, node, input->node.reason, input->node.by, err);
-    case NODE_VERB_RESUME:
-        return verb_resume(core, node, err);
-    case NODE_VERB_FENCE:
-        verb_fence(core, node, input->node.reason, input->node.by);
+    switch (input->node.action) {
+    case NODE_ACTION_DRAIN:
+        return drain(core, node, input->node.reason, input->node.by, err);
+    case NODE_ACTION_RESUME:
+        return resume(core, node, err);
+    case NODE_ACTION_FENCE:
+        fence(core, node, input->node.reason, input->node.by);
         return true;
-    case NODE_VERB_EXPIRE:
-        return verb_expire(core, node, input->node.expires_at_ms, err);
-    case NODE_VERB_REMOVE:
-        return verb_remove(core, node, input->node.force, input->node.by, err);
+    case NODE_ACTION_EXPIRE:
+        return expire(core, node, input->node.expires_at_ms, err);
+    case NODE_ACTION_REMOVE:
+        return remove_node(core, node, input->node.force, input->node.by, err);
     }
     abort();
 }

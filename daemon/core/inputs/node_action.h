@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator asks of a node. */
-#ifndef CORE_INPUTS_NODE_VERB_H
-#define CORE_INPUTS_NODE_VERB_H
+#ifndef CORE_INPUTS_NODE_ACTION_H
+#define CORE_INPUTS_NODE_ACTION_H
 
 #include <stdbool.h>
 
@@ -11,6 +11,6 @@ struct core;
 struct input;
 
 /* The input NODE. */
-bool node_verb_take(struct core *core, const struct input *input, struct err *err);
+bool node_action_take(struct core *core, const struct input *input, struct err *err);
 
 #endif
