@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries for jobs and their history. One job, a page of live jobs, and a page of one owner's jobs are found by
- * an index. A filter that no index serves walks back through the jobs until the page is full. */
+/* Queries for jobs and their history. One job, a page of live jobs, and a page of one owner's jobs are found
+ * by an index. A filter that no index serves walks back through the jobs until the page is full. */
 #include <assert.h>
 
 #include "daemon/store/query.h"

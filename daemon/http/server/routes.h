@@ -60,11 +60,11 @@
     PLAIN(GET, "/v1/nodes/{name}", USER, NULL, nodes_show, 0, "Show one node")                               \
     PLAIN(DELETE, "/v1/nodes/{name}", ADMIN, "force", nodes_remove, 0, "Forget a node")                      \
     SEND(POST, "/v1/nodes/{name}/drain", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,          \
-         NODE_ACTION_DRAIN, "Give a node no new work")                                                         \
+         NODE_ACTION_DRAIN, "Give a node no new work")                                                       \
     SEND(POST, "/v1/nodes/{name}/resume", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,         \
-         NODE_ACTION_RESUME, "Give a drained node work again")                                                 \
-    SEND(POST, "/v1/nodes/{name}/fence", ADMIN, JSON, LIMIT_JSON_BYTES, true, nodes_order, NODE_ACTION_FENCE,  \
-         "Declare a node dead")                                                                              \
+         NODE_ACTION_RESUME, "Give a drained node work again")                                               \
+    SEND(POST, "/v1/nodes/{name}/fence", ADMIN, JSON, LIMIT_JSON_BYTES, true, nodes_order,                   \
+         NODE_ACTION_FENCE, "Declare a node dead")                                                           \
     PLAIN(GET, "/v1/accounts", USER, "cursor", accounts_list, 0, "List projects and users")                  \
     PLAIN(GET, "/v1/accounts/projects/{name}", USER, NULL, accounts_show, ACCOUNT_PROJECT,                   \
           "Show one project")                                                                                \
