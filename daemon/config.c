@@ -12,7 +12,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define OPTION_COUNT 28
+#define OPTION_COUNT 32
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -109,6 +109,30 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "refuse submissions with less free disk (default: 5 % of it, 256MiB to 2GiB)",
          .kind = OPTION_TEXT,
          .target = &config->min_free},
+        {.name = "keep-jobs",
+         .value_name = "TIME",
+         .help = "remove jobs this long after their end; 0: never (default 90d)",
+         .kind = OPTION_DURATION,
+         .target = &config->keep_jobs_ms},
+        {.name = "keep-logs",
+         .value_name = "TIME",
+         .help = "remove the output of jobs this long after their end; 0: with the job (default 30d)",
+         .kind = OPTION_DURATION,
+         .target = &config->keep_logs_ms},
+        {.name = "logs-share",
+         .value_name = "PERCENT",
+         .help =
+             "the part of the disk that output may take; beyond it the oldest of ended jobs goes (default "
+             "50)",
+         .kind = OPTION_INT,
+         .target = &config->logs_share_percent,
+         .min = 1,
+         .max = 100},
+        {.name = "keep-nodes",
+         .value_name = "TIME",
+         .help = "remove nodes this long after they expired; 0: never (default 30d)",
+         .kind = OPTION_DURATION,
+         .target = &config->keep_nodes_ms},
         {.name = "backup-folder",
          .value_name = "DIR",
          .help = "where backups are kept (default STATE/backups)",
@@ -295,6 +319,10 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
                                   .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
                                   .policy = POLICY_DEFAULT,
+                                  .keep_jobs_ms = DEFAULT_KEEP_JOBS_MS,
+                                  .keep_logs_ms = DEFAULT_KEEP_LOGS_MS,
+                                  .keep_nodes_ms = DEFAULT_KEEP_NODES_MS,
+                                  .logs_share_percent = DEFAULT_LOGS_SHARE,
                                   .backup_interval_ms = DEFAULT_BACKUP_INTERVAL_MS,
                                   .backup_keep = DEFAULT_BACKUP_KEEP};
     struct option_spec table[OPTION_COUNT];

@@ -316,12 +316,27 @@ static void note_brake(struct writer *writer)
     }
 }
 
+/* Takes the requests out of the list whose askers do not collect, and tells these. */
+static void tell_askers(struct writer_request **list)
+{
+    for (struct writer_request **at = list; *at != NULL;) {
+        struct writer_request *request = *at;
+        if (request->done == NULL) {
+            at = &request->next;
+        } else {
+            *at = request->next;
+            request->done(request);
+        }
+    }
+}
+
 /* Publishes committed work: the news of the steps, and the answers in list. */
 static void publish(struct writer *writer, struct writer_request *list, int64_t now_ms)
 {
     writer->queue_stale = writer->queue_stale || writer->batch.count > 0;
     bool queue_published =
         publish_queue(writer, now_ms); /* first: a submitter whose answer leaves finds the job there */
+    tell_askers(&list);
     struct writer_request **end = &list;
     while (*end != NULL) {
         end = &(*end)->next;

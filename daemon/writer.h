@@ -41,6 +41,10 @@ struct writer_request {
     struct text answer;
     bool replayed; /* it repeats the first answer to an earlier request with the same key */
 
+    /* NULL: the request is collected. Else the writer's thread calls it when the request is answered, and
+     * does not touch the request afterwards. It must not wait. */
+    void (*done)(struct writer_request *request);
+
     void *asker;                 /* for the caller */
     struct writer_request *next; /* for the writer */
 };

@@ -66,6 +66,37 @@
 #define LIMIT_METRIC_TURN_BYTES (256 * KIB)
 /* characters */
 #define LIMIT_IDEMPOTENCY_KEY 128
+/* a first answer is given again for this long at least, and for twice as long at most */
+#define IDEMPOTENCY_KEPT_MS (72LL * 3600 * 1000)
+/* a hundred years */
+#define LIMIT_KEEP_DAYS       36500
+#define DEFAULT_KEEP_JOBS_MS  (90LL * 24 * 3600 * 1000)
+#define DEFAULT_KEEP_LOGS_MS  (30LL * 24 * 3600 * 1000)
+#define DEFAULT_KEEP_NODES_MS (30LL * 24 * 3600 * 1000)
+#define DEFAULT_LOGS_SHARE    50 /* percent */
+/* jobs and first answers that retention reads, and removes, at a time: 2 ms of the writer */
+#define RETENTION_STEP_JOBS    32
+#define RETENTION_STEP_REPLIES 500
+#define RETENTION_STEP_BLOBS   256
+/* after a transaction of retention the writer is left alone for this many times as long */
+#define RETENTION_REST 4
+/* the first round after the start, the time between rounds, and the wait for a round that is wanted */
+#define RETENTION_FIRST_MS    60000
+#define RETENTION_INTERVAL_MS (3600LL * 1000)
+#define RETENTION_SOON_MS     2000
+/* the disk is low: no more rounds than this, which find nothing when the last one has found nothing */
+#define RETENTION_LOW_MS 600000
+/* a blob that nothing names stays for this long: its upload and the submission that names it are two requests
+ */
+#define RETENTION_BLOB_MS (24LL * 3600 * 1000)
+/* a submission finds a blob only if it stays for this long at least */
+#define RETENTION_BLOB_MARGIN_MS (3600LL * 1000)
+/* when the wall clock is this far ahead of the newest job, retention waits until the controller has run for
+ * RETENTION_DOUBT_MS: it may be the clock that is wrong */
+#define RETENTION_LEAP_MS  (7LL * 24 * 3600 * 1000)
+#define RETENTION_DOUBT_MS (24LL * 3600 * 1000)
+/* rows of each table that one transaction deletes for a job that is removed: 1 ms */
+#define RETENTION_PIECE_ROWS 200
 /* the longest ?wait= */
 #define LIMIT_WAIT_S 60
 

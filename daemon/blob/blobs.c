@@ -6,10 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <utlist.h>
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -18,8 +22,11 @@
 #include "proto/limits.h"
 
 struct blobs {
-    int folder;    /* of the kept files */
-    int temporary; /* of the uploads in progress */
+    char *path;
+    int folder;                  /* of the kept files: path */
+    int temporary;               /* of the uploads in progress */
+    pthread_mutex_t mutex;       /* guards the list, and the removal of files against it */
+    struct blob_upload *uploads; /* from their beginning until their row is there */
 };
 
 struct blob_upload {
@@ -31,6 +38,7 @@ struct blob_upload {
     int fd;               /* of the temporary file; -1 while the upload is small */
     int64_t written;      /* bytes of the file */
     char name[33];
+    struct blob_upload *prev, *next;
 };
 
 static int open_folder(const char *path, struct err *err)
@@ -57,8 +65,10 @@ struct blobs *blobs_open(const char *folder, struct err *err)
         return NULL;
     }
     struct blobs *blobs = xzalloc(sizeof *blobs);
+    blobs->path = xstrdup(folder);
     blobs->folder = give_fd(&kept_fd);
     blobs->temporary = give_fd(&temporary_fd);
+    pthread_mutex_init(&blobs->mutex, NULL);
     return blobs;
 }
 
@@ -69,6 +79,8 @@ void blobs_close(struct blobs *blobs)
     }
     close(blobs->folder);
     close(blobs->temporary);
+    pthread_mutex_destroy(&blobs->mutex);
+    free(blobs->path);
     free(blobs);
 }
 
@@ -82,6 +94,9 @@ struct blob_upload *blob_upload_begin(struct blobs *blobs, const uint8_t hash[HA
     upload->hash = hash_create();
     upload->fd = -1;
     memcpy(upload->expected, hash, sizeof upload->expected);
+    pthread_mutex_lock(&blobs->mutex);
+    DL_APPEND(blobs->uploads, upload);
+    pthread_mutex_unlock(&blobs->mutex);
     return upload;
 }
 
@@ -194,6 +209,9 @@ void blob_upload_end(struct blob_upload *upload)
             unlinkat(upload->blobs->temporary, upload->name, 0);
         }
     }
+    pthread_mutex_lock(&upload->blobs->mutex);
+    DL_DELETE(upload->blobs->uploads, upload);
+    pthread_mutex_unlock(&upload->blobs->mutex);
     if (upload->hash != NULL) {
         uint8_t unused[HASH_BYTES];
         hash_finish(upload->hash, unused);
@@ -213,4 +231,70 @@ int blobs_open_file(const struct blobs *blobs, const uint8_t hash[HASH_BYTES], s
         err_errno(err, "cannot open the blob %s", name);
     }
     return fd;
+}
+
+/* --- removal of files ----------------------------------------------------------------------------------- */
+
+void blobs_disown(struct blobs *blobs, const uint8_t hash[HASH_BYTES])
+{
+    char name[HASH_HEX + 1];
+    text_to_hex(hash, HASH_BYTES, name);
+    utimensat(blobs->folder, name, NULL, 0); /* without a file there is nothing to note */
+}
+
+static bool is_arriving(const struct blobs *blobs, const uint8_t hash[HASH_BYTES])
+{
+    const struct blob_upload *upload;
+    DL_FOREACH (blobs->uploads, upload) {
+        if (memcmp(upload->expected, hash, HASH_BYTES) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_old(const struct blobs *blobs, const char *name, int64_t before_s, int64_t *ret_bytes)
+{
+    struct stat status;
+    bool found = fstatat(blobs->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+    *ret_bytes = found ? status.st_size : 0;
+    return found && status.st_mtim.tv_sec < before_s;
+}
+
+/* An upload that ended meanwhile has written the file anew. */
+static bool remove_file(struct blobs *blobs, const char *name, const uint8_t hash[HASH_BYTES],
+                        int64_t before_s)
+{
+    int64_t bytes;
+    pthread_mutex_lock(&blobs->mutex);
+    bool removed = !is_arriving(blobs, hash) && is_old(blobs, name, before_s, &bytes) &&
+                   unlinkat(blobs->folder, name, 0) == 0;
+    pthread_mutex_unlock(&blobs->mutex);
+    return removed;
+}
+
+bool blobs_sweep(struct blobs *blobs, int64_t before_s, bool dry, blobs_has *has, void *closure,
+                 int64_t *files, int64_t *bytes, struct err *err)
+{
+    autonames struct file_names names = {0};
+    if (!file_list(blobs->path, &names, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < names.count; i++) {
+        uint8_t hash[HASH_BYTES];
+        int64_t size;
+        bool stored = true;
+        if (!text_from_hex(names.items[i], hash, sizeof hash) ||
+            !is_old(blobs, names.items[i], before_s, &size)) {
+            continue;
+        }
+        if (!has(closure, hash, &stored, err)) {
+            return false;
+        }
+        if (!stored && (dry || remove_file(blobs, names.items[i], hash, before_s))) {
+            *files += 1;
+            *bytes += size;
+        }
+    }
+    return true;
 }

@@ -39,4 +39,17 @@ void blob_upload_end(struct blob_upload *upload);
 /* Opens the file of a kept blob for reading; -1 with ERR_NOT_FOUND or ERR_IO. */
 int blobs_open_file(const struct blobs *blobs, const uint8_t hash[HASH_BYTES], struct err *err);
 
+/* --- for retention, on any thread ----------------------------------------------------------------------- */
+
+/* The row of the blob is gone: its file, if there is one, counts as unused from now on. */
+void blobs_disown(struct blobs *blobs, const uint8_t hash[HASH_BYTES]);
+
+/* Whether the database has the blob. False: it could not be asked. */
+typedef bool blobs_has(void *closure, const uint8_t hash[HASH_BYTES], bool *ret_has, struct err *err);
+
+/* Removes files that no row names, that were written or disowned before this time, in seconds since 1970, and
+ * that no upload is about to bring. dry: only counts them. Adds to *files and *bytes. */
+bool blobs_sweep(struct blobs *blobs, int64_t before_s, bool dry, blobs_has *has, void *closure,
+                 int64_t *files, int64_t *bytes, struct err *err);
+
 #endif

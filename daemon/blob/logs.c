@@ -44,6 +44,11 @@ struct logs {
     struct sync_entry *entries;
 };
 
+const char *log_root(const struct logs *logs)
+{
+    return logs->folder;
+}
+
 char *log_folder_path(const struct logs *logs, const char *job_id)
 {
     return xprintf("%s/%.2s/%s", logs->folder, job_id, job_id);

@@ -38,6 +38,13 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
 int logs_open_stream(const struct logs *logs, const struct log_name *name, int64_t *ret_size,
                      struct err *err);
 
+/* Removes all output and metrics of a job. *ret_bytes is their size, 0 if there are none. dry: only measures
+ * them. Any thread. */
+bool logs_remove(const struct logs *logs, const char *job_id, bool dry, int64_t *ret_bytes, struct err *err);
+
+/* The size of everything. Any thread; takes a while. */
+bool logs_measure(const struct logs *logs, int64_t *ret_bytes, struct err *err);
+
 /* --- reading in order of arrival ------------------------------------------------------------------------ */
 
 /* A piece of output is cut inside a line only if the line is longer than LIMIT_LOG_PIECE_BYTES, or if its end

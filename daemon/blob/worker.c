@@ -4,11 +4,14 @@
 #include "daemon/blob/worker.h"
 
 #include <errno.h>
+#include <linux/ioprio.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "proto/base/text.h"
@@ -170,4 +173,11 @@ void worker_collect(struct worker *worker)
         list = task->next;
         task->done(task);
     }
+}
+
+/* On Linux these are of the calling thread alone. */
+void worker_give_way(void)
+{
+    setpriority(PRIO_PROCESS, 0, 10);
+    syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7));
 }

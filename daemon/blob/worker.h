@@ -16,6 +16,8 @@ struct task {
 struct worker;
 
 struct worker *worker_open(struct err *err);
+/* Makes the calling thread give way to others, with its computing and its disk. */
+void worker_give_way(void);
 /* Calls settle on the helper thread after each batch of work, before done is called for any task of the
  * batch. So the batch waits only once, for example for one sync. Call it before any task is given. */
 void worker_settle_by(struct worker *worker, void (*settle)(void *closure), void *closure);

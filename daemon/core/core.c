@@ -12,10 +12,10 @@
 #include "daemon/core/inputs/amend.h"
 #include "daemon/core/inputs/cancel.h"
 #include "daemon/core/inputs/heartbeat.h"
-#include "daemon/core/inputs/hold.h"
 #include "daemon/core/inputs/maintenance.h"
 #include "daemon/core/inputs/node_action.h"
 #include "daemon/core/inputs/register.h"
+#include "daemon/core/inputs/remove.h"
 #include "daemon/core/inputs/report.h"
 #include "daemon/core/inputs/staging_report.h"
 #include "daemon/core/inputs/submit.h"
@@ -120,9 +120,9 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
     case INPUT_CANCEL:
         return cancel_take(core, input, err);
     case INPUT_HOLD:
-        return hold_job(core, input, err);
+        return amend_hold(core, input, err);
     case INPUT_RELEASE:
-        return hold_release(core, input, err);
+        return amend_release(core, input, err);
     case INPUT_CHANGE:
         return amend_job(core, input, err);
     case INPUT_REGISTER:
@@ -148,6 +148,8 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
         return true;
     case INPUT_WINDOW:
         return maintenance_take(core, input, err);
+    case INPUT_REMOVE:
+        return remove_jobs(core, input, err);
     case INPUT_TICK:
         return tick_pass(core, input, err);
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the writing of rows: one statement a kind of change. It promises that an insert makes a row and an
- * update finds one; when not, the change is a defect and the transaction fails. Nothing is interpreted, and
- * nothing is committed here. */
+/* Writes changes: one statement for most kinds. An insert makes a row and an update finds one; else the
+ * change is a defect and the transaction fails. It interprets nothing and commits nothing. */
 #include "daemon/store/store.h"
 
 #include <assert.h>
@@ -35,7 +34,9 @@ static const struct write {
     [CHANGE_TOKEN_REVOKE] = {SQL_REVOKE_TOKEN, TABLE_tokens, ROLE_KEY, false},
     [CHANGE_JOIN_INSERT] = {SQL_INSERT_JOIN, TABLE_joins, ROLE_ALL, false},
     [CHANGE_JOIN_USE] = {SQL_USE_JOIN, TABLE_joins, ROLE_KEY | ROLE_LIFE, false},
-    [CHANGE_BLOB_PUT] = {SQL_PUT_BLOB, TABLE_blobs, ROLE_ALL, true}, /* a row that is there stays */
+    [CHANGE_BLOB_PUT] = {SQL_PUT_BLOB, TABLE_blobs, ROLE_ALL, true},       /* a row that is there stays */
+    [CHANGE_BLOB_DELETE] = {SQL_DELETE_BLOB, TABLE_blobs, ROLE_ALL, true}, /* one that is used stays */
+    [CHANGE_USE_PUT] = {SQL_PUT_USE, TABLE_uses, ROLE_ALL, true},          /* a spec may name one twice */
     [CHANGE_HISTORY_PUT] = {SQL_PUT_HISTORY, TABLE_history, ROLE_ALL, false},
     [CHANGE_USAGE_PUT] = {SQL_PUT_USAGE, TABLE_usage, ROLE_ALL, false},
     [CHANGE_USAGE_DELETE] = {SQL_DELETE_USAGE, TABLE_usage, ROLE_KEY, true}, /* never used: no row */
@@ -106,7 +107,7 @@ static bool insert_reply(struct store *store, const struct reply_row *reply, str
         return false;
     }
     store->last_reply_key++;
-    scopes_add(&store->scopes, reply->scope, store->last_reply_key);
+    scopes_add(&store->scopes, reply->scope, store->last_reply_key, reply->at_ms);
     return true;
 }
 
@@ -132,6 +133,59 @@ static bool put_lost(struct store *store, const struct lost_row *lost, struct er
     return run(&query, writes[CHANGE_LOST_PUT].may_miss, err);
 }
 
+/* Runs a statement whose parameters are a key and, unless it is 0, a bound. */
+static bool run_for(struct store *store, enum sql sql, int64_t key, int64_t bound, int *ret_changed,
+                    struct err *err)
+{
+    struct query query = query_begin(&store->connection, sql);
+    query_bind_number(&query, key);
+    if (bound > 0) {
+        query_bind_number(&query, bound);
+    }
+    return query_run(&query, ret_changed, err);
+}
+
+static bool run_each(struct store *store, const enum sql *statements, size_t count, int64_t key,
+                     int64_t bound, struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!run_for(store, statements[i], key, bound, NULL, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Deletes the rows by which a job is found. The rest of its rows is left to its removal. A job that is gone
+ * already stays so. */
+static bool delete_job(struct store *store, int64_t key, struct err *err)
+{
+    static const enum sql statements[] = {SQL_DELETE_SPEC,         SQL_DELETE_ARRAY, SQL_DELETE_USES,
+                                          SQL_DELETE_DEPENDENCIES, SQL_NOTE_REMOVED, SQL_DELETE_JOB};
+    int changed;
+    return run_for(store, SQL_INSERT_REMOVAL, key, 0, &changed, err) &&
+           (changed == 0 ||
+            run_each(store, statements, sizeof statements / sizeof statements[0], key, 0, err));
+}
+
+/* First answers that may still be given again stay. */
+static bool trim_replies(struct store *store, const struct reply_row *reply, struct err *err)
+{
+    int64_t forgotten = store->scopes.forgotten_key;
+    return run_for(store, SQL_TRIM_REPLIES, reply->key < forgotten ? reply->key : forgotten, reply->at_ms,
+                   NULL, err);
+}
+
+/* Tasks of an array are removed like jobs: each gets a removal of its own. */
+static bool remove_piece(struct store *store, int64_t key, struct err *err)
+{
+    static const enum sql parts[] = {SQL_DELETE_RESULTS,  SQL_DELETE_RANKS,  SQL_DELETE_MEMBERS,
+                                     SQL_DELETE_ATTEMPTS, SQL_DELETE_EVENTS, SQL_REMOVE_TASKS,
+                                     SQL_DELETE_TASKS};
+    return run_each(store, parts, sizeof parts / sizeof parts[0], key, RETENTION_PIECE_ROWS, err) &&
+           run_for(store, SQL_DELETE_REMOVAL, key, 0, NULL, err);
+}
+
 /* Writes the row, and does what else belongs to it. */
 static bool apply(struct store *store, const struct change *change, struct err *err)
 {
@@ -146,6 +200,15 @@ static bool apply(struct store *store, const struct change *change, struct err *
     }
     if (change->kind == CHANGE_LOST_PUT) {
         return put_lost(store, &change->lost, err);
+    }
+    if (change->kind == CHANGE_JOB_DELETE) {
+        return delete_job(store, change->job.life.key, err);
+    }
+    if (change->kind == CHANGE_REPLIES_TRIM) {
+        return trim_replies(store, &change->reply, err);
+    }
+    if (change->kind == CHANGE_REMOVAL_PIECE) {
+        return remove_piece(store, change->removal.job_key, err);
     }
     return (change->kind != CHANGE_JOIN_INSERT || delete_old_joins(store, change->join.created_ms, err)) &&
            (change->kind != CHANGE_NODE_DELETE || revoke_tokens_of(store, change->node.name, err)) &&

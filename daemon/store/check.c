@@ -28,7 +28,6 @@ static const struct {
     {SQL_CHECK_DEVICES, "devices are held once"},
     {SQL_CHECK_PARTS, "members, ranks and results belong to attempts"},
     {SQL_CHECK_SPECS, "jobs have specs"},
-    {SQL_CHECK_REPLIES, "first answers belong to jobs"},
     {SQL_CHECK_RESULTS, "functions that succeeded have all results"},
     {SQL_CHECK_RESULT_BLOBS, "results have their bytes"},
     {SQL_CHECK_SPEC_BLOBS, "specs have their payloads"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of a reader, the way through the rows of its queries, and the small queries: tokens, joins,
- * blobs, lost attempts. It promises to see committed state only; every query is one statement, and so one
- * read transaction. */
+/* Opens readers, goes through the rows of their queries, and has the small queries: tokens, joins, blobs,
+ * lost attempts. A reader sees committed state only. Every query is one statement, and so one read
+ * transaction. */
 #include "daemon/store/reader.h"
 
 #include <assert.h>
@@ -84,6 +84,8 @@ DEFINE_NEXT(window, window_row, windows)
 DEFINE_NEXT(token, token_row, tokens)
 DEFINE_NEXT(join, join_row, joins)
 DEFINE_NEXT(blob, blob_row, blobs)
+DEFINE_NEXT(removal, removal_row, removals)
+DEFINE_NEXT(limits, limits_row, limits)
 
 bool rows_lost(struct rows *rows, int64_t *ret_key, struct lost_row *ret_row)
 {

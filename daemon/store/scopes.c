@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the index of replies by scope: a hash table in memory, filled at the start and by every reply since.
- * In the database this index would write one page of its own for each submission, which halves their rate at
- * 10,000 replies and more. It costs 21 to 43 bytes a reply. It promises to name every reply whose scope
- * begins with the same 64 bits; that the scopes are equal is for store.c to see in the row. */
+/* The index of replies by scope: hash tables in memory, filled at the start and by every reply since. In the
+ * database this index would write one page of its own for each submission, which halves their rate at 10,000
+ * replies and more. It costs 21 to 43 bytes a reply. There are two generations. When the newer one is a
+ * promised time old, the older one is forgotten as a whole. So nothing is searched or deleted one by one, and
+ * a reply is found for one to two promised times. A key is given for every reply whose scope begins with the
+ * same 64 bits; store.c compares the whole scope. */
 #include "daemon/store/scopes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/text.h"
+#include "proto/limits.h"
 
 struct scopes_entry {
     uint64_t beginning; /* of the scope, which is a hash: as good as random */
@@ -26,47 +29,81 @@ static uint64_t beginning_of(const uint8_t scope[32])
 
 void scopes_finish(struct scopes *scopes)
 {
-    free(scopes->entries);
+    free(scopes->newer.entries);
+    free(scopes->older.entries);
     *scopes = (struct scopes){0};
 }
 
-static void put(struct scopes *scopes, struct scopes_entry entry)
+static void put(struct scopes_generation *generation, struct scopes_entry entry)
 {
-    size_t at = entry.beginning & (scopes->room - 1);
-    while (scopes->entries[at].key != 0) {
-        at = (at + 1) & (scopes->room - 1);
+    size_t at = entry.beginning & (generation->room - 1);
+    while (generation->entries[at].key != 0) {
+        at = (at + 1) & (generation->room - 1);
     }
-    scopes->entries[at] = entry;
+    generation->entries[at] = entry;
 }
 
-static void grow(struct scopes *scopes)
+static void grow(struct scopes_generation *generation)
 {
-    struct scopes old = *scopes;
-    scopes->room = old.room == 0 ? FIRST_ROOM : 2 * old.room;
-    scopes->entries = xzalloc(scopes->room * sizeof *scopes->entries);
+    struct scopes_generation old = *generation;
+    generation->room = old.room == 0 ? FIRST_ROOM : 2 * old.room;
+    generation->entries = xzalloc(generation->room * sizeof *generation->entries);
     for (size_t i = 0; i < old.room; i++) {
         if (old.entries[i].key != 0) {
-            put(scopes, old.entries[i]);
+            put(generation, old.entries[i]);
         }
     }
     free(old.entries);
 }
 
-void scopes_add(struct scopes *scopes, const uint8_t scope[32], int64_t key)
+static void add(struct scopes_generation *generation, const uint8_t scope[32], int64_t key)
 {
-    if (scopes->count + 1 > scopes->room / 4 * 3) {
-        grow(scopes);
+    if (generation->count + 1 > generation->room / 4 * 3) {
+        grow(generation);
     }
-    put(scopes, (struct scopes_entry){beginning_of(scope), key});
-    scopes->count++;
+    put(generation, (struct scopes_entry){beginning_of(scope), key});
+    generation->count++;
+    if (generation->first_key == 0 || key < generation->first_key) {
+        generation->first_key = key;
+    }
 }
 
-int64_t scopes_next(const struct scopes *scopes, const uint8_t scope[32], size_t *cursor)
+/* The newer generation becomes the older one, which is forgotten. */
+static void turn(struct scopes *scopes, int64_t last_key, int64_t at_ms)
 {
-    uint64_t beginning = beginning_of(scope);
-    while (*cursor < scopes->room) {
-        const struct scopes_entry *entry = &scopes->entries[(beginning + *cursor) & (scopes->room - 1)];
+    free(scopes->older.entries);
+    scopes->older = scopes->newer;
+    scopes->newer = (struct scopes_generation){.began_ms = at_ms};
+    scopes->forgotten_key = scopes->older.count > 0 ? scopes->older.first_key - 1 : last_key;
+}
+
+void scopes_add(struct scopes *scopes, const uint8_t scope[32], int64_t key, int64_t at_ms)
+{
+    if (at_ms - scopes->newer.began_ms >= IDEMPOTENCY_KEPT_MS) {
+        turn(scopes, key - 1, at_ms);
+    }
+    add(&scopes->newer, scope, key);
+}
+
+bool scopes_load(struct scopes *scopes, const uint8_t scope[32], int64_t key, int64_t at_ms,
+                 int64_t newest_ms)
+{
+    scopes->newer.began_ms = newest_ms - IDEMPOTENCY_KEPT_MS;
+    if (newest_ms - at_ms > 2 * IDEMPOTENCY_KEPT_MS) {
+        scopes->forgotten_key = key;
+        return false;
+    }
+    add(newest_ms - at_ms > IDEMPOTENCY_KEPT_MS ? &scopes->older : &scopes->newer, scope, key);
+    return true;
+}
+
+static int64_t next(const struct scopes_generation *generation, uint64_t beginning, size_t *cursor)
+{
+    while (*cursor < generation->room) {
+        const struct scopes_entry *entry =
+            &generation->entries[(beginning + *cursor) & (generation->room - 1)];
         if (entry->key == 0) {
+            *cursor = generation->room;
             return 0;
         }
         ++*cursor;
@@ -75,4 +112,11 @@ int64_t scopes_next(const struct scopes *scopes, const uint8_t scope[32], size_t
         }
     }
     return 0;
+}
+
+int64_t scopes_next(const struct scopes *scopes, const uint8_t scope[32], struct scopes_cursor *cursor)
+{
+    uint64_t beginning = beginning_of(scope);
+    int64_t key = next(&scopes->newer, beginning, &cursor->newer);
+    return key != 0 ? key : next(&scopes->older, beginning, &cursor->older);
 }

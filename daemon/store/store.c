@@ -122,17 +122,23 @@ static bool find_next_job_key(struct store *store, struct err *err)
     return query_read_end(&query, err);
 }
 
+/* From the newest on, and none that is too old to be given again. */
 static bool load_scopes(struct store *store, struct err *err)
 {
     autoquery struct query query = query_begin(&store->connection, SQL_LOAD_SCOPES);
-    while (query_step(&query, err)) {
+    int64_t newest_ms = 0;
+    bool more = true;
+    while (more && query_step(&query, err)) {
         uint8_t scope[32];
-        store->last_reply_key = query_read_number(&query);
+        int64_t key = query_read_number(&query);
         query_read_digest(&query, scope);
+        int64_t at_ms = query_read_number(&query);
         if (!query_read_end(&query, err)) {
             return false;
         }
-        scopes_add(&store->scopes, scope, store->last_reply_key);
+        newest_ms = store->last_reply_key == 0 ? at_ms : newest_ms;
+        store->last_reply_key = store->last_reply_key == 0 ? key : store->last_reply_key;
+        more = scopes_load(&store->scopes, scope, key, at_ms, newest_ms);
     }
     return !query.failed;
 }
@@ -251,7 +257,7 @@ bool store_find_reply(struct store *store, const uint8_t scope[32], bool *ret_fo
                       struct stored_reply *ret_reply, struct err *err)
 {
     *ret_found = false;
-    size_t cursor = 0;
+    struct scopes_cursor cursor = {0};
     int64_t key;
     while (!*ret_found && (key = scopes_next(&store->scopes, scope, &cursor)) != 0) {
         if (!read_reply(store, key, scope, ret_found, ret_reply, err)) {

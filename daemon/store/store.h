@@ -191,6 +191,35 @@ bool rows_join(struct rows *rows, struct join_row *ret_row);
 struct rows reader_blob(struct reader *reader, const uint8_t hash[32], struct err *err);
 bool rows_blob(struct rows *rows, struct blob_row *ret_row);
 
+/* --- for retention -------------------------------------------------------------------------------------- */
+
+/* Jobs and arrays, no tasks, with keys above after_key: oldest first. */
+struct rows reader_old_jobs(struct reader *reader, int64_t after_key, int64_t limit, struct err *err);
+
+/* Removed jobs with rows left, oldest first. */
+struct rows reader_removals(struct reader *reader, int64_t limit, struct err *err);
+bool rows_removal(struct rows *rows, struct removal_row *ret_row);
+
+/* The last of the oldest `count` first answers; *ret_key 0: there are none. */
+bool reader_old_reply(struct reader *reader, int64_t count, int64_t *ret_key, int64_t *ret_at_ms,
+                      struct err *err);
+
+/* Blobs with row numbers above after, in their order. */
+struct blob_use {
+    int64_t number; /* of its row */
+    uint8_t hash[32];
+    int64_t size;
+    bool file;
+    bool unused; /* no job and no result names it, and it is not younger than created_ms */
+};
+struct rows reader_blob_uses(struct reader *reader, int64_t after, int64_t limit, int64_t created_ms,
+                             struct err *err);
+bool rows_blob_use(struct rows *rows, struct blob_use *ret_use);
+
+/* The limits of all accounts. */
+struct rows reader_limits(struct reader *reader, struct err *err);
+bool rows_limits(struct rows *rows, struct limits_row *ret_row);
+
 /* Attempts that this database, put back from a backup, does not know; those with a key above after_key. */
 struct rows reader_lost(struct reader *reader, int64_t after_key, int64_t limit, struct err *err);
 bool rows_lost(struct rows *rows, int64_t *ret_key, struct lost_row *ret_row);

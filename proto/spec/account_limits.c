@@ -14,7 +14,11 @@
 
 void account_limits_init(struct account_limits *limits)
 {
-    *limits = (struct account_limits){.max_running_jobs = -1, .max_queued_jobs = -1, .weight = WEIGHT_OF_ONE};
+    *limits = (struct account_limits){.max_running_jobs = -1,
+                                      .max_queued_jobs = -1,
+                                      .weight = WEIGHT_OF_ONE,
+                                      .keep_jobs_days = -1,
+                                      .keep_logs_days = -1};
 }
 
 static void types_finish(struct type_limit *types, size_t count)
@@ -53,7 +57,9 @@ void account_limits_copy(const struct account_limits *limits, struct account_lim
 static bool only_members(const json_t *json, enum account_kind kind, struct err *err)
 {
     static const char *const members[ACCOUNT_KIND_COUNT] = {
-        [ACCOUNT_PROJECT] = " quota max_gpus max_running_jobs max_queued_jobs gpu_hours weight ",
+        [ACCOUNT_PROJECT] =
+            " quota max_gpus max_running_jobs max_queued_jobs gpu_hours weight keep_jobs_days "
+            "keep_logs_days ",
         [ACCOUNT_USER] = " max_gpus max_running_jobs max_queued_jobs gpu_hours weight ",
         [ACCOUNT_POOL] = " lend ",
     };
@@ -175,6 +181,8 @@ static bool read_members(const json_t *json, struct account_limits *limits, stru
            json_read_int(json, "max_running_jobs", 0, LIMIT_LIVE_JOBS, &limits->max_running_jobs, err) &&
            json_read_int(json, "max_queued_jobs", 0, LIMIT_LIVE_JOBS, &limits->max_queued_jobs, err) &&
            read_hours(json, limits, err) && read_weight(json, limits, err) &&
+           json_read_int(json, "keep_jobs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_jobs_days, err) &&
+           json_read_int(json, "keep_logs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_logs_days, err) &&
            json_read_bool(json, "lend", &limits->lends, err);
 }
 
@@ -235,6 +243,8 @@ void account_limits_encode(const struct account_limits *limits, enum account_kin
         json_object_set_new(hours, "period_s", json_integer(limits->period_ms / 1000));
         json_object_set_new(json, "gpu_hours", hours);
     }
+    set_count(json, "keep_jobs_days", limits->keep_jobs_days);
+    set_count(json, "keep_logs_days", limits->keep_logs_days);
     if (limits->weight != WEIGHT_OF_ONE) {
         json_object_set_new(json, "weight", number_json(limits->weight, WEIGHT_OF_ONE));
     }

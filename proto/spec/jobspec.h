@@ -130,4 +130,9 @@ char *job_spec_shown(const struct job_spec *spec);
  * New reference. */
 json_t *job_spec_encode(const struct job_spec *spec);
 
+/* Calls visit for each blob that the spec names, with its SHA-256 in hex and the path of its field, until
+ * visit returns false; then it returns false. */
+bool job_spec_each_blob(const struct job_spec *spec,
+                        bool (*visit)(void *closure, const char *hash, const char *field), void *closure);
+
 #endif

@@ -2,6 +2,7 @@
 /* Decodes the environment of Python packages and the bundle of a job spec. A line of a requirements file
  * never contains a line break, and a folder of a bundle lies inside the bundle. pip decides whether a package
  * exists; the controller decides whether a blob does. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,4 +166,30 @@ bool jobspec_decode_bundle(const json_t *json, struct job_bundle *ret_bundle, st
     *ret_bundle = bundle;
     return bundle.blob != NULL ||
            err_field(err, ERR_FIELD, "bundle.blob", HASH_HINT, "bundle.blob is missing");
+}
+
+/* --- blobs ---------------------------------------------------------------------------------------------- */
+
+bool job_spec_each_blob(const struct job_spec *spec,
+                        bool (*visit)(void *closure, const char *hash, const char *field), void *closure)
+{
+    const struct {
+        const char *hash, *field;
+    } blobs[] = {{spec->function.blob, "function.blob"},
+                 {spec->function.modules, "function.modules"},
+                 {spec->environment.blob, "environment.blob"},
+                 {spec->bundle.blob, "bundle.blob"}};
+    for (size_t i = 0; i < spec->file_count; i++) {
+        char field[48];
+        snprintf(field, sizeof field, "files[%zu].blob", i);
+        if (spec->files[i].blob != NULL && !visit(closure, spec->files[i].blob, field)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < sizeof blobs / sizeof blobs[0]; i++) {
+        if (blobs[i].hash != NULL && !visit(closure, blobs[i].hash, blobs[i].field)) {
+            return false;
+        }
+    }
+    return true;
 }

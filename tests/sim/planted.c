@@ -122,6 +122,11 @@ static bool is_dropped(const struct change *change)
     case CHANGE_WINDOW_INSERT:
     case CHANGE_WINDOW_DELETE:
     case CHANGE_LOST_PUT:
+    case CHANGE_BLOB_DELETE:
+    case CHANGE_USE_PUT:
+    case CHANGE_JOB_DELETE:
+    case CHANGE_REMOVAL_PIECE:
+    case CHANGE_REPLIES_TRIM:
         return false;
     }
     return false;

@@ -243,6 +243,13 @@ enum err_code cancel(struct cluster *cluster, const char *id)
     return cluster_step(cluster, &(struct input){.kind = INPUT_CANCEL, .cancel = {.id = id, .by = "alice"}});
 }
 
+enum err_code remove_job(struct cluster *cluster, const char *id)
+{
+    int64_t key = rows_key(cluster->rows, id);
+    return cluster_step(cluster,
+                        &(struct input){.kind = INPUT_REMOVE, .remove = {.keys = &key, .count = key != 0}});
+}
+
 enum err_code preempt(struct cluster *cluster, const char *id)
 {
     return cluster_step(cluster,

@@ -99,6 +99,8 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
 #define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})
 
 enum err_code cancel(struct cluster *cluster, const char *id);
+/* Of a job that has ended, or of one that was never there. */
+enum err_code remove_job(struct cluster *cluster, const char *id);
 enum err_code preempt(struct cluster *cluster, const char *id);
 enum err_code hold(struct cluster *cluster, const char *id);
 enum err_code release(struct cluster *cluster, const char *id);

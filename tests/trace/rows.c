@@ -21,6 +21,7 @@ struct job_rows {
     enum event_kind *events;
     int64_t event_count;
     uint64_t attempt_id;
+    bool removed; /* nothing names it any more */
 };
 
 struct attempt_rows {
@@ -120,7 +121,7 @@ static void delete_window(struct rows *rows, const char *id)
 
 static struct job_rows *job_at(const struct rows *rows, int64_t key)
 {
-    assert(key >= 1 && (size_t)key <= rows->job_count);
+    assert(key >= 1 && (size_t)key <= rows->job_count && !rows->jobs[key - 1].removed);
     return &rows->jobs[key - 1];
 }
 
@@ -219,6 +220,27 @@ static void insert_dependency(struct rows *rows, const struct dependency_row *ro
         rows->dependencies = xrealloc(rows->dependencies, rows->dependency_room * sizeof *rows->dependencies);
     }
     rows->dependencies[rows->dependency_count++] = *row;
+}
+
+/* Only a job that has ended is removed, and it does not come back. Its tasks go with it. */
+static void delete_job(struct rows *rows, int64_t key)
+{
+    struct job_rows *job = job_at(rows, key);
+    assert(job_state_terminal(job->life.state) && job->birth.array_key == 0);
+    for (int64_t i = 0; i < job->array.tasks; i++) {
+        if (job->owners[i] != 0) {
+            job_at(rows, job->owners[i])->removed = true;
+        }
+    }
+    job->removed = true;
+    size_t left = 0;
+    for (size_t i = 0; i < rows->dependency_count; i++) {
+        const struct dependency_row *row = &rows->dependencies[i];
+        if (row->job_key != key && row->on_key != key) {
+            rows->dependencies[left++] = *row;
+        }
+    }
+    rows->dependency_count = left;
 }
 
 static void job_finish(struct job_rows *job)
@@ -420,6 +442,15 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_NODE_DELETE:
         delete_node(rows, change->node.name);
         return;
+    case CHANGE_JOB_DELETE:
+        delete_job(rows, change->job.life.key);
+        return;
+    case CHANGE_USE_PUT:
+        job_at(rows, change->use.job_key);
+        return;
+    case CHANGE_BLOB_DELETE:
+    case CHANGE_REMOVAL_PIECE:
+    case CHANGE_REPLIES_TRIM:
     case CHANGE_LOST_PUT:
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
@@ -533,7 +564,7 @@ int64_t rows_next_key(const struct rows *rows)
 static const struct job_rows *find(const struct rows *rows, const char *id)
 {
     for (size_t i = rows->job_count; i > 0; i--) {
-        if (strcmp(rows->jobs[i - 1].birth.id, id) == 0) {
+        if (!rows->jobs[i - 1].removed && strcmp(rows->jobs[i - 1].birth.id, id) == 0) {
             return &rows->jobs[i - 1];
         }
     }
@@ -554,7 +585,8 @@ const struct array_row *rows_array(const struct rows *rows, const char *id)
 
 const char *rows_job_id(const struct rows *rows, int64_t key)
 {
-    return job_at(rows, key)->birth.id;
+    assert(key >= 1 && (size_t)key <= rows->job_count);
+    return rows->jobs[key - 1].birth.id;
 }
 
 int64_t rows_key(const struct rows *rows, const char *id)

@@ -7,6 +7,7 @@
 
 Suite *queue_suite(void);
 Suite *queue_snapshot_suite(void);
+Suite *remove_suite(void);
 Suite *account_suite(void);
 Suite *quota_suite(void);
 Suite *admission_suite(void);

@@ -207,6 +207,17 @@ static void change_departures(struct walk *walk)
     }
 }
 
+/* A job that lives stays, one that has ended goes, and an array with its tasks. */
+static void remove_one(struct walk *walk)
+{
+    char id[17];
+    recent_name(walk, id);
+    const struct job_life *life = rows_job(walk->cluster->rows, id);
+    bool lives = life != NULL && !job_state_terminal(life->state);
+    enum err_code code = remove_job(walk->cluster, id);
+    ck_assert_int_eq(code, lives ? ERR_CONFLICT : ERR_NONE);
+}
+
 static void operate(struct walk *walk)
 {
     size_t which = chance_below(&walk->chance, AGENT_COUNT);
@@ -322,8 +333,10 @@ static void step_once(struct walk *walk)
         submit_one(walk);
     } else if (dice < 180) {
         cancel_one(walk);
-    } else if (dice < 200) {
+    } else if (dice < 198) {
         change_one(walk);
+    } else if (dice < 200) {
+        remove_one(walk);
     } else if (dice < 450) {
         agents_act(walk->agents, which, 0);
     } else if (dice < 800) {

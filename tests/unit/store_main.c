@@ -11,6 +11,7 @@ int main(void)
     srunner_add_suite(runner, store_lists_suite());
     srunner_add_suite(runner, store_live_suite());
     srunner_add_suite(runner, store_replies_suite());
+    srunner_add_suite(runner, store_retention_suite());
     srunner_add_suite(runner, store_open_suite());
     srunner_add_suite(runner, store_check_suite());
     srunner_add_suite(runner, store_copy_suite());

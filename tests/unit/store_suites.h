@@ -15,6 +15,7 @@ Suite *store_lists_suite(void);
 Suite *store_live_suite(void);
 Suite *store_open_suite(void);
 Suite *store_replies_suite(void);
+Suite *store_retention_suite(void);
 Suite *store_results_suite(void);
 Suite *store_rows_suite(void);
 Suite *store_sync_suite(void);

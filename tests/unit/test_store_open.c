@@ -99,8 +99,13 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
-/* What version 7 brought. */
-#define WITHOUT_JOINS "DROP TABLE joins;" DROP_COLUMN("tokens", "node")
+/* What version 8 brought. */
+#define WITHOUT_RETENTION                                                                                    \
+    "DROP TABLE uses; DROP TABLE removals; DROP INDEX results_hash; DROP INDEX dependencies_on;"             \
+    "DELETE FROM meta WHERE name <> 'incarnation';"
+
+/* What versions 7 and later brought. */
+#define WITHOUT_JOINS WITHOUT_RETENTION "DROP TABLE joins;" DROP_COLUMN("tokens", "node")
 
 /* What versions 5 and later brought. */
 #define WITHOUT_TIMING                                                                                       \
@@ -235,7 +240,7 @@ START_TEST(a_database_of_the_newest_version_without_sums_is_refused)
 {
     rig_write_one(job_insert(1));
     rig_close();
-    meddle_without_sums("PRAGMA user_version = 7");
+    meddle_without_sums("PRAGMA user_version = 8");
     expect_refused(ERR_DAMAGED, "no sums");
 }
 END_TEST

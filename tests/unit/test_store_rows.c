@@ -419,7 +419,7 @@ START_TEST(a_node_goes_with_the_tokens_that_are_bound_to_it)
 }
 END_TEST
 
-START_TEST(a_blob_is_bytes_or_a_file_and_stays_as_it_was_put_first)
+START_TEST(a_blob_is_bytes_or_a_file_and_only_its_time_changes_when_it_is_put_again)
 {
     struct change blobs[] = {
         {.kind = CHANGE_BLOB_PUT, .blob = {.hash = {1}, .size = 5, .bytes = "bytes", .created_ms = 70}},
@@ -428,6 +428,7 @@ START_TEST(a_blob_is_bytes_or_a_file_and_stays_as_it_was_put_first)
         {.kind = CHANGE_BLOB_PUT, .blob = {.hash = {1}, .size = 5, .bytes = "other", .created_ms = 73}},
     };
     rig_write(blobs, 4);
+    blobs[0].blob.created_ms = 73;
     for (int i = 0; i < 3; i++) {
         autotext struct text written = {0};
         autotext struct text read = {0};
@@ -552,7 +553,7 @@ Suite *store_rows_suite(void)
     tcase_add_test(cases, tokens_read_back_oldest_first_and_revoked_when_they_were);
     tcase_add_test(cases, a_join_token_is_used_once_and_goes_when_it_expired_long_ago);
     tcase_add_test(cases, a_node_goes_with_the_tokens_that_are_bound_to_it);
-    tcase_add_test(cases, a_blob_is_bytes_or_a_file_and_stays_as_it_was_put_first);
+    tcase_add_test(cases, a_blob_is_bytes_or_a_file_and_only_its_time_changes_when_it_is_put_again);
     tcase_add_test(cases, the_tables_take_every_word_of_every_list);
     tcase_add_test(cases, an_update_of_a_row_that_is_not_there_is_a_defect);
     tcase_add_test(cases, a_second_live_attempt_of_a_job_is_a_defect);

@@ -219,11 +219,11 @@ static const struct verb verb_lost = {
     .describe = verb_describe_format,
 };
 
-static const struct verb *const nested[] = {&verb_backups, &verb_backup, &verb_restore,
-                                            &verb_check,   &verb_lost,   NULL};
+static const struct verb *const nested[] = {&verb_backups, &verb_backup,    &verb_restore, &verb_check,
+                                            &verb_lost,    &verb_retention, NULL};
 
 const struct verb verb_admin = {
     .name = "admin",
-    .summary = "Make backups, put them back, and check them.",
+    .summary = "Make backups, put them back, check them, and remove what is old.",
     .nested = nested,
 };

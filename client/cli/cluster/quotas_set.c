@@ -18,7 +18,7 @@
 
 struct set_options {
     struct option_list quotas, bounds;
-    const char *running, *queued, *hours, *weight;
+    const char *running, *queued, *hours, *weight, *jobs, *logs;
     bool force;
 };
 
@@ -33,6 +33,9 @@ static void set_describe(void *options, struct option_table *table)
     option_text(table, 0, "max-queued", "JOBS", "the most jobs that wait", &o->queued);
     option_text(table, 0, "gpu-hours", "HOURS/PERIOD", "GPU hours in each period: 100/1d", &o->hours);
     option_text(table, 0, "weight", "NUMBER", "of its fair share (1 without)", &o->weight);
+    option_text(table, 0, "keep-jobs", "DAYS",
+                "of a project: remove its jobs so long after their end; 0: never", &o->jobs);
+    option_text(table, 0, "keep-logs", "DAYS", "the same of their output; 0: with the job", &o->logs);
     option_flag(table, 0, "force", "attempts above a smaller quota go on as borrowed, the youngest first",
                 &o->force);
     option_add_format(table);
@@ -91,9 +94,9 @@ static bool apply_types(json_t *limits, const char *member, const char *option,
 }
 
 static bool apply_count(json_t *limits, const char *member, const char *option, const char *text,
-                        struct err *err)
+                        int64_t most, struct err *err)
 {
-    json_t *value = text != NULL ? count_json(text, LIMIT_LIVE_JOBS) : NULL;
+    json_t *value = text != NULL ? count_json(text, most) : NULL;
     if (value != NULL) {
         json_object_set_new(limits, member, value);
     }
@@ -146,8 +149,10 @@ static bool apply(json_t *limits, const struct set_options *options, struct err 
 {
     return apply_types(limits, "quota", "quota", &options->quotas, err) &&
            apply_types(limits, "max_gpus", "max-gpus", &options->bounds, err) &&
-           apply_count(limits, "max_running_jobs", "max-running", options->running, err) &&
-           apply_count(limits, "max_queued_jobs", "max-queued", options->queued, err) &&
+           apply_count(limits, "max_running_jobs", "max-running", options->running, LIMIT_LIVE_JOBS, err) &&
+           apply_count(limits, "max_queued_jobs", "max-queued", options->queued, LIMIT_LIVE_JOBS, err) &&
+           apply_count(limits, "keep_jobs_days", "keep-jobs", options->jobs, LIMIT_KEEP_DAYS, err) &&
+           apply_count(limits, "keep_logs_days", "keep-logs", options->logs, LIMIT_KEEP_DAYS, err) &&
            apply_hours(limits, options->hours, err) && apply_weight(limits, options->weight, err);
 }
 

@@ -30,7 +30,7 @@ static bool show(const struct call *call, const json_t *jobs, const char *said, 
     json_array_foreach (jobs, i, job) {
         const char *id = json_string_of(job, "id");
         const char *state = json_string_of(job, "state");
-        print_note("job %s%s%s", id != NULL ? id : "?", said, state != NULL ? state : "?");
+        print_note("job %s%s%s", id != NULL ? id : "?", said, state != NULL ? state : "");
     }
     return true;
 }

@@ -15,7 +15,7 @@ struct for_each_job {
     /* Returns the job as it then is, which is the caller's; NULL: it failed. */
     json_t *(*ask)(struct api *api, const char *id, const void *closure, struct err *err);
     const void *closure;
-    const char *said; /* between the job's id and its state */
+    const char *said; /* between the job's id and its state, if the answer has one */
 };
 
 /* Takes the arguments of the call for jobs, asks for one after the other, and shows what came of it. Goes on

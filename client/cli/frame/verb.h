@@ -97,14 +97,14 @@ struct verb {
 #define OF_THE_CONTROLLER .reach = REACH_CONTROLLER, .need = NEED_API
 
 extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, verb_get, verb_logs,
-    verb_results, verb_metrics, verb_cancel, verb_wait, verb_events, verb_nodes, verb_token, verb_version,
-    verb_completion, verb_sbatch, verb_convert, verb_simulate, verb_hold, verb_release, verb_update,
-    verb_quotas, verb_shares, verb_pools, verb_explain, verb_plan, verb_preempt, verb_admin, verb_login,
-    verb_open;
+    verb_results, verb_metrics, verb_cancel, verb_rm, verb_wait, verb_events, verb_nodes, verb_token,
+    verb_version, verb_completion, verb_sbatch, verb_convert, verb_simulate, verb_hold, verb_release,
+    verb_update, verb_quotas, verb_shares, verb_pools, verb_explain, verb_plan, verb_preempt, verb_admin,
+    verb_login, verb_open;
 
 /* Those inside of a group that are in other files than it. */
 extern const struct verb verb_windows, verb_nodes_join_command, verb_nodes_add, verb_nodes_remove,
-    verb_quotas_set, verb_quotas_unset;
+    verb_quotas_set, verb_quotas_unset, verb_retention;
 
 /* All verbs in the order of the help; ends with NULL. */
 const struct verb *const *verb_all(void);

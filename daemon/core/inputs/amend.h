@@ -13,4 +13,9 @@ struct input;
 /* The input CHANGE. */
 bool amend_job(struct core *core, const struct input *input, struct err *err);
 
+/* The inputs HOLD and RELEASE: a waiting job is kept back until a person releases it. Repeating either
+ * changes nothing. */
+bool amend_hold(struct core *core, const struct input *input, struct err *err);
+bool amend_release(struct core *core, const struct input *input, struct err *err);
+
 #endif

@@ -16,6 +16,30 @@
 #include "daemon/core/scheduler/admission.h"
 #include "proto/limits.h"
 
+struct use {
+    struct core *core;
+    const struct job *job;
+};
+
+static bool note_use(void *closure, const char *hash, const char *field)
+{
+    const struct use *use = closure;
+    record_use(use->core, use->job, hash);
+    return true;
+}
+
+/* Requirements in the spec itself are stored as a blob, too. */
+static void note_uses(struct core *core, const struct job *job, const struct input *input)
+{
+    struct use use = {core, job};
+    job_spec_each_blob(input->submit.spec, note_use, &use);
+    if (input->submit.requirements != NULL) {
+        char hash[65];
+        text_to_hex(input->submit.requirements->hash, 32, hash);
+        record_use(core, job, record_text(core, "%s", hash));
+    }
+}
+
 bool submit_job(struct core *core, const struct input *input, struct err *err)
 {
     const struct job_spec *spec = input->submit.spec;
@@ -40,6 +64,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
         record_blob(core, input->submit.requirements);
     }
     record_birth(core, job, input);
+    note_uses(core, job, input);
     if (spec->tasks > 0) {
         array_create(core, job, spec->tasks, spec->parallel);
         record_array(core, job->array);

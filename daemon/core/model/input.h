@@ -45,6 +45,7 @@ enum input_kind {
     INPUT_POOLS,    /* a question: changes no state */
     INPUT_PREEMPT,  /* a job gives back its GPUs and waits again */
     INPUT_ASK,      /* a question about one job: changes no state */
+    INPUT_REMOVE,   /* jobs that have ended are removed */
     INPUT_TICK,     /* time has passed: deadlines are checked */
 };
 
@@ -145,6 +146,10 @@ struct input {
             enum account_kind kind; /* of name: a project or a user */
             const char *after;      /* a cursor from the previous answer; NULL: from the first */
         } accounts;
+        struct {
+            const int64_t *keys; /* only read */
+            size_t count;
+        } remove;
         struct {
             const char *remove;           /* the id of the window to remove; NULL: row is added */
             const struct window_row *row; /* only read; the step sets created_ms */

@@ -352,6 +352,16 @@ void record_blob(struct core *core, const struct blob_row *blob)
     append(core, CHANGE_BLOB_PUT)->blob = *blob;
 }
 
+void record_use(struct core *core, const struct job *job, const char *hash)
+{
+    append(core, CHANGE_USE_PUT)->use = (struct use_row){.job_key = job->key, .hash = hash};
+}
+
+void record_job_gone(struct core *core, int64_t key)
+{
+    append(core, CHANGE_JOB_DELETE)->job.life.key = key;
+}
+
 void record_response(struct core *core, const struct text *json)
 {
     core->change_set.response = arena_copy(core->change_set.arena, json->bytes);

@@ -55,6 +55,11 @@ void record_result(struct core *core, const struct attempt *attempt, const struc
 /* A blob that a job brings. Borrows its bytes. */
 void record_blob(struct core *core, const struct blob_row *blob);
 
+/* Notes that the job uses a blob. Borrows the hash, in hex. */
+void record_use(struct core *core, const struct job *job, const char *hash);
+/* Removes the row of a job that has ended. */
+void record_job_gone(struct core *core, int64_t key);
+
 /* Notes an account's use, and its limits. Limits are borrowed. */
 struct limits_row;
 struct usage_row;

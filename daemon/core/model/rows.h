@@ -259,6 +259,16 @@ struct member_timing {
     X(S, BYTES, bytes, ONCE) /* NULL: the bytes are a file */                                                \
     X(S, NUMBER, created_ms, ONCE)
 
+/* A blob that a job's spec names, or that its requirements were stored as. */
+#define USE_ROW(X, S)                                                                                        \
+    X(S, NUMBER, job_key, KEY)                                                                               \
+    X(S, TEXT, hash, KEY) /* in hex */
+
+/* A job that was removed, while rows of its history are left. */
+#define REMOVAL_ROW(X, S)                                                                                    \
+    X(S, NUMBER, job_key, KEY)                                                                               \
+    X(S, TEXT, id, ONCE) /* of the job */
+
 /* An attempt that a node tells of, and that a database which was put back from a backup does not know. */
 #define LOST_ROW(X, S)                                                                                       \
     X(S, KEY64, attempt_id, KEY)                                                                             \
@@ -327,6 +337,8 @@ struct job_row {
     X(tokens, token, TOKEN_ROW)                                                                              \
     X(joins, join, JOIN_ROW)                                                                                 \
     X(blobs, blob, BLOB_ROW)                                                                                 \
+    X(uses, use, USE_ROW)                                                                                    \
+    X(removals, removal, REMOVAL_ROW)                                                                        \
     X(lost, lost, LOST_ROW)
 
 #define ROW_STRUCT(table, row, COLUMNS)                                                                      \

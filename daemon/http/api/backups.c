@@ -5,12 +5,9 @@
  * tried again. What a backup is, and which of them stay, is daemon/backup's. */
 #include "daemon/http/api/backups.h"
 
-#include <linux/ioprio.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <utlist.h>
@@ -55,13 +52,6 @@ struct backups {
 
 /* --- the worker's thread -------------------------------------------------------------------------------- */
 
-/* On Linux these are of the calling thread alone. */
-static void give_way(void)
-{
-    setpriority(PRIO_PROCESS, 0, 10);
-    syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7));
-}
-
 static bool go_on(void *closure)
 {
     struct backups *backups = closure;
@@ -73,7 +63,7 @@ static void work(struct task *task)
     struct backups *backups = (struct backups *)((char *)task - offsetof(struct backups, task));
     const struct server_config *config = &backups->server->config;
     const struct copy_watch watch = {.go_on = go_on, .closure = backups};
-    give_way();
+    worker_give_way();
     backups->made =
         file_make_directories(config->backup_shelf, 0700, &backups->err) &&
         backup_fits(config->state_directory, config->backup_shelf, backups->margin_bytes, &backups->err) &&

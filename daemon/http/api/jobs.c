@@ -64,38 +64,25 @@ static void submit_finish(struct ask *ask)
     free(submit->dependencies);
 }
 
-/* hash NULL: nothing is named, which is there. */
-static bool blob_exists(struct reader *reader, const char *hash, const char *field, struct err *err)
+/* A search for blobs that are not stored. */
+struct blob_search {
+    struct reader *reader;
+    struct err *err;
+};
+
+static bool blob_exists(void *closure, const char *hash, const char *field)
 {
+    const struct blob_search *search = closure;
     uint8_t digest[32];
-    if (hash == NULL) {
-        return true;
-    }
     if (text_from_hex(hash, digest, sizeof digest)) {
-        autorows struct rows rows = reader_blob(reader, digest, err);
+        autorows struct rows rows = reader_blob(search->reader, digest, search->err);
         struct blob_row row;
         if (rows_blob(&rows, &row) || rows.failed) {
             return !rows.failed;
         }
     }
-    return err_field(err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
+    return err_field(search->err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
                      "%s names a blob that is not stored", field);
-}
-
-/* The blobs that the spec names are there. */
-static bool blobs_exist(struct reader *reader, const struct job_spec *spec, struct err *err)
-{
-    for (size_t i = 0; i < spec->file_count; i++) {
-        char field[48];
-        snprintf(field, sizeof field, "files[%zu].blob", i);
-        if (!blob_exists(reader, spec->files[i].blob, field, err)) {
-            return false;
-        }
-    }
-    return blob_exists(reader, spec->function.blob, "function.blob", err) &&
-           blob_exists(reader, spec->function.modules, "function.modules", err) &&
-           blob_exists(reader, spec->environment.blob, "environment.blob", err) &&
-           blob_exists(reader, spec->bundle.blob, "bundle.blob", err);
 }
 
 static bool submit_allowed(struct server *server, const struct request *request, struct err *err)
@@ -139,8 +126,9 @@ bool jobs_submit(struct request *request, struct err *err)
     submit->ask.committed = submit_committed;
     submit->ask.finish = submit_finish;
     server->submits++;
+    struct blob_search search = {server->reader, err};
     if (!job_spec_decode(give(request->json), server->config.lease_min_ms, &submit->spec, err) ||
-        !blobs_exist(server->reader, &submit->spec, err) ||
+        !job_spec_each_blob(&submit->spec, blob_exists, &search) ||
         !dependencies_read(request, &submit->spec, &submit->dependencies, err)) {
         return false;
     }

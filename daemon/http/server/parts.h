@@ -47,6 +47,7 @@ struct server {
     struct staging_board *stagings;
     struct space *space;
     struct mlflow *mlflow;
+    struct retention *retention;  /* NULL: nothing is removed by its age */
     struct backups *backups;      /* NULL: no shelf is configured */
     uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get */
 

@@ -27,6 +27,7 @@
           0, "List jobs")                                                                                    \
     SEND(POST, "/v1/jobs/{id}/cancel", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask, INPUT_CANCEL, \
          "Cancel a job")                                                                                     \
+    PLAIN(DELETE, "/v1/jobs/{id}", USER, NULL, jobs_remove, 0, "Remove a job that has ended")                \
     PLAIN(GET, "/v1/jobs/{id}/explanation", USER, NULL, explain_job, ASK_EXPLAIN,                            \
           "Say why a job waits and when it will start")                                                      \
     SEND(POST, "/v1/plan", USER, JSON, LIMIT_SUBMIT_BYTES, false, explain_plan, 0,                           \
@@ -99,6 +100,8 @@
     PLAIN(GET, "/v1/backups", ADMIN, NULL, backups_list, 0, "List backups")                                  \
     SEND(POST, "/v1/backups", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, backups_make, 0,                \
          "Make a backup now")                                                                                \
+    SEND(POST, "/v1/retention", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, retention_ask, 0,             \
+         "Remove what is old, or say what would go")                                                         \
     PLAIN(GET, "/v1/lost", ADMIN, "cursor", lost_list, 0,                                                    \
           "List attempts that a restored controller does not know")                                          \
     SEND(POST, "/v1/shutdown", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, meta_shutdown, 0,              \

@@ -22,6 +22,7 @@
 #include "daemon/blob/worker.h"
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/backups.h"
+#include "daemon/http/api/retention.h"
 #include "daemon/http/server/listener.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/server/parts.h"
@@ -370,7 +371,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
     open_names(server);
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
         !open_library(server, err) || !open_loop(server, err) || !mlflow_open(server, err) ||
-        !backups_open(server, err)) {
+        !backups_open(server, err) || !retention_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -420,6 +421,7 @@ void server_close(struct server *server)
         MHD_stop_daemon(server->daemon);
         assert(server->request_count == 0 && server->people_count == 0 && server->body_bytes == 0);
     }
+    retention_close(server);
     backups_close(server);
     mlflow_close(server);
     if (server->loop_fd >= 0) {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/retention/old_jobs.h"
 #include "daemon/writer.h"
 #include "proto/base/err.h"
 
@@ -42,6 +43,9 @@ struct server_config {
         idle_exit_ms; /* ends by itself after this long without live jobs and people's requests; 0: never */
     bool embedded;    /* the agents are this instance's own: they are told to end when it ends by idleness or
                          shutdown */
+    struct retention_ages ages; /* how long jobs and their output stay */
+    int64_t keep_nodes_ms;      /* the same of expired nodes; 0: for ever */
+    int64_t logs_share_percent; /* of the disk; 0: all of it */
     const char *backup_shelf;   /* folder of backups; NULL: none are made */
     int64_t backup_interval_ms; /* 0: only when somebody asks for one */
     int64_t backup_keep;

@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 
 #include "daemon/blob/worker.h"
+#include "daemon/http/api/retention.h"
 #include "daemon/http/server/parts.h"
 #include "daemon/store/database/reserve_file.h"
 #include "proto/base/log.h"
@@ -187,6 +188,9 @@ static bool allows(struct space *space, int64_t length, int64_t margin_bytes, st
             return false;
         }
         space->look_ms = space->server->now_ms + SPACE_LOOK_MS;
+        if (space->free_bytes < space->min_free_bytes + space->min_free_bytes / 2) {
+            retention_soon(space->server, RETENTION_LOW_MS);
+        }
     }
     if (space_is_full(space) || (margin_bytes > 0 && space->free_bytes - length < margin_bytes)) {
         return refuse(space, err);

@@ -15,6 +15,9 @@
     ")"
 #define CHECK_THE_JOB "'job ' || coalesce(jobs.id, 'with key ' || job_key) || ': ' || "
 
+/* The row is not of a job that is being removed. */
+#define CHECK_IS_STAYING "job_key NOT IN (SELECT job_key FROM removals) "
+
 /* Hashes that specs name: of functions, bundles and requirements. */
 #define CHECK_NAMED_BLOBS                                                                                    \
     "(SELECT job_key, spec ->> '$.function.blob' AS name FROM specs "                                        \
@@ -30,7 +33,7 @@
       "WHERE coalesce(n, 0) <> jobs.seq OR coalesce(last, 0) <> jobs.seq OR coalesce(first, 1) <> 1")        \
     X(CHECK_EVENTS_OF_JOBS, CHECKER,                                                                         \
       "SELECT 'events of a job that is not there: key ' || job_key FROM events "                             \
-      "WHERE job_key NOT IN (SELECT key FROM jobs) GROUP BY job_key")                                        \
+      "WHERE job_key NOT IN (SELECT key FROM jobs) AND " CHECK_IS_STAYING "GROUP BY job_key")                \
     X(CHECK_ENDS, CHECKER,                                                                                   \
       "SELECT 'job ' || id || ': it is ' || state || ', and its history has ' || coalesce(n, 0) || "         \
       "' ends' || coalesce(', the last one ' || kind, '') FROM jobs LEFT JOIN "                              \
@@ -45,7 +48,7 @@
     X(CHECK_ATTEMPT_NUMBERS, CHECKER,                                                                        \
       "SELECT " CHECK_THE_JOB "count(*) || ' attempts up to number ' || max(number) || "                     \
       "', and the job says ' || coalesce(jobs.attempt, 'nothing') "                                          \
-      "FROM attempts LEFT JOIN jobs ON jobs.key = job_key GROUP BY job_key "                                 \
+      "FROM attempts LEFT JOIN jobs ON jobs.key = job_key WHERE " CHECK_IS_STAYING "GROUP BY job_key "       \
       "HAVING count(*) <> max(number) OR min(number) <> 1 OR jobs.attempt IS NOT max(number)")               \
     X(CHECK_ATTEMPT_IDS, CHECKER,                                                                            \
       "SELECT " CHECK_THE_JOB "'attempt ' || later.number || ' has the epoch ' || later.epoch "              \
@@ -64,10 +67,8 @@
       "UNION SELECT 'a result', epoch FROM results) WHERE epoch NOT IN (SELECT epoch FROM attempts)")        \
     X(CHECK_SPECS, CHECKER,                                                                                  \
       "SELECT 'job ' || id || ': it has no spec' FROM jobs "                                                 \
-      "WHERE coalesce(array_key, key) NOT IN (SELECT job_key FROM specs)")                                   \
-    X(CHECK_REPLIES, CHECKER,                                                                                \
-      "SELECT 'the first answer with key ' || key || ' is of a job that is not there: key ' || job_key "     \
-      "FROM replies WHERE job_key <> 0 AND job_key NOT IN (SELECT key FROM jobs)")                           \
+      "WHERE coalesce(array_key, key) NOT IN (SELECT job_key FROM specs UNION ALL "                          \
+      "SELECT job_key FROM removals)")                                                                       \
     X(CHECK_RESULTS, CHECKER,                                                                                \
       "SELECT 'job ' || id || ': it has ' || count(results.rank) || ' results of ' || gpus || ' ranks' "     \
       "FROM jobs JOIN specs ON specs.job_key = coalesce(array_key, key) "                                    \

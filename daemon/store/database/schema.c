@@ -408,12 +408,41 @@ static const char *const version_7[] = {
     NULL,
 };
 
+/* Jobs are removed when they are old, and blobs that nothing uses. */
+static const char *const version_8[] = {
+    "INSERT INTO meta VALUES ('removed', 0)",
+    "INSERT INTO meta SELECT 'uncounted_blobs', coalesce(max(rowid), 0) FROM blobs",
+    "CREATE TABLE uses ( -- blobs that specs of jobs name\n"
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"
+    "  hash TEXT NOT NULL, -- of the blob, in hex\n"
+    "  PRIMARY KEY (job_key, hash)\n"
+    ") STRICT, WITHOUT ROWID",
+    "CREATE INDEX uses_hash ON uses (hash)",
+    "INSERT OR IGNORE INTO uses SELECT job_key, spec ->> '$.function.blob' FROM specs "
+    "WHERE spec ->> '$.function.blob' IS NOT NULL",
+    "INSERT OR IGNORE INTO uses SELECT job_key, spec ->> '$.function.modules' FROM specs "
+    "WHERE spec ->> '$.function.modules' IS NOT NULL",
+    "INSERT OR IGNORE INTO uses SELECT job_key, spec ->> '$.environment.blob' FROM specs "
+    "WHERE spec ->> '$.environment.blob' IS NOT NULL",
+    "INSERT OR IGNORE INTO uses SELECT job_key, spec ->> '$.bundle.blob' FROM specs "
+    "WHERE spec ->> '$.bundle.blob' IS NOT NULL",
+    "INSERT OR IGNORE INTO uses SELECT job_key, value ->> '$.blob' FROM specs, json_each(spec, '$.files') "
+    "WHERE value ->> '$.blob' IS NOT NULL",
+    "CREATE INDEX results_hash ON results (hash) WHERE hash IS NOT NULL",
+    "CREATE INDEX dependencies_on ON dependencies (on_key)",
+    "CREATE TABLE removals ( -- jobs that are gone, while rows of their history are left\n"
+    "  job_key INTEGER PRIMARY KEY,\n"
+    "  id TEXT NOT NULL -- of the job: its logs have that name\n"
+    ") STRICT",
+    NULL,
+};
+
 /* From this version on pages have sums (pages.c). */
 enum { SUMS_VERSION = 4 };
 
 /* Append only: a version that was released never changes, but for the lists of words. */
 static const char *const *const versions[] = {version_1, version_2, version_3, version_4,
-                                              version_5, version_6, version_7};
+                                              version_5, version_6, version_7, version_8};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

@@ -47,6 +47,15 @@
 /* How many devices a list like "0,1,5" names. */
 #define SQL_DEVICE_COUNT "length(devices) - length(replace(devices, ',', '')) + (devices <> '')"
 
+/* At most ?2 parts of attempts of the job ?1. */
+#define SQL_DELETE_PARTS(table, number)                                                                      \
+    "DELETE FROM " table " WHERE (epoch, " number ") IN (SELECT epoch, " table "." number " FROM attempts "  \
+    "JOIN " table " USING (epoch) WHERE job_key = ?1 LIMIT ?2)"
+
+/* The first ?2 tasks of the array ?1. */
+#define SQL_TASKS_OF_ARRAY                                                                                   \
+    "SELECT key FROM jobs INDEXED BY jobs_array WHERE array_key = ?1 ORDER BY key LIMIT ?2"
+
 /* X(name, writer or reader, text) */
 #define SQL_STATEMENTS(X)                                                                                    \
     X(BEGIN, WRITER, "BEGIN IMMEDIATE")                                                                      \
@@ -57,7 +66,9 @@
     X(PUT_LOST, WRITER,                                                                                      \
       "INSERT INTO lost ({columns lost}) SELECT {values lost} "                                              \
       "WHERE coalesce((SELECT max(key) FROM lost), 0) < ?8" SQL_REPLACE("lost"))                             \
-    X(NEXT_KEY, WRITER, "SELECT coalesce(max(key), 0) + 1 FROM jobs")                                        \
+    X(NEXT_KEY, WRITER,                                                                                      \
+      "SELECT max(coalesce((SELECT max(key) FROM jobs), 0), "                                                \
+      "(SELECT value FROM meta WHERE name = 'removed')) + 1")                                                \
     X(INSERT_JOB, WRITER, SQL_INSERT("jobs"))                                                                \
     X(INSERT_TASK, WRITER,                                                                                   \
       "INSERT INTO jobs ({own columns jobs}, {shared columns jobs}) "                                        \
@@ -79,14 +90,44 @@
     X(DELETE_WINDOW, WRITER, SQL_DELETE("windows"))                                                          \
     X(INSERT_REPLY, WRITER, SQL_INSERT("replies"))                                                           \
     X(FIND_REPLY, WRITER, "SELECT {replies} FROM replies WHERE key = ?")                                     \
-    X(LOAD_SCOPES, WRITER, "SELECT key, scope FROM replies ORDER BY key")                                    \
+    X(LOAD_SCOPES, WRITER, "SELECT key, scope, at_ms FROM replies ORDER BY key DESC")                        \
     X(INSERT_TOKEN, WRITER, SQL_INSERT("tokens"))                                                            \
     X(REVOKE_TOKEN, WRITER, "UPDATE tokens SET revoked = 1 WHERE {where tokens}")                            \
     X(REVOKE_TOKENS_OF_NODE, WRITER, "UPDATE tokens SET revoked = 1 WHERE node = ?")                         \
     X(INSERT_JOIN, WRITER, SQL_INSERT("joins"))                                                              \
     X(DELETE_OLD_JOINS, WRITER, "DELETE FROM joins WHERE expires_ms < ?")                                    \
     X(USE_JOIN, WRITER, SQL_UPDATE("joins") " AND node IS NULL")                                             \
-    X(PUT_BLOB, WRITER, SQL_INSERT("blobs") " ON CONFLICT (hash) DO NOTHING")                                \
+    X(PUT_BLOB, WRITER,                                                                                      \
+      SQL_INSERT("blobs") " ON CONFLICT (hash) DO UPDATE SET created_ms = excluded.created_ms")              \
+    X(DELETE_BLOB, WRITER,                                                                                   \
+      "DELETE FROM blobs WHERE hash = ?1 AND created_ms <= ?4 AND " SCHEMA_BLOB_IS_UNUSED)                   \
+    X(PUT_USE, WRITER, SQL_INSERT("uses") " ON CONFLICT DO NOTHING")                                         \
+    X(NOTE_REMOVED, WRITER, "UPDATE meta SET value = max(value, ?) WHERE name = 'removed'")                  \
+    X(DELETE_JOB, WRITER, "DELETE FROM jobs WHERE key = ?")                                                  \
+    X(DELETE_SPEC, WRITER, "DELETE FROM specs WHERE job_key = ?")                                            \
+    X(DELETE_ARRAY, WRITER, "DELETE FROM arrays WHERE whole = ?")                                            \
+    X(DELETE_USES, WRITER, "DELETE FROM uses WHERE job_key = ?")                                             \
+    X(DELETE_DEPENDENCIES, WRITER, "DELETE FROM dependencies WHERE job_key = ?1 OR on_key = ?1")             \
+    X(INSERT_REMOVAL, WRITER, "INSERT INTO removals SELECT key, id FROM jobs WHERE key = ?")                 \
+    X(REMOVE_TASKS, WRITER,                                                                                  \
+      "INSERT INTO removals SELECT key, id FROM jobs WHERE key IN (" SQL_TASKS_OF_ARRAY ")")                 \
+    X(DELETE_TASKS, WRITER, "DELETE FROM jobs WHERE key IN (" SQL_TASKS_OF_ARRAY ")")                        \
+    X(DELETE_RESULTS, WRITER, SQL_DELETE_PARTS("results", "rank"))                                           \
+    X(DELETE_RANKS, WRITER, SQL_DELETE_PARTS("ranks", "rank"))                                               \
+    X(DELETE_MEMBERS, WRITER, SQL_DELETE_PARTS("members", "node_rank"))                                      \
+    X(DELETE_ATTEMPTS, WRITER,                                                                               \
+      "DELETE FROM attempts WHERE epoch IN (SELECT epoch FROM attempts WHERE job_key = ?1 "                  \
+      "AND NOT EXISTS (SELECT 1 FROM results WHERE results.epoch = attempts.epoch) "                         \
+      "AND NOT EXISTS (SELECT 1 FROM ranks WHERE ranks.epoch = attempts.epoch) "                             \
+      "AND NOT EXISTS (SELECT 1 FROM members WHERE members.epoch = attempts.epoch) LIMIT ?2)")               \
+    X(DELETE_EVENTS, WRITER,                                                                                 \
+      "DELETE FROM events WHERE job_key = ?1 "                                                               \
+      "AND seq < (SELECT min(seq) + ?2 FROM events WHERE job_key = ?1)")                                     \
+    X(DELETE_REMOVAL, WRITER,                                                                                \
+      "DELETE FROM removals WHERE job_key = ?1 AND NOT EXISTS (SELECT 1 FROM events WHERE job_key = ?1) "    \
+      "AND NOT EXISTS (SELECT 1 FROM attempts WHERE job_key = ?1) "                                          \
+      "AND NOT EXISTS (SELECT 1 FROM jobs WHERE array_key = ?1)")                                            \
+    X(TRIM_REPLIES, WRITER, "DELETE FROM replies WHERE key <= ?1 AND at_ms <= ?2")                           \
     X(PUT_HISTORY, WRITER, SQL_PUT("history"))                                                               \
     X(PUT_USAGE, WRITER, SQL_PUT("usage"))                                                                   \
     X(DELETE_USAGE, WRITER, SQL_DELETE("usage"))                                                             \
@@ -165,6 +206,17 @@
     X(TOKEN, READER, "SELECT {tokens} FROM tokens WHERE id = ?")                                             \
     X(JOIN, READER, "SELECT {joins} FROM joins WHERE id = ?")                                                \
     X(TOKENS, READER, "SELECT {tokens} FROM tokens ORDER BY created_ms, id")                                 \
+    X(OLD_JOBS, READER,                                                                                      \
+      "SELECT " SQL_SHOWN " FROM jobs INDEXED BY jobs_top" SQL_WITH_ARRAY                                    \
+      "WHERE key > ? AND " SCHEMA_JOB_IS_NO_TASK " ORDER BY key LIMIT ?")                                    \
+    X(REMOVALS, READER, "SELECT {removals} FROM removals ORDER BY job_key LIMIT ?")                          \
+    X(OLD_REPLIES, READER,                                                                                   \
+      "SELECT key, at_ms FROM (SELECT key, at_ms FROM replies ORDER BY key LIMIT ?) ORDER BY key DESC "      \
+      "LIMIT 1")                                                                                             \
+    X(BLOB_USES, READER,                                                                                     \
+      "SELECT rowid, hash, size, bytes IS NULL, created_ms <= ?3 AND " SCHEMA_BLOB_IS_UNUSED                 \
+      " FROM blobs WHERE rowid > ?1 ORDER BY rowid LIMIT ?2")                                                \
+    X(LIMITS, READER, "SELECT {limits} FROM limits ORDER BY kind, name")                                     \
     X(BLOB, READER, "SELECT {blobs} FROM blobs WHERE hash = ?")
 
 enum sql {

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl admin retention`: removes what is old now, or says what would go. */
+#include "client/cli/common/answer.h"
+#include "client/cli/transport/api.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+
+struct retention_options {
+    bool dry_run;
+};
+
+static void describe(void *options, struct option_table *table)
+{
+    struct retention_options *o = options;
+    option_flag(table, 0, "dry-run", "only say what would go", &o->dry_run);
+    option_add_format(table);
+}
+
+static void say_count(const json_t *report, const char *member, const char *one, const char *more,
+                      struct text *out)
+{
+    long long count = json_integer_value(json_object_get(report, member));
+    text_printf(out, "%lld %s", count, count == 1 ? one : more);
+}
+
+static void say_bytes(const json_t *report, const char *member, struct text *out)
+{
+    char size[32];
+    print_bytes(json_integer_value(json_object_get(report, member)), size);
+    text_printf(out, " (%s)", size);
+}
+
+/* "3 jobs, output of 2 more jobs (1.2 GiB in all), ..." */
+static void say_report(const json_t *report, struct text *out)
+{
+    say_count(report, "jobs", "job", "jobs", out);
+    text_append(out, ", the output of ");
+    say_count(report, "logs", "job that stays", "jobs that stay", out);
+    text_append(out, ", all output together");
+    say_bytes(report, "log_bytes", out);
+    text_append(out, ", ");
+    say_count(report, "blobs", "payload or result", "payloads and results", out);
+    say_bytes(report, "blob_bytes", out);
+    text_append(out, ", ");
+    say_count(report, "nodes", "node", "nodes", out);
+    if (json_is_true(json_object_get(report, "clock_doubtful"))) {
+        text_append(out, "; nothing goes yet: the controller's clock is far ahead of the newest job, and the "
+                         "controller was started less than a day ago");
+    }
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct retention_options *options = call->options;
+    autotext struct text said = {0};
+    autojson json_t *body = json_pack("{s:b}", "dry_run", options->dry_run);
+    autojson json_t *report = api_post(call->api, "/v1/retention", body, NULL, err);
+    if (report != NULL) {
+        say_report(report, &said);
+    }
+    return answer_note(call, report, err, "%s: %s", options->dry_run ? "would remove" : "removed",
+                       said.bytes);
+}
+
+const struct verb verb_retention = {
+    .name = "retention",
+    .summary = "Remove what is old now, or say what would go.",
+    .details =
+        "The controller does so each hour by itself, and when its disk gets low. Jobs go 90 days after their "
+        "end, their output\n"
+        "after 30 days or beyond half of the disk, expired nodes after 30 days, payloads and results a day "
+        "after the last job\n"
+        "that names them: see gpuctld --keep-jobs, --keep-logs, --logs-share, --keep-nodes, and `gpuctl "
+        "quotas set project\n"
+        "NAME --keep-jobs DAYS`. Past use, and the run times that estimates are made of, stay.",
+    OF_THE_CONTROLLER,
+    .options_size = sizeof(struct retention_options),
+    .describe = describe,
+    .run = run,
+};

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs rounds of retention. It finds what is old with a reader of its own, and asks the writer to remove a
+ * few rows at a time. After each transaction it leaves the writer alone for several times as long. Output is
+ * removed before the row that names it, and a file of a blob after its row, so a round that is cut off
+ * anywhere is continued by the next one. The core refuses to remove a live job, and the store a blob that is
+ * used. */
+#include "daemon/retention/retention.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+
+struct round {
+    const struct retention_config *config;
+    bool dry;
+    int64_t wall_ms;
+    struct reader *reader;
+    struct retention_rules rules;
+    struct retention_report *report;
+    struct err *err;
+};
+
+static bool stopped(const struct round *round)
+{
+    return !round->config->go_on(round->config->closure);
+}
+
+/* --- the writer ----------------------------------------------------------------------------------------- */
+
+/* A request to the writer, for which the round waits. */
+struct asked {
+    struct writer_request request;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool done;
+};
+
+static void asked_done(struct writer_request *request)
+{
+    struct asked *asked = (struct asked *)request; /* its first member */
+    pthread_mutex_lock(&asked->mutex);
+    asked->done = true;
+    pthread_cond_signal(&asked->changed);
+    pthread_mutex_unlock(&asked->mutex);
+}
+
+static int render_nothing(const struct writer_request *request, const struct step *step, struct text *out)
+{
+    return 200;
+}
+
+static void wait_for(struct asked *asked)
+{
+    pthread_mutex_lock(&asked->mutex);
+    while (!asked->done) {
+        pthread_cond_wait(&asked->changed, &asked->mutex);
+    }
+    pthread_mutex_unlock(&asked->mutex);
+}
+
+static void rest(int64_t ms)
+{
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+/* *ret_refused, unless it is NULL: the core has refused, which is then no failure. */
+static bool ask(const struct round *round, const struct writer_request *wanted, bool *ret_refused)
+{
+    struct asked asked = {.request = *wanted};
+    int64_t began_ms = clock_boot_ms();
+    asked.request.render = render_nothing;
+    asked.request.done = asked_done;
+    asked.request.arrived_ms = began_ms;
+    asked.request.input.wall_ms = clock_wall_ms();
+    pthread_mutex_init(&asked.mutex, NULL);
+    pthread_cond_init(&asked.changed, NULL);
+    bool asks = writer_ask(round->config->writer, &asked.request);
+    if (asks) {
+        wait_for(&asked);
+    } else {
+        err_set(round->err, ERR_UNAVAILABLE, "the writer takes no more requests");
+    }
+    pthread_cond_destroy(&asked.changed);
+    pthread_mutex_destroy(&asked.mutex);
+    text_finish(&asked.request.answer);
+    bool refused = asks && asked.request.status == 0;
+    if (refused) {
+        *round->err = asked.request.error;
+    }
+    if (ret_refused != NULL) {
+        *ret_refused = refused;
+    }
+    rest(RETENTION_REST * (clock_boot_ms() - began_ms));
+    return asks && (!refused || ret_refused != NULL);
+}
+
+static bool ask_input(const struct round *round, const struct input *input, bool *ret_refused)
+{
+    return ask(round, &(struct writer_request){.kind = WRITER_INPUT, .input = *input}, ret_refused);
+}
+
+static bool ask_changes(const struct round *round, const struct change *changes, size_t count)
+{
+    return count == 0 ||
+           ask(round,
+               &(struct writer_request){.kind = WRITER_RECORD, .records = changes, .record_count = count},
+               NULL);
+}
+
+/* --- jobs ----------------------------------------------------------------------------------------------- */
+
+/* The rest of a removed job: its output, then its rows, a piece at a time. */
+static bool finish_removal(const struct round *round, const struct removal_row *removal)
+{
+    int64_t bytes;
+    const struct change piece = {.kind = CHANGE_REMOVAL_PIECE, .removal = {.job_key = removal->job_key}};
+    if (!logs_remove(round->config->logs, removal->id, false, &bytes, round->err)) {
+        return false;
+    }
+    round->report->log_bytes += bytes;
+    return ask_changes(round, &piece, 1);
+}
+
+/* The oldest removed jobs; *ret_count 0: none is left. */
+static bool read_removals(const struct round *round, struct removal_row *items, size_t *ret_count)
+{
+    autorows struct rows rows = reader_removals(round->reader, RETENTION_STEP_JOBS, round->err);
+    *ret_count = 0;
+    while (rows_removal(&rows, &items[*ret_count])) {
+        REMOVAL_ROW(ROW_OWN, items[*ret_count])
+        ++*ret_count;
+    }
+    return !rows.failed;
+}
+
+static bool finish_removals(const struct round *round)
+{
+    struct removal_row items[RETENTION_STEP_JOBS];
+    size_t count;
+    do {
+        bool ok = read_removals(round, items, &count);
+        for (size_t i = 0; i < count; i++) {
+            ok = ok && !stopped(round) && finish_removal(round, &items[i]);
+            REMOVAL_ROW(ROW_FREE, items[i])
+        }
+        if (!ok) {
+            return stopped(round) && round->err->code == ERR_NONE;
+        }
+    } while (count > 0);
+    return true;
+}
+
+static bool remove_jobs(const struct round *round, const struct old_jobs *old)
+{
+    int64_t keys[RETENTION_STEP_JOBS];
+    size_t count = 0;
+    for (size_t i = 0; i < old->count; i++) {
+        if (old->items[i].removed) {
+            keys[count++] = old->items[i].key;
+        }
+    }
+    round->report->jobs += (int64_t)count;
+    const struct input input = {.kind = INPUT_REMOVE, .remove = {.keys = keys, .count = count}};
+    return count == 0 || round->dry || (ask_input(round, &input, NULL) && finish_removals(round));
+}
+
+static bool remove_logs(const struct round *round, const char *job_id, bool counts, int64_t *ret_bytes)
+{
+    if (!logs_remove(round->config->logs, job_id, round->dry, ret_bytes, round->err)) {
+        return false;
+    }
+    round->report->logs += counts && *ret_bytes > 0;
+    round->report->log_bytes += *ret_bytes;
+    return true;
+}
+
+static bool sweep_jobs(const struct round *round)
+{
+    struct old_jobs old = {0};
+    while (!old.over && !stopped(round)) {
+        if (!old_jobs_next(&old, round->reader, &round->rules, round->wall_ms, round->err)) {
+            return false;
+        }
+        for (size_t i = 0; i < old.count; i++) {
+            int64_t bytes;
+            bool logs = round->dry || !old.items[i].removed; /* those of removed jobs go with the removal */
+            if (logs && !remove_logs(round, old.items[i].id, !old.items[i].removed, &bytes)) {
+                return false;
+            }
+        }
+        if (!remove_jobs(round, &old)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- output beyond its share of the disk ---------------------------------------------------------------- */
+
+/* How many bytes of output are too many. */
+static bool measure_excess(const struct round *round, int64_t *ret_bytes)
+{
+    const struct retention_config *config = round->config;
+    struct statvfs disk;
+    int64_t bytes;
+    *ret_bytes = 0;
+    if (config->logs_share_percent == 0 || statvfs(config->state_directory, &disk) != 0) {
+        return true;
+    }
+    int64_t most = (int64_t)disk.f_blocks * (int64_t)disk.f_frsize / 100 * config->logs_share_percent;
+    int64_t used = (int64_t)(disk.f_blocks - disk.f_bfree) * (int64_t)disk.f_frsize;
+    if (used <= most) {
+        return true; /* whatever it is that takes it */
+    }
+    if (!logs_measure(config->logs, &bytes, round->err)) {
+        return false;
+    }
+    *ret_bytes = bytes - (round->dry ? round->report->log_bytes : 0) - most;
+    return true;
+}
+
+/* Removes output of jobs that have ended, the oldest first, until the share is kept. */
+static bool sweep_share(const struct round *round)
+{
+    const struct retention_rules all = {.ages = {.logs_ms = 1}};
+    struct old_jobs old = {0};
+    int64_t excess;
+    if (!measure_excess(round, &excess)) {
+        return false;
+    }
+    while (excess > 0 && !old.over && !stopped(round)) {
+        if (!old_jobs_next(&old, round->reader, &all, round->wall_ms, round->err)) {
+            return false;
+        }
+        for (size_t i = 0; i < old.count && excess > 0; i++) {
+            int64_t bytes;
+            if (!remove_logs(round, old.items[i].id, true, &bytes)) {
+                return false;
+            }
+            excess -= bytes;
+        }
+    }
+    return true;
+}
+
+/* --- first answers -------------------------------------------------------------------------------------- */
+
+static bool sweep_replies(const struct round *round)
+{
+    int64_t before_ms = round->wall_ms - 2 * IDEMPOTENCY_KEPT_MS, last_key = 0;
+    while (!round->dry && !stopped(round)) {
+        int64_t key, at_ms;
+        if (!reader_old_reply(round->reader, RETENTION_STEP_REPLIES, &key, &at_ms, round->err)) {
+            return false;
+        }
+        if (key == 0 || at_ms > before_ms || key == last_key) {
+            return true;
+        }
+        last_key = key; /* the store may know better, and keep them */
+        const struct change trim = {.kind = CHANGE_REPLIES_TRIM, .reply = {.key = key, .at_ms = before_ms}};
+        if (!ask_changes(round, &trim, 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- blobs ---------------------------------------------------------------------------------------------- */
+
+static bool remove_blobs(const struct round *round, const struct change *changes, size_t count)
+{
+    if (round->dry || !ask_changes(round, changes, count)) {
+        return round->dry;
+    }
+    for (size_t i = 0; i < count; i++) {
+        blobs_disown(round->config->blobs, changes[i].blob.hash);
+    }
+    return true;
+}
+
+/* The next blobs; *number is where the walk is, *ret_seen how many there were. */
+static bool sweep_some_blobs(const struct round *round, int64_t created_ms, int64_t *number, size_t *ret_seen)
+{
+    struct change changes[RETENTION_STEP_BLOBS];
+    size_t count = 0;
+    {
+        autorows struct rows rows =
+            reader_blob_uses(round->reader, *number, RETENTION_STEP_BLOBS, created_ms, round->err);
+        struct blob_use use;
+        for (*ret_seen = 0; rows_blob_use(&rows, &use); ++*ret_seen) {
+            *number = use.number;
+            if (use.unused) {
+                changes[count] =
+                    (struct change){.kind = CHANGE_BLOB_DELETE, .blob = {.created_ms = created_ms}};
+                memcpy(changes[count++].blob.hash, use.hash, sizeof use.hash);
+                round->report->blobs++;
+                round->report->blob_bytes += use.size;
+            }
+        }
+        if (rows.failed) {
+            return false;
+        }
+    }
+    return remove_blobs(round, changes, count);
+}
+
+static bool has_blob(void *closure, const uint8_t hash[HASH_BYTES], bool *ret_has, struct err *err)
+{
+    const struct round *round = closure;
+    autorows struct rows rows = reader_blob(round->reader, hash, err);
+    struct blob_row row;
+    *ret_has = rows_blob(&rows, &row);
+    return !rows.failed;
+}
+
+static bool sweep_blobs(struct round *round)
+{
+    int64_t created_ms = round->wall_ms - RETENTION_BLOB_MS, number = 0, files = 0, bytes = 0;
+    size_t seen = RETENTION_STEP_BLOBS;
+    while (seen == RETENTION_STEP_BLOBS && !stopped(round)) {
+        if (!sweep_some_blobs(round, created_ms, &number, &seen)) {
+            return false;
+        }
+    }
+    int64_t before_s = (round->wall_ms - round->config->blob_files_ms) / 1000;
+    return stopped(round) || blobs_sweep(round->config->blobs, before_s, round->dry, has_blob, round, &files,
+                                         &bytes, round->err);
+}
+
+/* --- nodes ---------------------------------------------------------------------------------------------- */
+
+#define MOST_NODES 64 /* a round; more wait for the next one */
+
+static bool find_nodes(const struct round *round, char *names[MOST_NODES], size_t *ret_count)
+{
+    autorows struct rows rows = reader_nodes(round->reader, NULL, round->err);
+    struct node_row row;
+    int64_t used;
+    *ret_count = 0;
+    while (*ret_count < MOST_NODES && rows_node(&rows, &row, &used)) {
+        bool old = row.expires_at_ms != 0 && round->wall_ms - row.expires_at_ms >= round->config->nodes_ms;
+        if (old && used == 0 && (row.state == NODE_DRAINED || row.state == NODE_LOST)) {
+            names[(*ret_count)++] = xstrdup(row.name);
+        }
+    }
+    return !rows.failed;
+}
+
+/* Nodes that expired long ago. The core refuses to remove one that still has work. */
+static bool sweep_nodes(const struct round *round)
+{
+    char *names[MOST_NODES];
+    size_t count;
+    if (round->config->nodes_ms == 0) {
+        return true;
+    }
+    bool ok = find_nodes(round, names, &count);
+    for (size_t i = 0; i < count; i++) {
+        bool refused = false;
+        const struct input input = {
+            .kind = INPUT_NODE, .node = {.name = names[i], .action = NODE_ACTION_REMOVE, .by = "retention"}};
+        ok = ok && (round->dry || ask_input(round, &input, &refused));
+        round->report->nodes += ok && !refused;
+        free(names[i]);
+    }
+    return ok;
+}
+
+/* --- a round -------------------------------------------------------------------------------------------- */
+
+/* Whether the wall clock may be wrong: by it nothing has happened for long, and the controller has not run
+ * long enough to know better. */
+static bool is_doubtful(const struct round *round, int64_t uptime_ms, bool *ret_doubtful)
+{
+    const struct job_filter newest = {.limit = 1};
+    autorows struct rows rows = reader_jobs(round->reader, &newest, round->err);
+    struct job_record job;
+    *ret_doubtful = rows_job(&rows, &job) && round->wall_ms - job.birth.created_ms > RETENTION_LEAP_MS &&
+                    uptime_ms < RETENTION_DOUBT_MS;
+    return !rows.failed;
+}
+
+static bool sweep(struct round *round, int64_t uptime_ms)
+{
+    bool doubtful;
+    if (!round->dry && !finish_removals(round)) {
+        return false;
+    }
+    if (!is_doubtful(round, uptime_ms, &doubtful)) {
+        return false;
+    }
+    round->report->doubtful = doubtful;
+    return doubtful || (sweep_jobs(round) && sweep_share(round) && sweep_replies(round) &&
+                        sweep_blobs(round) && sweep_nodes(round));
+}
+
+bool retention_run(const struct retention_config *config, bool dry, int64_t wall_ms, int64_t uptime_ms,
+                   struct retention_report *ret_report, struct err *err)
+{
+    *ret_report = (struct retention_report){0};
+    err->code = ERR_NONE;
+    struct round round = {.config = config, .dry = dry, .wall_ms = wall_ms, .report = ret_report, .err = err};
+    round.reader = reader_open(config->store_path, err);
+    bool ok = round.reader != NULL && retention_rules_read(round.reader, &config->ages, &round.rules, err) &&
+              sweep(&round, uptime_ms);
+    retention_rules_finish(&round.rules);
+    reader_close(round.reader);
+    return ok;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Retention: removes what has reached its age or its share of the disk, and what nothing uses. */
+#ifndef RETENTION_RETENTION_H
+#define RETENTION_RETENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/blob/blobs.h"
+#include "daemon/blob/logs.h"
+#include "daemon/retention/old_jobs.h"
+#include "daemon/writer.h"
+
+struct retention_config {
+    struct writer *writer;
+    struct logs *logs;
+    struct blobs *blobs;
+    const char *store_path;
+    const char *state_directory; /* its disk is the one that logs have a share of */
+    struct retention_ages ages;
+    int64_t nodes_ms;             /* nodes that have expired; 0: never */
+    int64_t logs_share_percent;   /* of the disk that logs may take; 0: all */
+    int64_t blob_files_ms;        /* a file stays this long after its row: backups name it */
+    bool (*go_on)(void *closure); /* false: end the round soon */
+    void *closure;
+};
+
+/* What has gone in a round, or what would go. */
+struct retention_report {
+    int64_t jobs; /* jobs and arrays that were removed */
+    int64_t logs; /* jobs whose output was removed, those of removed jobs not counted */
+    int64_t log_bytes;
+    int64_t blobs, blob_bytes;
+    int64_t nodes;
+    bool doubtful; /* nothing went: the wall clock may be wrong */
+};
+
+/* Runs one round and fills *ret_report. It waits for the disk and for the writer, so it needs a thread of its
+ * own. dry: only counts. uptime_ms is how long the controller has run. */
+bool retention_run(const struct retention_config *config, bool dry, int64_t wall_ms, int64_t uptime_ms,
+                   struct retention_report *ret_report, struct err *err);
+
+#endif

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is old goes: jobs with their history and output, by age, for a project, and when their owner removes them. What lives stays."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import Cluster, Problem, eventually
+
+HANG = ["python", "-S", "-c", "import signal; signal.pause()"]
+TABLES = ["jobs", "specs", "arrays", "events", "attempts", "members", "ranks", "results", "uses", "dependencies", "removals"]
+MakeCluster = Callable[..., Cluster]
+
+
+def rows(cluster: Cluster) -> dict[str, int]:
+    """How many rows there are, by table, of those that jobs have."""
+    database = sqlite3.connect(f"file:{cluster.folder}/controller/gpuctl.db?mode=ro", uri=True)
+    try:
+        return {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
+    finally:
+        database.close()
+
+
+def logs_of(cluster: Cluster, job: str) -> Path:
+    return cluster.folder / "controller" / "logs" / job[:2] / job
+
+
+def gone(cluster: Cluster, job: str) -> bool:
+    with pytest.raises(Problem) as caught:
+        cluster.api.job(job)
+    return caught.value.status == 404
+
+
+def expect_conflict(cluster: Cluster, job: str) -> Any:
+    with pytest.raises(Problem) as caught:
+        cluster.api.call("DELETE", f"/v1/jobs/{job}")
+    assert caught.value.status == 409
+    return caught.value.body
+
+
+def test_a_removed_job_is_gone_at_once_and_its_output_and_rows_soon(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(2)
+    job = cluster.api.submit(["sh", "-c", "echo hello; exit 3"], gpus=2)
+    kept = cluster.api.submit(["echo", "stays"])
+    cluster.api.wait(job)
+    cluster.api.wait(kept)
+    assert logs_of(cluster, job).exists()
+    assert cluster.api.call("DELETE", f"/v1/jobs/{job}") == {"id": job, "removed": True}
+    assert gone(cluster, job) and [shown["id"] for shown in cluster.api.get("/v1/jobs")["jobs"]] == [kept]
+    eventually(lambda: not logs_of(cluster, job).exists(), "its output to go")
+    eventually(lambda: rows(cluster)["removals"] == 0, "its rows to go")
+    left = rows(cluster)
+    assert left["jobs"] == left["specs"] == left["attempts"] == left["members"] == left["ranks"] == 1
+    assert cluster.api.log(kept) == "stays\n" and cluster.api.events(kept)[-1] == "succeeded"
+
+
+def test_a_job_that_lives_is_not_removed(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1)
+    runs = cluster.api.submit(HANG)
+    cluster.wait_state(runs, "RUNNING")
+    waits = cluster.api.submit(["true"], after=[{"job": runs, "when": "afterany"}])
+    assert f"job {runs} is RUNNING" in expect_conflict(cluster, runs)["detail"]
+    assert "cancel it first" in expect_conflict(cluster, waits)["hint"]
+    stranger = cluster.user("mallory")
+    with pytest.raises(Problem) as caught:
+        stranger.call("DELETE", f"/v1/jobs/{runs}")
+    assert caught.value.status == 404
+    cluster.api.post(f"/v1/jobs/{runs}/cancel", {})
+    cluster.api.wait(waits)
+
+
+def test_a_job_that_another_followed_is_removed_and_the_other_goes_on(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1)
+    first = cluster.api.submit(["true"])
+    runs = cluster.api.submit(HANG, after=[first])
+    cluster.wait_state(runs, "RUNNING")
+    cluster.api.call("DELETE", f"/v1/jobs/{first}")
+    cluster.controller.kill()
+    cluster.start_controller()
+    assert cluster.api.job(runs)["state"] == "RUNNING"
+    cluster.api.post("/v1/retention", {})
+    assert rows(cluster)["removals"] == 0
+    cluster.api.post(f"/v1/jobs/{runs}/cancel", {})
+    cluster.api.wait(runs)
+
+
+def test_the_key_of_a_removed_job_is_not_used_again(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1)
+    job = cluster.api.submit(["true"])
+    cluster.api.wait(job)
+    cluster.api.call("DELETE", f"/v1/jobs/{job}")
+    cluster.controller.kill()
+    cluster.start_controller()
+    cluster.wait_ready()
+    newer = cluster.api.submit(["echo", "newer"])
+    assert cluster.api.wait(newer)["state"] == "SUCCEEDED" and cluster.api.events(newer)[0] == "submitted"
+    cluster.api.post("/v1/retention", {})
+    assert rows(cluster)["removals"] == 0
+    assert cluster.api.events(newer)[-1] == "succeeded" and rows(cluster)["jobs"] == 1
+
+
+def test_an_array_goes_with_its_tasks_and_a_task_not_without_its_array(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(2)
+    array = cluster.api.submit(["true"], array={"tasks": 5})
+    cluster.api.wait(array)
+    assert "remove the whole array" in expect_conflict(cluster, f"{array}.2")["hint"]
+    cluster.api.call("DELETE", f"/v1/jobs/{array}")
+    assert gone(cluster, array) and gone(cluster, f"{array}.2")
+    eventually(lambda: set(rows(cluster).values()) == {0}, "all rows to go")
+
+
+def test_what_is_old_goes_and_a_dry_run_only_counts(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1, controller=["--keep-jobs", "1s", "--keep-logs", "500ms"])
+    cluster.api.call("PUT", "/v1/accounts/projects/archive", {"keep_jobs_days": 0, "keep_logs_days": 0})
+    old = cluster.api.submit(["echo", "0123456789"])
+    kept = cluster.api.submit(["echo", "archived"], project="archive")
+    cluster.api.wait(old)
+    cluster.api.wait(kept)
+    runs = cluster.api.submit(HANG)
+    cluster.wait_state(runs, "RUNNING")
+    eventually(lambda: cluster.api.post("/v1/retention", {"dry_run": True})["jobs"] == 1, "the job to be old")
+    told = cluster.api.post("/v1/retention", {"dry_run": True})
+    assert told["dry_run"] and told["jobs"] == 1 and told["log_bytes"] >= 11 and cluster.api.log(old) == "0123456789\n"
+    went = cluster.api.post("/v1/retention", {})
+    assert went["jobs"] == 1 and went["log_bytes"] == told["log_bytes"] and not went["dry_run"]
+    assert gone(cluster, old) and not logs_of(cluster, old).exists() and rows(cluster)["removals"] == 0
+    assert cluster.api.log(kept) == "archived\n" and cluster.api.job(runs)["state"] == "RUNNING"
+    assert cluster.api.post("/v1/retention", {})["jobs"] == 0
+    cluster.api.post(f"/v1/jobs/{runs}/cancel", {})
+    cluster.api.wait(runs)
+
+
+def test_output_goes_before_its_job(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1, controller=["--keep-logs", "300ms"])
+    job = cluster.api.submit(["echo", "soon gone"])
+    cluster.api.wait(job)
+    eventually(lambda: cluster.api.post("/v1/retention", {})["logs"] == 1, "the output to go")
+    assert not logs_of(cluster, job).exists() and cluster.api.job(job)["state"] == "SUCCEEDED"
+    assert cluster.api.events(job)[-1] == "succeeded"
+
+
+def test_only_an_administrator_runs_retention(cluster: Cluster) -> None:
+    with pytest.raises(Problem) as caught:
+        cluster.user("alice").post("/v1/retention", {"dry_run": True})
+    assert caught.value.status == 403
+    with pytest.raises(Problem) as caught:
+        cluster.api.post("/v1/retention", {"dry": True})
+    assert caught.value.status == 422 and caught.value.body["field"] == "dry"
+
+
+def test_a_project_may_have_ages_of_its_own_and_a_user_may_not(cluster: Cluster) -> None:
+    cluster.api.call("PUT", "/v1/accounts/projects/x", {"keep_jobs_days": 1})
+    assert cluster.api.get("/v1/accounts/projects/x")["limits"] == {"keep_jobs_days": 1}
+    with pytest.raises(Problem) as caught:
+        cluster.api.call("PUT", "/v1/accounts/users/alice", {"keep_jobs_days": 1})
+    assert caught.value.status == 422
