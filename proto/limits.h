@@ -91,8 +91,8 @@
 #define RETENTION_BLOB_MS (24LL * 3600 * 1000)
 /* a submission finds a blob only if it stays for this long at least */
 #define RETENTION_BLOB_MARGIN_MS (3600LL * 1000)
-/* when the wall clock is this far ahead of the newest job, retention waits until the controller has run for
- * RETENTION_DOUBT_MS: it may be the clock that is wrong */
+/* when the wall clock leaps this far, or is so far ahead of the newest job at the start, nothing goes by its
+ * age until the controller has run for RETENTION_DOUBT_MS: it may be the clock that is wrong */
 #define RETENTION_LEAP_MS  (7LL * 24 * 3600 * 1000)
 #define RETENTION_DOUBT_MS (24LL * 3600 * 1000)
 /* rows of each table that one transaction deletes for a job that is removed: 1 ms */

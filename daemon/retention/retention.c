@@ -18,7 +18,7 @@
 struct round {
     const struct retention_config *config;
     bool dry;
-    int64_t wall_ms;
+    int64_t wall_ms, elapsed_ms;
     struct reader *reader;
     struct retention_rules rules;
     struct retention_report *report;
@@ -253,18 +253,17 @@ static bool sweep_share(const struct round *round)
 
 static bool sweep_replies(const struct round *round)
 {
-    int64_t before_ms = round->wall_ms - 2 * IDEMPOTENCY_KEPT_MS, last_key = 0;
-    while (!round->dry && !stopped(round)) {
-        int64_t key, at_ms;
-        if (!reader_old_reply(round->reader, RETENTION_STEP_REPLIES, &key, &at_ms, round->err)) {
+    const struct change age = {.kind = CHANGE_REPLIES_AGE, .reply.at_ms = round->elapsed_ms};
+    int64_t key = 1;
+    if (round->dry || (round->elapsed_ms > 0 && !ask_changes(round, &age, 1))) {
+        return round->dry;
+    }
+    while (key != 0 && !stopped(round)) {
+        if (!reader_old_reply(round->reader, RETENTION_STEP_REPLIES, &key, round->err)) {
             return false;
         }
-        if (key == 0 || at_ms > before_ms || key == last_key) {
-            return true;
-        }
-        last_key = key; /* the store may know better, and keep them */
-        const struct change trim = {.kind = CHANGE_REPLIES_TRIM, .reply = {.key = key, .at_ms = before_ms}};
-        if (!ask_changes(round, &trim, 1)) {
+        const struct change trim = {.kind = CHANGE_REPLIES_TRIM, .reply.key = key};
+        if (key != 0 && !ask_changes(round, &trim, 1)) {
             return false;
         }
     }
@@ -374,41 +373,27 @@ static bool sweep_nodes(const struct round *round)
 
 /* --- a round -------------------------------------------------------------------------------------------- */
 
-/* Whether the wall clock may be wrong: by it nothing has happened for long, and the controller has not run
- * long enough to know better. */
-static bool is_doubtful(const struct round *round, int64_t uptime_ms, bool *ret_doubtful)
+static bool sweep(struct round *round)
 {
-    const struct job_filter newest = {.limit = 1};
-    autorows struct rows rows = reader_jobs(round->reader, &newest, round->err);
-    struct job_record job;
-    *ret_doubtful = rows_job(&rows, &job) && round->wall_ms - job.birth.created_ms > RETENTION_LEAP_MS &&
-                    uptime_ms < RETENTION_DOUBT_MS;
-    return !rows.failed;
+    return sweep_replies(round) && (round->dry || finish_removals(round)) &&
+           (round->report->doubtful ||
+            (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) && sweep_nodes(round)));
 }
 
-static bool sweep(struct round *round, int64_t uptime_ms)
-{
-    bool doubtful;
-    if (!round->dry && !finish_removals(round)) {
-        return false;
-    }
-    if (!is_doubtful(round, uptime_ms, &doubtful)) {
-        return false;
-    }
-    round->report->doubtful = doubtful;
-    return doubtful || (sweep_jobs(round) && sweep_share(round) && sweep_replies(round) &&
-                        sweep_blobs(round) && sweep_nodes(round));
-}
-
-bool retention_run(const struct retention_config *config, bool dry, int64_t wall_ms, int64_t uptime_ms,
+bool retention_run(const struct retention_config *config, bool dry, const struct retention_clock *clock,
                    struct retention_report *ret_report, struct err *err)
 {
-    *ret_report = (struct retention_report){0};
+    *ret_report = (struct retention_report){.doubtful = clock->doubtful};
     err->code = ERR_NONE;
-    struct round round = {.config = config, .dry = dry, .wall_ms = wall_ms, .report = ret_report, .err = err};
+    struct round round = {.config = config,
+                          .dry = dry,
+                          .wall_ms = clock->wall_ms,
+                          .elapsed_ms = clock->elapsed_ms,
+                          .report = ret_report,
+                          .err = err};
     round.reader = reader_open(config->store_path, err);
     bool ok = round.reader != NULL && retention_rules_read(round.reader, &config->ages, &round.rules, err) &&
-              sweep(&round, uptime_ms);
+              sweep(&round);
     retention_rules_finish(&round.rules);
     reader_close(round.reader);
     return ok;

@@ -35,9 +35,15 @@ struct retention_report {
     bool doubtful; /* nothing went: the wall clock may be wrong */
 };
 
+struct retention_clock {
+    int64_t wall_ms;
+    int64_t elapsed_ms; /* for how long the controller has run since the last round that was not dry */
+    bool doubtful;      /* the wall clock may be wrong: nothing goes by its age */
+};
+
 /* Runs one round and fills *ret_report. It waits for the disk and for the writer, so it needs a thread of its
- * own. dry: only counts. uptime_ms is how long the controller has run. */
-bool retention_run(const struct retention_config *config, bool dry, int64_t wall_ms, int64_t uptime_ms,
+ * own. dry: only counts. */
+bool retention_run(const struct retention_config *config, bool dry, const struct retention_clock *clock,
                    struct retention_report *ret_report, struct err *err);
 
 #endif

@@ -107,7 +107,7 @@ static bool insert_reply(struct store *store, const struct reply_row *reply, str
         return false;
     }
     store->last_reply_key++;
-    scopes_add(&store->scopes, reply->scope, store->last_reply_key, reply->at_ms);
+    scopes_add(&store->scopes, reply->scope, store->last_reply_key);
     return true;
 }
 
@@ -168,12 +168,28 @@ static bool delete_job(struct store *store, int64_t key, struct err *err)
             run_each(store, statements, sizeof statements / sizeof statements[0], key, 0, err));
 }
 
+static bool put_number(struct store *store, const char *name, int64_t value, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_PUT_META);
+    query_bind_number(&query, value);
+    query_bind_text(&query, name);
+    return run(&query, false, err);
+}
+
+static bool age_replies(struct store *store, int64_t elapsed_ms, struct err *err)
+{
+    struct scopes *scopes = &store->scopes;
+    bool moved = scopes_age(scopes, elapsed_ms, store->last_reply_key);
+    return put_number(store, "replies_age_ms", scopes->age_ms, err) &&
+           (!moved || (put_number(store, "replies_mark", scopes->mark_key, err) &&
+                       put_number(store, "replies_forgotten", scopes->forgotten_key, err)));
+}
+
 /* First answers that may still be given again stay. */
-static bool trim_replies(struct store *store, const struct reply_row *reply, struct err *err)
+static bool trim_replies(struct store *store, int64_t key, struct err *err)
 {
     int64_t forgotten = store->scopes.forgotten_key;
-    return run_for(store, SQL_TRIM_REPLIES, reply->key < forgotten ? reply->key : forgotten, reply->at_ms,
-                   NULL, err);
+    return run_for(store, SQL_TRIM_REPLIES, key < forgotten ? key : forgotten, 0, NULL, err);
 }
 
 /* Tasks of an array are removed like jobs: each gets a removal of its own. */
@@ -205,7 +221,10 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return delete_job(store, change->job.life.key, err);
     }
     if (change->kind == CHANGE_REPLIES_TRIM) {
-        return trim_replies(store, &change->reply, err);
+        return trim_replies(store, change->reply.key, err);
+    }
+    if (change->kind == CHANGE_REPLIES_AGE) {
+        return age_replies(store, change->reply.at_ms, err);
     }
     if (change->kind == CHANGE_REMOVAL_PIECE) {
         return remove_piece(store, change->removal.job_key, err);

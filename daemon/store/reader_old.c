@@ -19,8 +19,7 @@ struct rows reader_removals(struct reader *reader, int64_t limit, struct err *er
     return rows_open(reader, &query, err);
 }
 
-bool reader_old_reply(struct reader *reader, int64_t count, int64_t *ret_key, int64_t *ret_at_ms,
-                      struct err *err)
+bool reader_old_reply(struct reader *reader, int64_t count, int64_t *ret_key, struct err *err)
 {
     autoquery struct query query = query_begin(&reader->connection, SQL_OLD_REPLIES);
     query_bind_number(&query, count);
@@ -28,8 +27,7 @@ bool reader_old_reply(struct reader *reader, int64_t count, int64_t *ret_key, in
     if (!query_step(&query, err)) {
         return !query.failed;
     }
-    *ret_key = query_read_number(&query);
-    *ret_at_ms = query_read_number(&query);
+    *ret_key = query_read_number(&query); /* of none: NULL, which reads as 0 */
     return query_read_end(&query, err);
 }
 

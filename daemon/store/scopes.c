@@ -3,7 +3,8 @@
  * database this index would write one page of its own for each submission, which halves their rate at 10,000
  * replies and more. It costs 21 to 43 bytes a reply. There are two generations. When the newer one is a
  * promised time old, the older one is forgotten as a whole. So nothing is searched or deleted one by one, and
- * a reply is found for one to two promised times. A key is given for every reply whose scope begins with the
+ * a reply is found for one to two promised times. Time counts while the controller runs: the wall clock may
+ * jump, and would forget too early. A key is given for every reply whose scope begins with the
  * same 64 bits; store.c compares the whole scope. */
 #include "daemon/store/scopes.h"
 
@@ -63,37 +64,27 @@ static void add(struct scopes_generation *generation, const uint8_t scope[32], i
     }
     put(generation, (struct scopes_entry){beginning_of(scope), key});
     generation->count++;
-    if (generation->first_key == 0 || key < generation->first_key) {
-        generation->first_key = key;
+}
+
+void scopes_add(struct scopes *scopes, const uint8_t scope[32], int64_t key)
+{
+    if (key > scopes->forgotten_key) {
+        add(key > scopes->mark_key ? &scopes->newer : &scopes->older, scope, key);
     }
 }
 
-/* The newer generation becomes the older one, which is forgotten. */
-static void turn(struct scopes *scopes, int64_t last_key, int64_t at_ms)
+bool scopes_age(struct scopes *scopes, int64_t elapsed_ms, int64_t last_key)
 {
-    free(scopes->older.entries);
-    scopes->older = scopes->newer;
-    scopes->newer = (struct scopes_generation){.began_ms = at_ms};
-    scopes->forgotten_key = scopes->older.count > 0 ? scopes->older.first_key - 1 : last_key;
-}
-
-void scopes_add(struct scopes *scopes, const uint8_t scope[32], int64_t key, int64_t at_ms)
-{
-    if (at_ms - scopes->newer.began_ms >= IDEMPOTENCY_KEPT_MS) {
-        turn(scopes, key - 1, at_ms);
-    }
-    add(&scopes->newer, scope, key);
-}
-
-bool scopes_load(struct scopes *scopes, const uint8_t scope[32], int64_t key, int64_t at_ms,
-                 int64_t newest_ms)
-{
-    scopes->newer.began_ms = newest_ms - IDEMPOTENCY_KEPT_MS;
-    if (newest_ms - at_ms > 2 * IDEMPOTENCY_KEPT_MS) {
-        scopes->forgotten_key = key;
+    scopes->age_ms += elapsed_ms;
+    if (scopes->age_ms < IDEMPOTENCY_KEPT_MS) {
         return false;
     }
-    add(newest_ms - at_ms > IDEMPOTENCY_KEPT_MS ? &scopes->older : &scopes->newer, scope, key);
+    free(scopes->older.entries);
+    scopes->older = scopes->newer;
+    scopes->newer = (struct scopes_generation){0};
+    scopes->forgotten_key = scopes->mark_key;
+    scopes->mark_key = last_key;
+    scopes->age_ms = 0;
     return true;
 }
 

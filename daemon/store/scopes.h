@@ -12,26 +12,24 @@ struct scopes_generation {
     struct scopes_entry *entries;
     size_t room; /* a power of two, or 0 */
     size_t count;
-    int64_t began_ms;  /* wall clock */
-    int64_t first_key; /* the smallest; 0: there is none */
 };
 
 struct scopes {
     struct scopes_generation newer, older;
+    int64_t mark_key;      /* replies up to this key are older */
     int64_t forgotten_key; /* replies up to this key are in neither */
+    int64_t age_ms;        /* of the mark, as far as the controller has run meanwhile */
 };
 
 /* Starts as {0}. */
 void scopes_finish(struct scopes *scopes);
 
-/* Adds a new reply. key is larger than all before. Forgets replies that are older than IDEMPOTENCY_KEPT_MS,
- * but not each at once. */
-void scopes_add(struct scopes *scopes, const uint8_t scope[32], int64_t key, int64_t at_ms);
+/* Adds a reply, new or stored, unless it is forgotten. */
+void scopes_add(struct scopes *scopes, const uint8_t scope[32], int64_t key);
 
-/* Adds a stored reply, newest first. False: it is too old, and so are all before it. newest_ms is the time of
- * the newest. */
-bool scopes_load(struct scopes *scopes, const uint8_t scope[32], int64_t key, int64_t at_ms,
-                 int64_t newest_ms);
+/* The controller has run for this long since the last call. True: the mark has moved to last_key, and all
+ * replies up to the earlier mark are forgotten. */
+bool scopes_age(struct scopes *scopes, int64_t elapsed_ms, int64_t last_key);
 
 /* The position of a search, which starts as {0}. */
 struct scopes_cursor {

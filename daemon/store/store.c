@@ -122,23 +122,39 @@ static bool find_next_job_key(struct store *store, struct err *err)
     return query_read_end(&query, err);
 }
 
-/* From the newest on, and none that is too old to be given again. */
+static bool load_number(struct store *store, const char *name, int64_t *ret_value, struct err *err)
+{
+    autoquery struct query query = query_begin(&store->connection, SQL_LOAD_META);
+    query_bind_text(&query, name);
+    if (!query_step(&query, err)) {
+        return !query.failed && err_set(err, ERR_DAMAGED, "the database has no number %s", name);
+    }
+    *ret_value = query_read_number(&query);
+    return query_read_end(&query, err);
+}
+
+/* Those that are not forgotten. */
 static bool load_scopes(struct store *store, struct err *err)
 {
+    struct scopes *scopes = &store->scopes;
+    if (!load_number(store, "replies_mark", &scopes->mark_key, err) ||
+        !load_number(store, "replies_forgotten", &scopes->forgotten_key, err) ||
+        !load_number(store, "replies_age_ms", &scopes->age_ms, err)) {
+        return false;
+    }
     autoquery struct query query = query_begin(&store->connection, SQL_LOAD_SCOPES);
-    int64_t newest_ms = 0;
-    bool more = true;
-    while (more && query_step(&query, err)) {
+    query_bind_number(&query, scopes->forgotten_key);
+    while (query_step(&query, err)) {
         uint8_t scope[32];
-        int64_t key = query_read_number(&query);
+        store->last_reply_key = query_read_number(&query);
         query_read_digest(&query, scope);
-        int64_t at_ms = query_read_number(&query);
         if (!query_read_end(&query, err)) {
             return false;
         }
-        newest_ms = store->last_reply_key == 0 ? at_ms : newest_ms;
-        store->last_reply_key = store->last_reply_key == 0 ? key : store->last_reply_key;
-        more = scopes_load(&store->scopes, scope, key, at_ms, newest_ms);
+        scopes_add(scopes, scope, store->last_reply_key);
+    }
+    if (store->last_reply_key < scopes->mark_key) {
+        store->last_reply_key = scopes->mark_key; /* the newest are forgotten, and no key is used twice */
     }
     return !query.failed;
 }

@@ -200,9 +200,8 @@ struct rows reader_old_jobs(struct reader *reader, int64_t after_key, int64_t li
 struct rows reader_removals(struct reader *reader, int64_t limit, struct err *err);
 bool rows_removal(struct rows *rows, struct removal_row *ret_row);
 
-/* The last of the oldest `count` first answers; *ret_key 0: there are none. */
-bool reader_old_reply(struct reader *reader, int64_t count, int64_t *ret_key, int64_t *ret_at_ms,
-                      struct err *err);
+/* The last of the oldest `count` first answers that are forgotten; *ret_key 0: there are none. */
+bool reader_old_reply(struct reader *reader, int64_t count, int64_t *ret_key, struct err *err);
 
 /* Blobs with row numbers above after, in their order. */
 struct blob_use {

@@ -15,7 +15,8 @@ import pytest
 from harness import Api, Cluster, Problem, eventually
 from preloaded import WallClock, running
 
-YEAR_S = 365 * 24 * 3600
+DAY_S = 24 * 3600
+YEAR_S = 365 * DAY_S
 JUMPS = [10 * YEAR_S, -10 * YEAR_S, 0.9, -3.0, 3600.0]
 MORE_JUMPS = [-0.9, 3.0, -3600.0, 30 * YEAR_S, 60.0, -60.0, 0.0]
 BEAT_S = 0.5
@@ -104,6 +105,41 @@ def test_a_controller_that_starts_in_the_past_goes_on_with_its_jobs(cluster: Clu
     cluster.api.post(f"/v1/jobs/{job}/cancel")
     assert cluster.api.wait(job)["state"] == "CANCELED"
     times_rise(cluster.api, job)
+
+
+def test_a_clock_that_leaps_makes_nothing_old(cluster: Cluster, clocks: tuple[WallClock, WallClock]) -> None:
+    job = cluster.api.submit(["echo", "stays"])
+    cluster.api.wait(job)
+    assert not cluster.api.post("/v1/retention", {})["clock_doubtful"]
+    clocks[0].shift(10 * YEAR_S)
+    newer = cluster.api.submit(["true"])
+    cluster.api.wait(newer)
+    for _ in range(2):
+        went = cluster.api.post("/v1/retention", {})
+        assert went["clock_doubtful"] and went["jobs"] == went["logs"] == 0
+    cluster.controller.kill()
+    clocks[0].shift(20 * YEAR_S)
+    cluster.start_controller()
+    assert cluster.api.post("/v1/retention", {})["clock_doubtful"]
+    assert cluster.api.log(job) == "stays\n" and cluster.api.events(job)[-1] == "succeeded"
+
+
+def test_output_goes_after_thirty_days_and_its_job_after_ninety(cluster: Cluster, clocks: tuple[WallClock, WallClock]) -> None:
+    job = cluster.api.submit(["echo", "hello"])
+    cluster.api.wait(job)
+    step_days = 5
+    gone: dict[str, int] = {}
+    for days in range(0, 100, step_days):
+        clocks[0].shift(days * DAY_S)
+        went = cluster.api.post("/v1/retention", {})
+        assert not went["clock_doubtful"]
+        for what in ("logs", "jobs"):
+            if went[what] > 0:
+                gone.setdefault(what, days)
+    assert gone["logs"] in (30, 30 + step_days) and gone["jobs"] in (90, 90 + step_days)
+    with pytest.raises(Problem) as missing:
+        cluster.api.job(job)
+    assert missing.value.status == 404
 
 
 def test_what_people_gave_a_time_of_day_follows_the_wall_clock(cluster: Cluster, clocks: tuple[WallClock, WallClock]) -> None:

@@ -272,6 +272,8 @@ static bool audit_job(const struct job_record *job, void *closure)
         return false;
     }
     const struct submission *submission = auditing->submission;
+    CHECK(!judge_seen(auditing->sim->judge, job->birth.id)->removed, "I3", "job %s was removed, and is back",
+          job->birth.id);
     CHECK(submission->id[0] == '\0' || strcmp(submission->id, job->birth.id) == 0, "I4",
           "%s became job %s and job %s", submission->key, submission->id, job->birth.id);
     CHECK(submission->status == 0 || submission->status / 100 == 2, "I4",
@@ -302,8 +304,10 @@ static void audit_submissions(struct auditing *auditing)
         if (submissions[i].id[0] != '\0') {
             one_job(reader_job(auditing->reader, submissions[i].id, &err), note_found, NULL, &found);
         }
-        CHECK(found, "I3", "%s was acknowledged as job %s, which is lost", submissions[i].key,
-              submissions[i].id);
+        const struct seen *seen = judge_seen(auditing->sim->judge, submissions[i].id);
+        bool ended = seen->state == JOB_STATE_COUNT || job_state_terminal(seen->state) || seen->excused;
+        CHECK(found || (seen->removal_asked && ended), "I3", "%s was acknowledged as job %s, which is lost",
+              submissions[i].key, submissions[i].id);
     }
     CHECK(auditing->jobs <= count, "I4", "%zu wishes have become %zu jobs", count, auditing->jobs);
 }

@@ -30,7 +30,7 @@ void judge_destroy(struct judge *judge)
     free(judge);
 }
 
-static struct seen *seen_of(struct judge *judge, const char *id)
+struct seen *judge_seen(struct judge *judge, const char *id)
 {
     struct seen *seen;
     HASH_FIND_STR(judge->seen, id, seen);
@@ -46,7 +46,7 @@ static struct seen *seen_of(struct judge *judge, const char *id)
 void judge_saw(struct sim *sim, struct judge *judge, const char *id, enum job_state state, int64_t seq)
 {
     struct world *world = &sim->world;
-    struct seen *seen = seen_of(judge, id);
+    struct seen *seen = judge_seen(judge, id);
     if (seen->state != JOB_STATE_COUNT) {
         world_check(world, seq >= seen->seq, "I18", "job %s went from seq %lld back to %lld", id,
                     (long long)seen->seq, (long long)seq);
@@ -59,6 +59,44 @@ void judge_saw(struct sim *sim, struct judge *judge, const char *id, enum job_st
     seen->seq = seq;
     if (job_state_terminal(state)) {
         truth_over(sim->truth, id);
+    }
+}
+
+/* --- removals ------------------------------------------------------------------------------------------- */
+
+void judge_removal_asked(struct sim *sim, const struct job_record *job)
+{
+    judge_saw(sim, sim->judge, job->birth.id, job->life.state, job->life.seq);
+    judge_seen(sim->judge, job->birth.id)->removal_asked = true;
+}
+
+void judge_removed(struct sim *sim, const char *id, bool known)
+{
+    struct seen *seen = judge_seen(sim->judge, id);
+    seen->removed = seen->removed || known;
+    seen->removed_now = known;
+    sim->judge->removals = true;
+    seen->excused = seen->excused || !known;
+}
+
+/* The end of a removed job was told no later than its removal. */
+static void check_removed(struct sim *sim)
+{
+    for (struct seen *seen = sim->judge->removals ? sim->judge->seen : NULL; seen != NULL;
+         seen = seen->hh.next) {
+        world_check(&sim->world, !seen->removed_now || job_state_terminal(seen->state), "I3",
+                    "job %s was removed while it was %s", seen->id, job_state_text(seen->state));
+        seen->removed_now = false;
+    }
+    sim->judge->removals = false;
+}
+
+/* A controller that died has perhaps not told of ends. */
+static void excuse_removed(struct judge *judge)
+{
+    for (struct seen *seen = judge->seen; seen != NULL; seen = seen->hh.next) {
+        seen->excused = seen->excused || seen->removed_now;
+        seen->removed_now = false;
     }
 }
 
@@ -93,6 +131,7 @@ void judge_committed(struct sim *sim, struct reader *reader, const struct writer
                    (long long)touch->seq);
         judge_saw(sim, sim->judge, touch->id, touch->state, touch->seq);
     }
+    check_removed(sim);
 }
 
 void judge_booted(struct sim *sim, struct reader *reader, uint32_t incarnation)
@@ -101,6 +140,7 @@ void judge_booted(struct sim *sim, struct reader *reader, uint32_t incarnation)
     world_check(&sim->world, incarnation > judge->incarnation, "I5", "incarnation %u follows %u", incarnation,
                 judge->incarnation);
     judge->incarnation = incarnation;
+    excuse_removed(judge);
     if (world_of(&sim->world, 25)) { /* the audit reads everything; the last one finds the rest */
         judge_audit(sim, reader);
     }

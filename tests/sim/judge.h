@@ -18,6 +18,10 @@ void judge_committed(struct sim *sim, struct reader *reader, const struct writer
 void judge_limit(struct sim *sim, int64_t gpus);
 /* The limited project now holds this many devices of a type (index into host_types). */
 void judge_held(struct sim *sim, size_t type, int64_t gpus);
+/* The removal of a job is about to be asked for. */
+void judge_removal_asked(struct sim *sim, const struct job_record *job);
+/* Its removal is acknowledged; or, if that is not known, may have happened. */
+void judge_removed(struct sim *sim, const char *id, bool known);
 /* Compares everything that is stored with everything that is known. */
 void judge_audit(struct sim *sim, struct reader *reader);
 /* Some time after the last fault: all work has ended, and nothing is left anywhere. */

@@ -11,6 +11,8 @@
 #include "daemon/core/quota/account.h"
 #include "daemon/core/core.h"
 #include "daemon/core/fleet/node.h"
+#include "daemon/core/inputs/remove.h"
+#include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/store/store.h"
 #include "daemon/store/database/wal.h"
@@ -99,6 +101,8 @@ static bool is_dropped(const struct change *change)
         return every(PLANTED_ATTEMPT_LOST, 30);
     case CHANGE_JOB_UPDATE:
         return every(PLANTED_JOB_LOST, 50);
+    case CHANGE_JOB_DELETE:
+        return every(PLANTED_REMOVAL_LOST, 5);
     case CHANGE_JOB_INSERT:
     case CHANGE_ARRAY_PUT:
     case CHANGE_DEPENDENCY_INSERT:
@@ -124,8 +128,8 @@ static bool is_dropped(const struct change *change)
     case CHANGE_LOST_PUT:
     case CHANGE_BLOB_DELETE:
     case CHANGE_USE_PUT:
-    case CHANGE_JOB_DELETE:
     case CHANGE_REMOVAL_PIECE:
+    case CHANGE_REPLIES_AGE:
     case CHANGE_REPLIES_TRIM:
         return false;
     }
@@ -252,6 +256,14 @@ WRAPPED(bool, account_may_run, const struct core *core, const struct job *job,
         const struct partition *partition, struct account_limit *ret_limit)
 {
     return now == PLANTED_QUOTA_IGNORED || __real_account_may_run(core, job, partition, ret_limit);
+}
+
+WRAPPED(bool, remove_jobs, struct core *core, const struct input *input, struct err *err)
+{
+    for (size_t i = 0; now == PLANTED_LIVE_REMOVED && i < input->remove.count; i++) {
+        record_job_gone(core, input->remove.keys[i]);
+    }
+    return now == PLANTED_LIVE_REMOVED || __real_remove_jobs(core, input, err);
 }
 
 /* --- the agent ------------------------------------------------------------------------------------------ */

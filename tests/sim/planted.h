@@ -18,6 +18,8 @@
     X(ATTEMPT_LOST, "now and then a new state of an attempt is not written")                                 \
     X(JOB_LOST, "now and then a new state of a job is not written")                                          \
     X(REPLIES_FORGOTTEN, "a request that is repeated is done again")                                         \
+    X(LIVE_REMOVED, "a live job is removed like one that has ended")                                         \
+    X(REMOVAL_LOST, "now and then a job whose removal is acknowledged stays")                                \
     X(SAME_INCARNATION, "a new controller counts epochs like the one before")                                \
     X(TIME_GOES_BACK, "a new controller forgets when the last event of a job was")                           \
     X(WALL_CLOCK, "leases go by the wall clock")                                                             \

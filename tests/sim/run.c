@@ -9,6 +9,7 @@
 #include "proto/base/files.h"
 #include "tests/sim/controller.h"
 #include "tests/sim/host.h"
+#include "tests/sim/janitor.h"
 #include "tests/sim/judge.h"
 #include "tests/sim/nemesis.h"
 #include "tests/sim/people.h"
@@ -35,6 +36,7 @@ static void open_all(struct sim *sim, uint64_t seed, const char *folder, bool tr
         sim->hosts[i] = host_create(sim, i);
     }
     nemesis_begin(sim);
+    janitor_begin(sim);
 }
 
 static void close_all(struct sim *sim)

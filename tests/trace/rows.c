@@ -450,6 +450,7 @@ static void apply(struct rows *rows, const struct change *change, const struct j
         return;
     case CHANGE_BLOB_DELETE:
     case CHANGE_REMOVAL_PIECE:
+    case CHANGE_REPLIES_AGE:
     case CHANGE_REPLIES_TRIM:
     case CHANGE_LOST_PUT:
     case CHANGE_REPLY_INSERT:

@@ -45,8 +45,8 @@ static void say_report(const json_t *report, struct text *out)
     text_append(out, ", ");
     say_count(report, "nodes", "node", "nodes", out);
     if (json_is_true(json_object_get(report, "clock_doubtful"))) {
-        text_append(out, "; nothing goes yet: the controller's clock is far ahead of the newest job, and the "
-                         "controller was started less than a day ago");
+        text_append(out, "; nothing goes by its age for a day: the controller's clock is far ahead of what "
+                         "was known before");
     }
 }
 

@@ -26,13 +26,13 @@ enum change_kind {
     CHANGE_JOIN_INSERT,  /* those that expired long ago go */
     CHANGE_JOIN_USE,     /* id, node and token of join */
     CHANGE_BLOB_PUT,     /* of a hash that is there already, only created_ms changes */
-    CHANGE_BLOB_DELETE,  /* blob.hash, if nothing uses it and it is not younger than blob.created_ms */
+    CHANGE_BLOB_DELETE,  /* blob.hash, unless something uses it, or it is younger than blob.created_ms */
     CHANGE_USE_PUT,
     CHANGE_JOB_DELETE,    /* job.life.key: the job is gone at once, its history is left to removals */
     CHANGE_REMOVAL_PIECE, /* removal.job_key: RETENTION_PIECE_ROWS rows of each table; the removal with the
                              last */
-    CHANGE_REPLIES_TRIM,  /* reply.key: first answers up to this key, if they are not younger than reply.at_ms
-                           */
+    CHANGE_REPLIES_AGE,   /* reply.at_ms: for how long the controller has run since the last one */
+    CHANGE_REPLIES_TRIM,  /* reply.key: forgotten first answers up to this key */
     CHANGE_HISTORY_PUT,
     CHANGE_USAGE_PUT,
     CHANGE_USAGE_DELETE, /* project and owner of usage; there need not be such a row */

@@ -26,8 +26,11 @@ struct retention {
     struct watch watch;
     struct deadline due;
     struct retention_config config;
-    int64_t ended_ms; /* when the last round did; an hour ago: none has */
-    bool waiting;     /* a round that nobody asked for was given to the worker */
+    int64_t wall_offset_ms; /* the wall clock minus the steady one, as of the last round */
+    int64_t doubt_until_ms; /* until then the wall clock may be wrong */
+    int64_t began_ms;       /* when the last round that was not dry did; at first, the server */
+    int64_t ended_ms;       /* when the last round did; an hour ago: none has */
+    bool waiting;           /* a round that nobody asked for was given to the worker */
     atomic_bool stop;
 };
 
@@ -38,7 +41,7 @@ struct round {
     struct request *request; /* that asked for it; NULL: it went away, or the clock asked */
     bool by_clock;
     bool dry;
-    int64_t wall_ms, uptime_ms;
+    struct retention_clock clock;
     bool ok;
     struct retention_report report;
     struct err err;
@@ -56,8 +59,8 @@ static void round_work(struct task *task)
 {
     struct round *round = (struct round *)task;
     worker_give_way();
-    round->ok = retention_run(&round->retention->config, round->dry, round->wall_ms, round->uptime_ms,
-                              &round->report, &round->err);
+    round->ok =
+        retention_run(&round->retention->config, round->dry, &round->clock, &round->report, &round->err);
 }
 
 static void write_report(const struct round *round, struct text *out)
@@ -93,7 +96,7 @@ static void tell(const struct round *round)
         log_error("retention failed", "text=\"%s\"", round->err.text);
     } else if (report->doubtful) {
         log_warning("retention waits",
-                    "reason=\"the clock is far ahead of the newest job\" hours=%lld remedy=\"see whether the "
+                    "reason=\"the clock is far ahead of what was known\" hours=%lld remedy=\"see whether the "
                     "clock is right\"",
                     RETENTION_DOUBT_MS / 3600000);
     } else if (!round->dry && report->jobs + report->logs + report->blobs + report->nodes > 0) {
@@ -123,18 +126,47 @@ static void round_done(struct task *task)
     free(round);
 }
 
+/* A wall clock that has leapt forward makes everything old. Whether it is right now or was before shows in
+ * the next hours. */
+static void watch_clock(struct retention *retention)
+{
+    const struct server *server = retention->server;
+    int64_t offset_ms = server->wall_ms - server->now_ms;
+    if (offset_ms - retention->wall_offset_ms > RETENTION_LEAP_MS) {
+        retention->doubt_until_ms = server->now_ms + RETENTION_DOUBT_MS;
+    }
+    retention->wall_offset_ms = offset_ms;
+}
+
+/* By the wall clock nothing has happened for long before this start. */
+static bool doubt_start(struct retention *retention, struct err *err)
+{
+    const struct server *server = retention->server;
+    const struct job_filter newest = {.limit = 1};
+    autorows struct rows rows = reader_jobs(server->reader, &newest, err);
+    struct job_record job;
+    retention->wall_offset_ms = server->wall_ms - server->now_ms;
+    if (rows_job(&rows, &job) && server->wall_ms - job.birth.created_ms > RETENTION_LEAP_MS) {
+        retention->doubt_until_ms = server->now_ms + RETENTION_DOUBT_MS;
+    }
+    return !rows.failed;
+}
+
 /* request NULL: the clock asks. */
 static struct round *begin(struct retention *retention, struct request *request, bool dry)
 {
     const struct server *server = retention->server;
     struct round *round = xzalloc(sizeof *round);
+    watch_clock(retention);
     *round = (struct round){.task = {.work = round_work, .done = round_done},
                             .retention = retention,
                             .request = request,
                             .by_clock = request == NULL,
                             .dry = dry,
-                            .wall_ms = server->wall_ms,
-                            .uptime_ms = server->now_ms - server->opened_ms};
+                            .clock = {.wall_ms = server->wall_ms,
+                                      .elapsed_ms = dry ? 0 : server->now_ms - retention->began_ms,
+                                      .doubtful = server->now_ms < retention->doubt_until_ms}};
+    retention->began_ms = dry ? retention->began_ms : server->now_ms;
     worker_give(retention->worker, &round->task);
     return round;
 }
@@ -182,6 +214,7 @@ bool retention_open(struct server *server, struct err *err)
     }
     struct retention *retention = server->retention = xzalloc(sizeof *retention);
     retention->server = server;
+    retention->began_ms = server->opened_ms;
     retention->ended_ms = server->now_ms - RETENTION_INTERVAL_MS;
     retention->due = (struct deadline){.due = round_due, .closure = retention};
     retention->config = (struct retention_config){.writer = config->writer,
@@ -196,7 +229,7 @@ bool retention_open(struct server *server, struct err *err)
                                                   .go_on = go_on,
                                                   .closure = retention};
     retention->worker = worker_open(err);
-    if (retention->worker == NULL) {
+    if (retention->worker == NULL || !doubt_start(retention, err)) {
         return false;
     }
     retention->watch = (struct watch){

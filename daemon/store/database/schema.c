@@ -410,7 +410,8 @@ static const char *const version_7[] = {
 
 /* Jobs are removed when they are old, and blobs that nothing uses. */
 static const char *const version_8[] = {
-    "INSERT INTO meta VALUES ('removed', 0)",
+    "INSERT INTO meta VALUES ('removed', 0), ('replies_mark', 0), ('replies_forgotten', 0), "
+    "('replies_age_ms', 0)",
     "INSERT INTO meta SELECT 'uncounted_blobs', coalesce(max(rowid), 0) FROM blobs",
     "CREATE TABLE uses ( -- blobs that specs of jobs name\n"
     "  job_key INTEGER NOT NULL, -- jobs.key\n"

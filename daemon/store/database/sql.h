@@ -90,7 +90,9 @@
     X(DELETE_WINDOW, WRITER, SQL_DELETE("windows"))                                                          \
     X(INSERT_REPLY, WRITER, SQL_INSERT("replies"))                                                           \
     X(FIND_REPLY, WRITER, "SELECT {replies} FROM replies WHERE key = ?")                                     \
-    X(LOAD_SCOPES, WRITER, "SELECT key, scope, at_ms FROM replies ORDER BY key DESC")                        \
+    X(LOAD_SCOPES, WRITER, "SELECT key, scope FROM replies WHERE key > ? ORDER BY key")                      \
+    X(LOAD_META, WRITER, "SELECT value FROM meta WHERE name = ?")                                            \
+    X(PUT_META, WRITER, "UPDATE meta SET value = ? WHERE name = ?")                                          \
     X(INSERT_TOKEN, WRITER, SQL_INSERT("tokens"))                                                            \
     X(REVOKE_TOKEN, WRITER, "UPDATE tokens SET revoked = 1 WHERE {where tokens}")                            \
     X(REVOKE_TOKENS_OF_NODE, WRITER, "UPDATE tokens SET revoked = 1 WHERE node = ?")                         \
@@ -127,7 +129,7 @@
       "DELETE FROM removals WHERE job_key = ?1 AND NOT EXISTS (SELECT 1 FROM events WHERE job_key = ?1) "    \
       "AND NOT EXISTS (SELECT 1 FROM attempts WHERE job_key = ?1) "                                          \
       "AND NOT EXISTS (SELECT 1 FROM jobs WHERE array_key = ?1)")                                            \
-    X(TRIM_REPLIES, WRITER, "DELETE FROM replies WHERE key <= ?1 AND at_ms <= ?2")                           \
+    X(TRIM_REPLIES, WRITER, "DELETE FROM replies WHERE key <= ?")                                            \
     X(PUT_HISTORY, WRITER, SQL_PUT("history"))                                                               \
     X(PUT_USAGE, WRITER, SQL_PUT("usage"))                                                                   \
     X(DELETE_USAGE, WRITER, SQL_DELETE("usage"))                                                             \
@@ -211,8 +213,8 @@
       "WHERE key > ? AND " SCHEMA_JOB_IS_NO_TASK " ORDER BY key LIMIT ?")                                    \
     X(REMOVALS, READER, "SELECT {removals} FROM removals ORDER BY job_key LIMIT ?")                          \
     X(OLD_REPLIES, READER,                                                                                   \
-      "SELECT key, at_ms FROM (SELECT key, at_ms FROM replies ORDER BY key LIMIT ?) ORDER BY key DESC "      \
-      "LIMIT 1")                                                                                             \
+      "SELECT max(key) FROM (SELECT key FROM replies WHERE key <= "                                          \
+      "(SELECT value FROM meta WHERE name = 'replies_forgotten') ORDER BY key LIMIT ?)")                     \
     X(BLOB_USES, READER,                                                                                     \
       "SELECT rowid, hash, size, bytes IS NULL, created_ms <= ?3 AND " SCHEMA_BLOB_IS_UNUSED                 \
       " FROM blobs WHERE rowid > ?1 ORDER BY rowid LIMIT ?2")                                                \
