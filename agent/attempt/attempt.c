@@ -216,7 +216,7 @@ static int64_t slower(int64_t pace_ms)
 static void orphans_due(void *closure)
 {
     struct attempt *attempt = closure;
-    if (!orphans_kill(attempt->cgroup, attempt->cgroup_version, attempt->attempt_id, attempt->run)) {
+    if (!orphans_kill(attempt->cgroup, attempt->attempt_id, attempt->run)) {
         loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + attempt->orphans_pace_ms);
         attempt->orphans_pace_ms = slower(attempt->orphans_pace_ms);
         return;
@@ -437,7 +437,6 @@ static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool
 {
     struct cgroup_root *cgroups = &attempt->context->cgroups;
     attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->attempt_id);
-    attempt->cgroup_version = facts->cgroup_version;
     if (facts->devices != NULL) {
         attempt->devices =
             devices_from_list(&attempt->context->devices, facts->devices, &attempt->device_count);
@@ -451,7 +450,7 @@ static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool
 
 void attempt_adopt(struct attempt *attempt)
 {
-    struct launch_facts facts = {.cgroup_version = cgroup_version(&attempt->context->cgroups)};
+    struct launch_facts facts = {0};
     bool read = launch_read(attempt->run, &facts, NULL);
     attempt->adopted = true;
     take_facts(attempt, &facts, read);

@@ -99,7 +99,6 @@ struct attempt {
     int environment_lock;         /* shared lock on the environment; -1: none */
     int64_t term_ms, kill_ms;     /* lease; 0: none */
     char *cgroup;                 /* NULL: none */
-    int cgroup_version;
     int64_t *devices;
     size_t device_count;
     bool holds_port;

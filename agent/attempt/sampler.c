@@ -20,10 +20,8 @@
 
 static struct usage read_usage(const struct attempt *attempt)
 {
-    const struct usage_source source = {.proc = "/proc",
-                                        .cgroup = attempt->cgroup,
-                                        .cgroup_version = attempt->cgroup_version,
-                                        .shim = shim_process_pid(&attempt->shim)};
+    const struct usage_source source = {
+        .proc = "/proc", .cgroup = attempt->cgroup, .shim = shim_process_pid(&attempt->shim)};
     return usage_read(&source);
 }
 

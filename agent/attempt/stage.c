@@ -331,7 +331,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put_int(launch, "log_limit", log_limit(context));
     if (attempt->cgroup != NULL) {
         launch_put(launch, "cgroup", attempt->cgroup);
-        launch_put_int(launch, "cgroup_version", attempt->cgroup_version);
+        launch_put_int(launch, "cgroup_version", 2); /* for a gpushim of the version before */
     }
     if (attempt->environment != NULL) {
         autofree char *lock = environment_lock_path(attempt->environment);
@@ -419,7 +419,6 @@ static bool decode_spec(struct attempt *attempt, struct err *err)
 static bool prepare(struct attempt *attempt, struct err *err)
 {
     struct agent_context *context = attempt->context;
-    attempt->cgroup_version = cgroup_version(&context->cgroups);
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
            cgroup_make(&context->cgroups, attempt->attempt_id, (int64_t)attempt->order.device_count,

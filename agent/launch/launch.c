@@ -50,8 +50,6 @@ static void read_pair(const char *key, const char *value, struct launch_facts *f
     } else if (strcmp(key, "cgroup") == 0) {
         free(facts->cgroup);
         facts->cgroup = xstrdup(value);
-    } else if (strcmp(key, "cgroup_version") == 0) {
-        facts->cgroup_version = strcmp(value, "1") == 0 ? 1 : 2;
     } else if (strcmp(key, "port_first") == 0) {
         facts->holds_port = true;
     } else if (strcmp(key, "granted") == 0) {
@@ -69,7 +67,7 @@ bool launch_read(const char *run_folder, struct launch_facts *ret_facts, struct 
     if (bytes == NULL) {
         return err_set(err, ERR_NOT_FOUND, "there is no %s", path);
     }
-    struct launch_facts facts = {.cgroup_version = 2};
+    struct launch_facts facts = {0};
     const char *at = bytes, *end = bytes + length;
     while (at < end) {
         const char *value = at + strlen(at) + 1;
@@ -93,5 +91,5 @@ void launch_facts_finish(struct launch_facts *facts)
     free(facts->ranks);
     free(facts->devices);
     free(facts->cgroup);
-    *facts = (struct launch_facts){.cgroup_version = 2};
+    *facts = (struct launch_facts){0};
 }

@@ -24,7 +24,6 @@ struct launch_facts {
     char *devices; /* owned: the GPUs that the ranks see, by UUID (by index if an earlier agent wrote it); or
                       NULL */
     char *cgroup;  /* owned, or NULL */
-    int cgroup_version;
     bool holds_port;
     int64_t granted;     /* devices or slots of the attempt on this node; 0: unknown */
     int64_t received_us; /* CLOCK_BOOTTIME: when the order arrived; 0: unknown */

@@ -223,8 +223,7 @@ static bool open_parts(struct agent *agent, struct err *err)
     }
     label_memory(context);
     cgroup_find(context->config.unique, &context->cgroups);
-    cgroup_limit(&context->cgroups, context->config.unique, config->max_processes,
-                 (int64_t)context->devices.count);
+    cgroup_limit(&context->cgroups, config->max_processes);
     find_address(context);
     context->loop = loop_create();
     context->controller = controller_client_create(&controller, context->loop, err);

@@ -86,7 +86,7 @@ struct launch {
     char *bytes;
     const char *attempt_id, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL if absent */
     int64_t log_limit;                                   /* bytes of one stream */
-    int64_t cgroup_version, port_first, port_last, failed_grace_ms;
+    int64_t port_first, port_last, failed_grace_ms;
     int64_t store_rank;                  /* -1: none */
     int64_t torchrun;                    /* 1: the ranks are torchruns, or may start one */
     const char *patterns[SHIM_PATTERNS]; /* NAME=VALUE with "@N" in place of node N; see shim_addresses.c */
@@ -355,8 +355,8 @@ void kill_now(struct shim *shim);
 int64_t kill_due_ms(const struct shim *shim);
 void kill_clock(struct shim *shim, int64_t now_ms);
 
-/* shim_sweep.c: a list of processes. sweep_collect adds every descendant of the shim, which sees them all as
- * a subreaper. sweep_signal signals each listed process, unless its number belongs to a newer process. */
+/* shim_sweep.c: a list of processes. sweep_collect adds every descendant of the shim. sweep_signal signals
+ * each listed process, unless its number belongs to a newer process. */
 struct pid_list {
     pid_t *pids;
     size_t count, room;

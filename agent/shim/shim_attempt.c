@@ -13,28 +13,19 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "agent/common/process_table.h"
+#include "proto/base/cleanup.h"
+
 #define PID_FILE_NEW "shim.pid.new"
 #define ADDED_MAX    (8 + SHIM_PATTERNS + 1)
 
 /* "PID STARTTIME" identifies this process uniquely within this boot. */
 static bool pid_write(struct why *why)
 {
-    char stat[1024] = "";
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, stat, sizeof stat - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    const char *field = length > 0 ? strrchr(stat, ')') : NULL;
-    for (int number = 2; field != NULL && number < 22; number++) {
-        field = strchr(field + 1, ' ');
-    }
-    int out = open(PID_FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = field != NULL && out >= 0 &&
-                   dprintf(out, "%d %lld\n", (int)getpid(), strtoll(field + 1, NULL, 10)) > 0;
-    if (out >= 0) {
-        close(out);
-    }
+    struct process self;
+    autoclose int out = open(PID_FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool written = out >= 0 && process_read("/proc", "self", &self) &&
+                   dprintf(out, "%d %lld\n", (int)getpid(), (long long)self.started_ticks) > 0;
     bool taken = written && link(PID_FILE_NEW, SHIM_PID_FILE) == 0; /* fails if another shim has the folder */
     bool done = taken || why_set(why, "%s: %s", SHIM_PID_FILE, strerror(errno));
     unlink(PID_FILE_NEW);

@@ -81,8 +81,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
         const char *key;
         int64_t *number;
         int64_t min, max;
-    } numbers[] = {{"cgroup_version", &launch->cgroup_version, 1, 2},
-                   {"port_first", &launch->port_first, 1, 65535},
+    } numbers[] = {{"port_first", &launch->port_first, 1, 65535},
                    {"port_last", &launch->port_last, 1, 65535},
                    {"store_rank", &launch->store_rank, 0, LIMIT_GPUS - 1},
                    {"torchrun", &launch->torchrun, 0, 1},
@@ -132,9 +131,6 @@ static bool launch_complete(const struct launch *launch, struct why *why)
                           : launch->rank_count == 0                ? "rank"
                           : launch->port_last < launch->port_first ? "port_last"
                                                                    : NULL;
-    if (missing == NULL && launch->cgroup != NULL && launch->cgroup_version == 0) {
-        missing = "cgroup_version";
-    }
     if (missing == NULL && launch->store_rank >= 0) {
         missing = launch->port_first == 0                   ? "port_first for store_rank"
                   : !rank_known(launch, launch->store_rank) ? "rank that store_rank names"

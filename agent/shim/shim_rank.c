@@ -144,8 +144,7 @@ static __attribute__((noinline)) pid_t child_vfork(const struct spawn *spawn)
     return pid;
 }
 
-/* Starts the child in its cgroup: with version 2, moving it there after the fork waits for all CPUs, up to 13
- * ms. */
+/* Starts the child in its cgroup: moving it there after the fork waits for all CPUs, up to 13 ms. */
 static pid_t child_clone(const struct spawn *spawn)
 {
     struct clone_args arguments = {.flags = CLONE_VFORK | CLONE_INTO_CGROUP,
@@ -163,11 +162,9 @@ static pid_t child_start(struct spawn *spawn)
     if (spawn->shim->cgroup < 0) {
         return child_vfork(spawn);
     }
-    if (spawn->shim->launch.cgroup_version == 2) {
-        pid_t pid = child_clone(spawn);
-        if (pid > 0) {
-            return pid;
-        }
+    pid_t pid = child_clone(spawn);
+    if (pid > 0) {
+        return pid;
     }
     spawn->enter = true;
     return child_vfork(spawn);

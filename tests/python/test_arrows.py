@@ -43,14 +43,15 @@ WITHIN = {
     "daemon/store": {"": "database", "database": ""},
     "agent": {
         "node": "attempt launch devices base",
-        "attempt": "launch output environment devices reconciler base shim",
-        "launch": "output base shim",
+        "attempt": "launch output environment devices reconciler base shim common",
+        "launch": "output base shim common",
         "output": "base shim",
         "environment": "base",
         "devices": "base",
         "reconciler": "",
         "base": "shim",
-        "shim": "",
+        "shim": "common",
+        "common": "",
     },
     "client/cli": {
         "": "common controller transport show",

@@ -144,7 +144,6 @@ START_TEST(what_is_put_into_a_launch_file_is_found_again)
     autotext struct text launch = {0};
     launch_put(&launch, "epoch", "5");
     launch_put(&launch, "cgroup", "/sys/fs/cgroup/x");
-    launch_put_int(&launch, "cgroup_version", 1);
     launch_put_int(&launch, "port_first", 20000);
     launch_put_int(&launch, "received", 123456789);
     launch_put_int(&launch, "granted", 2);
@@ -160,7 +159,6 @@ START_TEST(what_is_put_into_a_launch_file_is_found_again)
     ck_assert_int_eq(facts.ranks[1], 3);
     ck_assert_str_eq(facts.devices, "GPU-b,GPU-d");
     ck_assert_str_eq(facts.cgroup, "/sys/fs/cgroup/x");
-    ck_assert_int_eq(facts.cgroup_version, 1);
     ck_assert(facts.holds_port);
     ck_assert_int_eq(facts.received_us, 123456789);
     ck_assert_int_eq(facts.granted, 2);
@@ -332,9 +330,9 @@ START_TEST(a_cgroup_is_cleared_with_those_that_the_job_made_below)
     autofree char *other = xprintf("%s/7/d", folder);
     ck_assert(file_make_directories(deep, 0700, NULL));
     ck_assert(file_make_directories(other, 0700, NULL));
-    ck_assert(cgroup_clear(path, 2));
+    ck_assert(cgroup_clear(path));
     ck_assert_int_ne(access(path, F_OK), 0);
-    ck_assert(cgroup_clear(path, 2));
+    ck_assert(cgroup_clear(path));
 }
 END_TEST
 
@@ -344,7 +342,7 @@ START_TEST(a_cgroup_in_which_something_is_left_is_not_cleared)
     autofree char *held = xprintf("%s/7/a/held", folder);
     ck_assert(file_make_directories(below, 0700, NULL));
     write_file(held, "x", 1);
-    ck_assert(!cgroup_clear(path, 1));
+    ck_assert(!cgroup_clear(path));
     ck_assert_int_eq(access(held, F_OK), 0);
 }
 END_TEST
@@ -390,7 +388,6 @@ static void read_recorded_launch(const char *recorded)
     ck_assert_uint_eq(facts.rank_count, 2);
     ck_assert_int_eq(facts.ranks[1], 1);
     ck_assert(facts.holds_port);
-    ck_assert_int_eq(facts.cgroup_version, 2);
     ck_assert_ptr_nonnull(strstr(facts.cgroup, "/gpuctl-node0-"));
     launch_facts_finish(&facts);
 }

@@ -73,10 +73,10 @@ START_TEST(what_names_attempt_id_and_run_folder_is_killed_and_nothing_else)
     autofree char *spelled = xprintf("%s/../ours", theirs);
     pid_t rank = start(ATTEMPT_ID, ours), same = start(ATTEMPT_ID, spelled);
     pid_t later = start(ATTEMPT_ID + 1, ours), other_cluster = start(ATTEMPT_ID, theirs);
-    ck_assert(!orphans_kill(NULL, 2, ATTEMPT_ID, ours));
+    ck_assert(!orphans_kill(NULL, ATTEMPT_ID, ours));
     ck_assert_int_eq(waitpid(rank, NULL, 0), rank);
     ck_assert_int_eq(waitpid(same, NULL, 0), same);
-    ck_assert(orphans_kill(NULL, 2, ATTEMPT_ID, ours));
+    ck_assert(orphans_kill(NULL, ATTEMPT_ID, ours));
     ck_assert(lives(later));
     ck_assert(lives(other_cluster));
     end(later);
@@ -94,7 +94,7 @@ START_TEST(what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone)
     for (int more = 0; more <= 2; more++) {
         files.rlim_cur = (rlim_t)(first + more);
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
-        ck_assert_int_eq(orphans_kill(NULL, 2, ATTEMPT_ID, ours), more == 2);
+        ck_assert_int_eq(orphans_kill(NULL, ATTEMPT_ID, ours), more == 2);
     }
 }
 END_TEST
@@ -156,7 +156,6 @@ START_TEST(what_does_not_go_is_looked_for_ever_less_often)
     autofree char *process = xprintf("%s/file", ours);
     close(open(process, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     attempt->cgroup = xstrdup(ours); /* which cannot be removed with something in it */
-    attempt->cgroup_version = 2;
     attempt_salvage(attempt);
     int64_t before = 0;
     for (int look = 0; look < 12; look++) {
