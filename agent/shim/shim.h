@@ -12,6 +12,8 @@
 #include <sys/types.h>
 
 #include "agent/shim/shimwire.h"
+#include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/limits.h"
 
 #define SHIM_NEVER INT64_MAX /* a time that never comes */
@@ -130,7 +132,7 @@ struct rank {
     size_t place; /* its position in the order of ends, from 1 */
     int64_t wall_ms;
     bool by_us;
-    bool saved;               /* it has acknowledged a checkpoint since the last signal; shim_checkpoint.c */
+    bool saved;               /* it has acknowledged a checkpoint since the last signal; shim_line.c */
     struct stream streams[2]; /* stdout, stderr */
 };
 
@@ -202,26 +204,20 @@ struct shim {
     bool node_ends; /* init ends all processes; no agent will come */
     char cause[32]; /* "": not known yet */
     struct why cause_text;
-    bool warned;           /* the ranks got the early signal before their time limit */
-    int pre_stop_signal;   /* the signal that the next stop sends first; 0: TERM comes first */
-    int64_t checkpoint_ms; /* wall time of the last acknowledged checkpoint; 0: none; shim_checkpoint.c */
+    bool warned;                     /* the ranks got the early signal before their time limit */
+    int pre_stop_signal;             /* the signal that the next stop sends first; 0: TERM comes first */
+    int64_t checkpoint_ms;           /* wall time of the last acknowledged checkpoint; 0: none; shim_line.c */
     bool voices[LIMIT_NODE_DEVICES]; /* by local rank: acknowledged, where one rank has started several
-                                        processes; shim_checkpoint.c */
+                                        processes; shim_line.c */
     int64_t moments[MOMENT_COUNT]; /* boot time in microseconds, 0: not yet; written by the file that sees the
                                       moment */
-    struct mark marks[LIMIT_MARKS]; /* shim_mark.c, as is the next */
+    struct mark marks[LIMIT_MARKS]; /* shim_line.c, as is the next */
     size_t mark_count;
 };
 
-/* shim.c. shim_log_error writes a line to stderr. shim_resize aborts when there is no memory. The clocks
- * return milliseconds or microseconds. shim_number reads a whole number between the two bounds. shim_watch
- * adds a descriptor to the loop. shim_note sets a moment to now, unless it is set already. */
+/* shim.c. shim_log_error writes a line to stderr. shim_watch adds a descriptor to the loop. shim_note sets a
+ * moment to now, unless it is set already. */
 void shim_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void *shim_resize(void *pointer, size_t count, size_t size);
-int64_t shim_boot_ms(void);
-int64_t shim_wall_ms(void);
-int64_t shim_boot_us(void);
-bool shim_number(const char *text, int64_t min, int64_t max, int64_t *ret_number);
 bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index);
 void shim_note(struct shim *shim, enum moment moment);
 bool why_set(struct why *why, const char *format, ...)
@@ -319,27 +315,10 @@ bool metrics_open(struct shim *shim, struct why *why);
 void metrics_receive(struct shim *shim);
 void metrics_finish(struct shim *shim);
 
-/* shim_line.c. line_read returns the members of a rank's line that the shim uses. line_each calls `take` for
- * each line that contains `word`, which includes its quotes. */
-struct line {
-    bool checkpoint;
-    const char *mark; /* its name, not NUL-terminated; NULL: none */
-    size_t mark_length;
-    int64_t rank, local_rank, local_world; /* -1: absent */
-};
-struct line line_read(const char *at, const char *end);
-void line_each(struct shim *shim, const char *bytes, size_t length, const char *word,
-               void (*take)(struct shim *shim, const struct line *line));
-/* The rank of this node that sent the line; NULL: none of this node's. */
-struct rank *line_rank(const struct shim *shim, const struct line *line);
-
-/* shim_mark.c: handles whole lines of ranks. */
-void mark_receive(struct shim *shim, const char *bytes, size_t length);
-
-/* shim_checkpoint.c. checkpoint_receive handles whole lines of ranks. checkpoint_forget resets all
- * acknowledgements, before a signal is sent. checkpoint_by_all says whether every running rank has
- * acknowledged a checkpoint. */
-void checkpoint_receive(struct shim *shim, const char *bytes, size_t length);
+/* shim_line.c. lines_receive handles whole lines of ranks. checkpoint_forget resets all acknowledgements,
+ * before a signal is sent. checkpoint_by_all says whether every running rank has acknowledged a checkpoint.
+ */
+void lines_receive(struct shim *shim, const char *bytes, size_t length);
 void checkpoint_forget(struct shim *shim);
 bool checkpoint_by_all(const struct shim *shim);
 

@@ -50,7 +50,7 @@ static void attempt_decline(struct shim *shim, const char *text)
     attempt_release(shim);
     record_cancel(shim);
     shim->phase = PHASE_DECLINED;
-    shim->again_ms = shim_boot_ms() + SHIM_RETIRE_MS;
+    shim->again_ms = clock_boot_ms() + SHIM_RETIRE_MS;
     agent_socket_say(shim, FACT_DECLINED, "declined %s", text);
 }
 
@@ -70,7 +70,7 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
         return false;
     }
     shim->failed = shim->launch.rank_count;
-    shim->ranks = shim_resize(NULL, shim->launch.rank_count, sizeof *shim->ranks);
+    shim->ranks = xalloc(shim->launch.rank_count * sizeof *shim->ranks);
     for (size_t i = 0; i < shim->launch.rank_count; i++) {
         shim->ranks[i] =
             (struct rank){.pidfd = -1,
@@ -126,7 +126,7 @@ static bool attempt_port(struct shim *shim, struct why *why)
 static bool attempt_ready(struct shim *shim)
 {
     struct why why;
-    if (shim->lease_term_ms <= shim_boot_ms()) {
+    if (shim->lease_term_ms <= clock_boot_ms()) {
         attempt_decline(shim, "the lease ended before the start");
         return false;
     }
@@ -166,7 +166,7 @@ static void attempt_fail(struct shim *shim, size_t index, int code, int signal, 
     shim->failed = index;
     output_drain(shim, index); /* its last lines often say why */
     agent_socket_say(shim, FACT_FAILED, "failed %d %d %d %lld %s %s", shim->launch.ranks[index].number, code,
-                     signal, (long long)shim_wall_ms(), cause, text);
+                     signal, (long long)clock_wall_ms(), cause, text);
     kill_begin(shim, shim->launch.failed_grace_ms);
 }
 
@@ -203,7 +203,7 @@ static void ranks_start(struct shim *shim, char *const *added)
     if (failed == shim->launch.rank_count) {
         const char *said = shim->warm.said.text;
         shim_note(shim, MOMENT_RUNNING);
-        agent_socket_say(shim, FACT_RUNNING, "running %lld %d%s%s", (long long)shim_wall_ms(),
+        agent_socket_say(shim, FACT_RUNNING, "running %lld %d%s%s", (long long)clock_wall_ms(),
                          shim->port.number, said[0] != '\0' ? " " : "", said);
     } else if (shim->phase != PHASE_RUNNING && code == 0) {
         attempt_decline(shim, why.text);
@@ -217,38 +217,25 @@ static void ranks_start(struct shim *shim, char *const *added)
 static void added_put(char **added, size_t *count, const char *start, const char *value)
 {
     if (strcmp(value, "-") != 0) {
-        if (asprintf(&added[*count], "%s%s", start, value) < 0) {
-            abort();
-        }
-        (*count)++;
+        added[(*count)++] = xprintf("%s%s", start, value);
     }
 }
 
 /* JAX takes both in one variable, an IPv6 address in brackets. Rank 0 binds the port as torch would. */
 static void added_put_coordinator(char **added, size_t *count, const char *address, const char *port)
 {
-    char *both = NULL;
-    bool brackets = strchr(address, ':') != NULL;
-    if (strcmp(address, "-") == 0 || strcmp(port, "-") == 0) {
-        return;
+    if (strcmp(address, "-") != 0 && strcmp(port, "-") != 0) {
+        autofree char *both = xprintf(strchr(address, ':') != NULL ? "[%s]:%s" : "%s:%s", address, port);
+        added_put(added, count, "JAX_COORDINATOR_ADDRESS=", both);
     }
-    if (asprintf(&both, "%s%s%s:%s", brackets ? "[" : "", address, brackets ? "]" : "", port) < 0) {
-        abort();
-    }
-    added_put(added, count, "JAX_COORDINATOR_ADDRESS=", both);
-    free(both);
 }
 
 static void attempt_begin(struct shim *shim, const char *address, const char *port, const char *interface)
 {
     char *added[ADDED_MAX + 1] = {0};
     size_t count = 0;
-    char *master = NULL; /* for gpuctl_watch.py */
-    if (asprintf(&master, strcmp(address, "-") != 0 ? "%s:%s" : "-", address, port) < 0) {
-        abort();
-    }
-    added_put(added, &count, "GPUCTL_MASTER=", master);
-    free(master);
+    autofree char *master = strcmp(address, "-") != 0 ? xprintf("%s:%s", address, port) : xstrdup("-");
+    added_put(added, &count, "GPUCTL_MASTER=", master); /* for gpuctl_watch.py */
     added_put(added, &count, "MASTER_ADDR=", address);
     added_put(added, &count, "MASTER_PORT=", port);
     added_put_coordinator(added, &count, address, port);
@@ -292,11 +279,11 @@ static void attempt_record(struct shim *shim)
     struct why why;
     if (!record_write(shim, &why)) {
         shim_log_error("%s", why.text);
-        shim->again_ms = shim_boot_ms() + SHIM_RECORD_RETRY_MS;
+        shim->again_ms = clock_boot_ms() + SHIM_RECORD_RETRY_MS;
         return;
     }
     shim->phase = PHASE_EXITED;
-    shim->again_ms = shim_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
+    shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
     agent_socket_tell_output(shim);
     agent_socket_say(shim, FACT_EXITED, "exited");
     shared_release(&shim->shared);
@@ -338,7 +325,7 @@ void attempt_node_ends(struct shim *shim)
 {
     shim->node_ends = true;
     if (shim->phase == PHASE_EXITED) {
-        shim->again_ms = shim_boot_ms();
+        shim->again_ms = clock_boot_ms();
     } else if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
         cause_set(shim, "NODE_LOST", "the node was shut down");
         kill_begin(shim, shim->launch.failed_grace_ms);

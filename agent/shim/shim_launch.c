@@ -12,27 +12,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/base/cleanup.h"
+
 /* Reads the whole file, which must end with NUL. */
 static bool bytes_read(struct launch *launch, size_t *ret_size, struct why *why)
 {
-    int fd = open(SHIM_LAUNCH_FILE, O_RDONLY | O_CLOEXEC);
+    autoclose int fd = open(SHIM_LAUNCH_FILE, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return why_set(why, "launch file: %s", strerror(errno));
     }
-    launch->bytes = shim_resize(NULL, LIMIT_LAUNCH_BYTES + 1, 1);
+    launch->bytes = xalloc(LIMIT_LAUNCH_BYTES + 1);
     size_t size = 0;
     ssize_t got;
     while ((got = read(fd, launch->bytes + size, LIMIT_LAUNCH_BYTES + 1 - size)) > 0) {
         size += (size_t)got;
     }
-    close(fd);
     if (got < 0) {
         return why_set(why, "launch file: %s", strerror(errno));
     }
     if (size == 0 || size > LIMIT_LAUNCH_BYTES || launch->bytes[size - 1] != '\0') {
         return why_set(why, "launch file: %zu bytes that do not end a field", size);
     }
-    launch->bytes = shim_resize(launch->bytes, size, 1);
+    launch->bytes = xrealloc(launch->bytes, size);
     *ret_size = size;
     return true;
 }
@@ -40,7 +41,7 @@ static bool bytes_read(struct launch *launch, size_t *ret_size, struct why *why)
 static void list_add(char ***list, size_t *count, char *text)
 {
     if ((*count & (*count + 1)) == 0) { /* the array has room for 2^n entries, the last of them NULL */
-        *list = shim_resize(*list, 2 * (*count + 1), sizeof **list);
+        *list = xrealloc(*list, 2 * (*count + 1) * sizeof **list);
     }
     (*list)[(*count)++] = text;
     (*list)[*count] = NULL;
@@ -49,10 +50,10 @@ static void list_add(char ***list, size_t *count, char *text)
 static bool rank_add(struct launch *launch, const char *value, struct why *why)
 {
     int64_t number;
-    if (!shim_number(value, 0, LIMIT_GPUS - 1, &number) || launch->rank_count >= LIMIT_NODE_DEVICES) {
+    if (!text_to_int(value, 0, LIMIT_GPUS - 1, &number) || launch->rank_count >= LIMIT_NODE_DEVICES) {
         return why_set(why, "launch file: rank %.32s, after %zu others", value, launch->rank_count);
     }
-    launch->ranks = shim_resize(launch->ranks, launch->rank_count + 1, sizeof *launch->ranks);
+    launch->ranks = xrealloc(launch->ranks, (launch->rank_count + 1) * sizeof *launch->ranks);
     launch->ranks[launch->rank_count++] = (struct launch_rank){.number = (int)number};
     return true;
 }
@@ -96,7 +97,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
     }
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
-            return shim_number(value, numbers[i].min, numbers[i].max, numbers[i].number) ||
+            return text_to_int(value, numbers[i].min, numbers[i].max, numbers[i].number) ||
                    why_set(why, "launch file: %s is %.32s", key, value);
         }
     }
@@ -202,7 +203,7 @@ char **launch_environment(const struct launch *launch, size_t rank, char *const 
     while (added[added_count] != NULL) {
         added_count++;
     }
-    char **env = shim_resize(NULL, launch->env_count + own->env_count + added_count + 2, sizeof *env);
+    char **env = xalloc((launch->env_count + own->env_count + added_count + 2) * sizeof *env);
     for (size_t i = 0; i < launch->env_count; i++) {
         entry_put(env, &count, launch->env[i], false);
     }
