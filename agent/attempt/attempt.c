@@ -13,8 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/launch/launch.h"
 #include "agent/attempt/orphans.h"
+#include "agent/common/launch_file.h"
+#include "agent/output/rank_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -433,36 +434,43 @@ static void add_found_ranks(struct attempt *attempt)
 }
 
 /* Without a launch file the cgroup may still exist: an agent may have been killed between the two. */
-static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool read)
+static void take_facts(struct attempt *attempt, const struct launch *launch, bool read)
 {
     struct cgroup_root *cgroups = &attempt->context->cgroups;
-    attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->attempt_id);
-    if (facts->devices != NULL) {
-        attempt->devices =
-            devices_from_list(&attempt->context->devices, facts->devices, &attempt->device_count);
+    const char *devices = launch_variable(launch, "CUDA_VISIBLE_DEVICES");
+    attempt->cgroup = read ? copy_of(launch->cgroup) : cgroup_path(cgroups, attempt->attempt_id);
+    if (devices != NULL) {
+        attempt->devices = devices_from_list(&attempt->context->devices, devices, &attempt->device_count);
     }
-    attempt->holds_port = facts->holds_port;
-    attempt->received_us = facts->received_us;
-    if (attempt->cgroup != NULL && facts->granted > 0) { /* the last agent turned the controllers off */
-        cgroup_limit_set(cgroups, attempt->cgroup, facts->granted, NULL);
+    attempt->holds_port = launch->port_first != 0;
+    attempt->received_us = launch->received_us;
+    if (attempt->cgroup != NULL && launch->granted > 0) { /* the last agent turned the controllers off */
+        cgroup_limit_set(cgroups, attempt->cgroup, launch->granted, NULL);
     }
+}
+
+static bool read_launch(const struct attempt *attempt, struct launch *ret_launch)
+{
+    size_t length;
+    char *bytes = rank_file_read(attempt->run, NULL, SHIM_LAUNCH_FILE, LIMIT_LAUNCH_BYTES, &length);
+    return bytes != NULL && launch_parse(bytes, length, ret_launch, NULL);
 }
 
 void attempt_adopt(struct attempt *attempt)
 {
-    struct launch_facts facts = {0};
-    bool read = launch_read(attempt->run, &facts, NULL);
+    struct launch launch = {0};
+    bool read = read_launch(attempt, &launch);
     attempt->adopted = true;
-    take_facts(attempt, &facts, read);
+    take_facts(attempt, &launch, read);
     attempt_make_output(attempt, true);
     bool found = shims_find(attempt->run, &attempt->shim);
-    for (size_t i = 0; i < facts.rank_count && found; i++) {
-        output_add_rank(attempt->output, facts.ranks[i]);
+    for (size_t i = 0; i < launch.rank_count && found; i++) {
+        output_add_rank(attempt->output, launch.ranks[i].number);
     }
-    if (found && facts.rank_count > 0) {
-        output_add_metrics(attempt->output, facts.ranks[0]);
+    if (found && launch.rank_count > 0) {
+        output_add_metrics(attempt->output, launch.ranks[0].number);
     }
-    launch_facts_finish(&facts);
+    launch_finish(&launch);
     log_info("attempt adopted", "attempt_id=%llu shim=%s", (unsigned long long)attempt->attempt_id,
              found ? "alive" : "gone");
     if (found) {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "agent/attempt/attempt.h"
+#include "agent/common/launch_file.h"
 #include "agent/launch/contract.h"
-#include "agent/launch/launch.h"
 #include "agent/base/stage_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
@@ -361,7 +361,7 @@ static bool write_launch(struct attempt *attempt, const struct text *launch, str
 
 /* --- from order to shim --------------------------------------------------------------------------------- */
 
-static bool take_shim(struct attempt *attempt, const struct text *launch, struct err *err)
+static bool take_shim(struct attempt *attempt, const struct launch *launch, struct err *err)
 {
     struct agent_context *context = attempt->context;
     const char *why = NULL;
@@ -374,11 +374,17 @@ static bool take_shim(struct attempt *attempt, const struct text *launch, struct
 
 static bool hand_over(struct attempt *attempt, struct err *err)
 {
-    autotext struct text launch = {0};
-    compose(attempt, &launch);
-    return write_launch(attempt, &launch, err) && take_shim(attempt, &launch, err) &&
-           (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
-            err_set(err, ERR_IO, "the shim does not listen"));
+    autotext struct text text = {0};
+    struct launch launch;
+    compose(attempt, &text);
+    size_t length = text.length;
+    if (!write_launch(attempt, &text, err) || !launch_parse(text_take(&text), length, &launch, err)) {
+        return false;
+    }
+    bool taken = take_shim(attempt, &launch, err);
+    launch_finish(&launch);
+    return taken && (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
+                     err_set(err, ERR_IO, "the shim does not listen"));
 }
 
 static void finish(struct attempt *attempt)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/launch.h"
+#include "agent/common/launch_file.h"
 #include "agent/launch/runner.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"

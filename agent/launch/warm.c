@@ -422,7 +422,7 @@ static void wake_at(struct warm *warm, int64_t at_ms)
     }
 }
 
-bool warm_take(struct warm *warm, const struct text *launch, struct shim_process *ret_shim,
+bool warm_take(struct warm *warm, const struct launch *launch, struct shim_process *ret_shim,
                char ret_kind[HASH_HEX + 1], const char **ret_why)
 {
     struct warm_key key;

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "agent/common/launch_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
@@ -60,8 +61,6 @@ struct mark {
     char name[LIMIT_MARK_NAME + 1];
 };
 
-#define SHIM_PATTERNS 2 /* CLUSTER_SPEC, TF_CONFIG */
-
 /* The kind of an event on a descriptor; epoll's data holds it together with an index. */
 enum watch {
     WATCH_SIGNAL,
@@ -75,30 +74,6 @@ enum watch {
 
 struct why {
     char text[LIMIT_SHIM_TEXT];
-};
-
-struct launch_rank {
-    int number;
-    char **env;
-    size_t env_count;
-};
-
-/* The launch file. All texts point into `bytes`. */
-struct launch {
-    char *bytes;
-    const char *attempt_id, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL if absent */
-    int64_t log_limit;                                   /* bytes of one stream */
-    int64_t port_first, port_last, failed_grace_ms;
-    int64_t store_rank;                  /* -1: none */
-    int64_t torchrun;                    /* 1: the ranks are torchruns, or may start one */
-    const char *patterns[SHIM_PATTERNS]; /* NAME=VALUE with "@N" in place of node N; see shim_addresses.c */
-    size_t pattern_count;
-    char **arguments; /* ends with NULL */
-    size_t argument_count;
-    char **env;
-    size_t env_count;
-    struct launch_rank *ranks;
-    size_t rank_count;
 };
 
 /* One output stream of one rank, or the metrics of all ranks. */
@@ -240,11 +215,11 @@ void attempt_node_ends(struct shim *shim);
 int64_t attempt_due_ms(const struct shim *shim);
 void attempt_clock(struct shim *shim, int64_t now_ms);
 
-/* shim_launch.c. launch_read reads the launch file of the current folder. launch_environment builds the
+/* shim_launch.c. launch_read reads the launch file of the current folder; on failure *launch is unchanged.
+ * launch_environment builds the
  * environment of one rank, which the caller frees in one call. `added` holds NAME=VALUE entries, ended by
  * NULL; the launch file takes precedence over them. The result has room for one more entry at its end. */
 bool launch_read(struct launch *launch, struct why *why);
-void launch_finish(struct launch *launch);
 char **launch_environment(const struct launch *launch, size_t rank, char *const *added);
 
 /* shim_rank.c. ranks_offer gives the ranks to warm workers, if there are enough workers; rank_is_offered says
@@ -368,7 +343,7 @@ void shared_enter(struct shared *shared);
 void shared_renew(struct shared *shared);
 void shared_release(struct shared *shared);
 
-/* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most SHIM_PATTERNS + 1
+/* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most LAUNCH_PATTERNS + 1
  * entries, which the caller frees. */
 struct addresses {
     const char *list, *master, *port;

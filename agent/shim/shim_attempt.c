@@ -17,7 +17,7 @@
 #include "proto/base/cleanup.h"
 
 #define PID_FILE_NEW "shim.pid.new"
-#define ADDED_MAX    (8 + SHIM_PATTERNS + 1)
+#define ADDED_MAX    (8 + LAUNCH_PATTERNS + 1)
 
 /* "PID STARTTIME" identifies this process uniquely within this boot. */
 static bool pid_write(struct why *why)
@@ -66,7 +66,6 @@ static bool hold(const struct launch *launch, struct why *why)
 static bool launch_take(struct shim *shim, const char *folder, struct why *why)
 {
     if (!launch_read(&shim->launch, why)) {
-        launch_finish(&shim->launch);
         return false;
     }
     shim->failed = shim->launch.rank_count;

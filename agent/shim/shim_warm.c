@@ -81,24 +81,17 @@ void warm_end(struct shim *shim)
 
 /* --- identities ----------------------------------------------------------------------------------------- */
 
-static void add_field(struct text *identity, const char *key, const char *value)
-{
-    text_append_bytes(identity, key, strlen(key) + 1);
-    text_append_bytes(identity, value, strlen(value) + 1);
-}
-
 static void write_identity(const struct shim *shim, const struct warm_start *start, struct text *identity)
 {
-    autofree char *pid = xprintf("%d", (int)getpid());
-    add_field(identity, "shim", pid);
-    add_field(identity, "cgroup", start->cgroup >= 0 ? "1" : "0");
-    add_field(identity, "store", start->store >= 0 ? "1" : "0");
-    add_field(identity, "cwd", shim->launch.cwd);
+    launch_put_int(identity, "shim", getpid());
+    launch_put_int(identity, "cgroup", start->cgroup >= 0);
+    launch_put_int(identity, "store", start->store >= 0);
+    launch_put(identity, "cwd", shim->launch.cwd);
     for (size_t i = 0; i < shim->launch.argument_count; i++) {
-        add_field(identity, "arg", shim->launch.arguments[i]);
+        launch_put(identity, "arg", shim->launch.arguments[i]);
     }
     for (char *const *at = start->env; *at != NULL; at++) {
-        add_field(identity, "env", *at);
+        launch_put(identity, "env", *at);
     }
 }
 
