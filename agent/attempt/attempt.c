@@ -50,15 +50,10 @@ struct attempt *attempt_create(struct agent_context *context, uint64_t attempt_i
 
 static void finish_order(struct attempt *attempt)
 {
-    struct order *order = &attempt->order;
-    free((void *)(uintptr_t)order->job_id);
-    free((void *)(uintptr_t)order->master_address);
-    free((void *)(uintptr_t)order->addresses);
-    free((void *)(uintptr_t)order->tracking_token);
-    free((void *)(uintptr_t)order->tracking_run_id);
-    free((void *)(uintptr_t)order->devices);
-    json_decref(order->spec);
-    *order = (struct order){0};
+    free((void *)(uintptr_t)attempt->order.devices);
+    json_decref(attempt->order.json);
+    json_decref(attempt->order.spec);
+    attempt->order = (struct order){0};
 }
 
 void attempt_destroy(struct attempt *attempt)
@@ -98,21 +93,15 @@ static char *copy_of(const char *text)
 
 void attempt_order(struct attempt *attempt, const struct order *order)
 {
-    json_t *spec = order->spec != NULL ? order->spec : attempt->order.spec;
-    json_incref(spec);
+    json_t *spec = json_incref(order->spec != NULL ? order->spec : attempt->order.spec);
+    int64_t *devices = xalloc(order->device_count * sizeof *devices + 1);
+    for (size_t i = 0; i < order->device_count; i++) {
+        devices[i] = order->devices[i];
+    }
     finish_order(attempt);
     attempt->order = *order;
+    json_incref(order->json); /* its strings */
     attempt->order.spec = spec;
-    attempt->order.job_id = xstrdup(order->job_id != NULL ? order->job_id : "");
-    attempt->order.master_address = copy_of(order->master_address);
-    attempt->order.addresses = copy_of(order->addresses);
-    attempt->order.tracking_token = copy_of(order->tracking_token);
-    attempt->order.tracking_run_id = copy_of(order->tracking_run_id);
-    size_t size = order->device_count * sizeof *order->devices;
-    int64_t *devices = xalloc(size + 1);
-    if (size > 0) {
-        memcpy(devices, order->devices, size);
-    }
     attempt->order.devices = devices;
 }
 

@@ -87,7 +87,7 @@ struct attempt {
     char *run, *logs; /* folders */
 
     /* The order, and its preparation; stage.c. */
-    struct order order; /* its strings and devices are owned */
+    struct order order; /* its json, spec and devices are owned */
     bool ordered;       /* false: the attempt was adopted, and no order has come yet */
     struct job_spec spec;
     struct fill *fills;

@@ -99,14 +99,8 @@ static void report_done(void *closure, const struct controller_answer *answer)
 static void tell_due(void *closure)
 {
     struct item *item = closure;
-    item->report = controller_send(item->stagings->config.controller, &(struct controller_call){
-                                                                          .path = "/v1/agent/staging",
-                                                                          .body = report_body,
-                                                                          .timeout_ms = REQUEST_TIMEOUT_MS,
-                                                                          .persistent = true,
-                                                                          .done = report_done,
-                                                                          .closure = item,
-                                                                      });
+    item->report = controller_post(item->stagings->config.controller, "/v1/agent/staging", report_body,
+                                   report_done, item);
 }
 
 /* Schedules a report if one is due. */

@@ -147,8 +147,11 @@ static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
                           {shims->shim_log, STDERR_FILENO},
                           {control, SHIM_CONTROL_FD}};
     const char *arguments[] = {shims->program, shims->own_memory ? SHIM_OWN_MEMORY : NULL, NULL};
-    const struct program_call call = {arguments, (const char *const *)(uintptr_t)environ, fds,
-                                      sizeof fds / sizeof fds[0], &shims->files};
+    const struct program_call call = {.arguments = arguments,
+                                      .variables = (const char *const *)(uintptr_t)environ,
+                                      .fds = fds,
+                                      .fd_count = sizeof fds / sizeof fds[0],
+                                      .files = &shims->files};
     return program_start(&call, ret_pid);
 }
 

@@ -35,6 +35,7 @@
 #include "proto/base/notify.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 
 #define HINT_SLOTS       "on a machine without GPUs, offer CPU slots with --cpu-slots N"
 #define COMPLAINT_BYTES  (1 * MIB) /* a larger log of the shims is emptied at the start */
@@ -362,31 +363,35 @@ static bool run(struct agent *agent, struct err *err)
     return agent->node != NULL;
 }
 
+static json_t *describe(const struct devices *devices, size_t at)
+{
+    const struct device *device = &devices->items[at];
+    json_t *json = json_object();
+    member_put_int(json, "index", device->index);
+    member_put_text(json, "uuid", device->uuid);
+    member_put_text(json, "type", device->type);
+    member_put_int(json, "memory_bytes", device->memory_bytes);
+    if (device->group >= 0) {
+        member_put_int(json, "group", device->group);
+    }
+    if (!devices->slots && devices->sights[at].state != DEVICE_EMPTY) {
+        member_put_text(json, "unavailable", devices->sights[at].reason);
+    }
+    return json;
+}
+
 /* Prints a JSON array, one device a line. */
 static bool list_devices(struct agent_context *context, struct err *err)
 {
     if (!open_devices(context, err)) {
         return false;
     }
-    autotext struct text list = {0};
     for (size_t i = 0; i < context->devices.count; i++) {
-        const struct device *device = &context->devices.items[i];
-        text_printf(&list, "%s{\"index\": %lld, \"uuid\": ", i == 0 ? "[" : ",\n ", (long long)device->index);
-        text_json_string(&list, device->uuid, strlen(device->uuid));
-        text_append(&list, ", \"type\": ");
-        text_json_string(&list, device->type, strlen(device->type));
-        text_printf(&list, ", \"memory_bytes\": %lld", (long long)device->memory_bytes);
-        if (device->group >= 0) {
-            text_printf(&list, ", \"group\": %lld", (long long)device->group);
-        }
-        if (!context->devices.slots && context->devices.sights[i].state != DEVICE_EMPTY) {
-            const char *reason = context->devices.sights[i].reason;
-            text_append(&list, ", \"unavailable\": ");
-            text_json_string(&list, reason, strlen(reason));
-        }
-        text_append(&list, "}");
+        autojson json_t *json = describe(&context->devices, i);
+        printf("%s", i == 0 ? "[" : ",\n ");
+        json_dumpf(json, stdout, 0);
     }
-    printf("%s]\n", list.bytes);
+    printf("]\n");
     devices_close(&context->devices);
     return true;
 }

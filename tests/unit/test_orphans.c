@@ -127,6 +127,34 @@ static void end_attempt(struct attempt *attempt)
     loop_destroy(context.loop);
 }
 
+/* Its array id once pointed into a reply that was freed. */
+START_TEST(an_order_outlives_the_reply_that_brought_it)
+{
+    struct attempt *attempt = begin_attempt();
+    const int64_t devices[] = {3};
+    struct order order = {.attempt_id = ATTEMPT_ID,
+                          .phase = ORDER_RUN,
+                          .job_id = "jjjjjjjjjjjjjjjj",
+                          .array_id = "bbbbbbbbbbbbbbbb",
+                          .tracking_token = "token",
+                          .tasks = 2,
+                          .devices = devices,
+                          .device_count = 1,
+                          .spec = json_object()};
+    struct poll_reply reply = {.orders = &order, .order_count = 1}, decoded;
+    ck_assert(poll_reply_decode(poll_reply_encode(&reply), &decoded, NULL));
+    json_decref(order.spec);
+    attempt_order(attempt, &decoded.orders[0]);
+    poll_reply_finish(&decoded);
+    ck_assert_str_eq(attempt->order.array_id, "bbbbbbbbbbbbbbbb");
+    ck_assert_str_eq(attempt->order.tracking_token, "token");
+    ck_assert_int_eq(attempt->order.devices[0], 3);
+    attempt_order(attempt, &(struct order){.phase = ORDER_STOP}); /* which brings no spec */
+    ck_assert(json_is_object(attempt->order.spec));
+    end_attempt(attempt);
+}
+END_TEST
+
 static void enough(void *closure)
 {
     loop_end(context.loop);
@@ -178,6 +206,7 @@ Suite *orphans_suite(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, what_names_attempt_id_and_run_folder_is_killed_and_nothing_else);
     tcase_add_test(tests, what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone);
+    tcase_add_test(tests, an_order_outlives_the_reply_that_brought_it);
     tcase_add_test(tests, an_attempt_that_ends_in_the_middle_of_a_stop_is_cleared_once);
     tcase_add_test(tests, what_does_not_go_is_looked_for_ever_less_often);
     suite_add_tcase(suite, tests);
