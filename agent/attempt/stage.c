@@ -292,14 +292,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     char *inherited[INHERITED_COUNT + 1];
     put_inherited(inherited);
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
-    autofree char *errors = xprintf("%s/%s", attempt->logs, SHIM_ERRORS_FOLDER);
-    autofree char *socket = xprintf("%s/%s", attempt->run, SHIM_RANK_SOCKET);
-    autofree char *function = xprintf("%s/%s", attempt->logs, SHIM_FUNCTION_FILE);
-    autofree char *modules = xprintf("%s/%s", attempt->logs, SHIM_MODULES_FILE);
-    autofree char *results = xprintf("%s/%s", attempt->logs, SHIM_RESULTS_FOLDER);
     autofree char *attempt_id = xprintf("%llu", (unsigned long long)attempt->attempt_id);
-    autofree char *environment_python =
-        attempt->environment != NULL ? xprintf("%s/bin/python", attempt->environment) : NULL;
     autofree char *visible = visible_devices(&context->devices, &attempt->order);
     struct contract contract = {
         .order = &attempt->order,
@@ -307,16 +300,11 @@ static void compose(struct attempt *attempt, struct text *launch)
         .node = context->config.name,
         .url = context->config.url,
         .cacert = context->config.cacert,
-        .errors = errors,
+        .logs = attempt->logs,
+        .run = attempt->run,
         .python = context->config.python,
-        .work = work,
-        .environment = attempt->environment,
-        .environment_python = environment_python,
-        .socket = socket,
         .runner = context->runner,
-        .function = function,
-        .modules = attempt->spec.function.modules != NULL ? modules : NULL,
-        .results = results,
+        .environment = attempt->environment,
         .slots = context->devices.slots,
         .no_peer_access = context->devices.no_peer_access,
         .visible_devices = visible,

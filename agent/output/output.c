@@ -13,7 +13,6 @@
 #include <utlist.h>
 
 #include "agent/output/rank_file.h"
-#include "agent/base/lines.h"
 #include "agent/output/output_parts.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -252,6 +251,36 @@ static void upload(struct output *output, struct follow *follow, int64_t offset,
                                                                    });
 }
 
+/* The length without an incomplete character at the end. */
+static size_t whole_characters(const char *bytes, size_t length)
+{
+    for (size_t back = 1; back <= 3 && back <= length; back++) {
+        unsigned char byte = (unsigned char)bytes[length - back];
+        if ((byte & 0xc0) == 0x80) {
+            continue; /* inside a character */
+        }
+        size_t needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+        return needed > back ? length - back : length;
+    }
+    return length;
+}
+
+size_t output_cut(const char *bytes, size_t length, bool full, bool final, bool old)
+{
+    if (final && !full) {
+        return length;
+    }
+    const char *newline = memrchr(bytes, '\n', length);
+    if (newline != NULL) {
+        return (size_t)(newline - bytes) + 1;
+    }
+    if (!full && !old) {
+        return 0;
+    }
+    size_t whole = whole_characters(bytes, length);
+    return whole > 0 ? whole : length;
+}
+
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -266,7 +295,7 @@ static bool send_bytes(struct output *output, struct follow *follow, int64_t siz
     size_t length = size - follow->received < (int64_t)most ? (size_t)(size - follow->received) : most;
     char *piece = output_part(output, follow, follow->received, &length);
     bool old = follow->partial_ms != 0 && now >= follow->partial_ms + LOG_PARTIAL_MS;
-    size_t cut = lines_cut(piece, length, length == most, output->phase != PHASE_GROWS, old);
+    size_t cut = output_cut(piece, length, length == most, output->phase != PHASE_GROWS, old);
     if (cut > 0) {
         follow->partial_ms = 0;
         upload(output, follow, follow->received, piece, cut);

@@ -40,8 +40,6 @@ enum ladder {
 /* What the shim reports, in the order in which it repeats it on a new connection. */
 enum fact { FACT_PREPARED, FACT_DECLINED, FACT_RUNNING, FACT_FAILED, FACT_OUTPUT, FACT_EXITED, FACT_COUNT };
 
-enum notice { NOTICE_QUIET, NOTICE_DUE, NOTICE_TOLD, NOTICE_TOLD_AND_DUE };
-
 enum stream_state {
     STREAM_STORES, /* bytes go to the file */
     STREAM_FAILS,  /* a write to the file failed; bytes are dropped until a marker line can be written */
@@ -113,8 +111,8 @@ struct rank {
 
 struct agent_socket {
     int fd, listener;
-    char *said[FACT_COUNT]; /* the last message about each fact; NULL: the fact does not hold */
-    enum notice notice;
+    char *said[FACT_COUNT];         /* the last message about each fact; NULL: the fact does not hold */
+    bool output_grown, output_told; /* files have grown; the agent was told and has not looked yet */
 };
 
 struct port {

@@ -61,7 +61,8 @@ static void agent_socket_greet(struct agent_socket *agent_socket)
             agent_socket_send(agent_socket, agent_socket->said[fact]);
         }
     }
-    agent_socket->notice = agent_socket->said[FACT_OUTPUT] != NULL ? NOTICE_TOLD : NOTICE_QUIET;
+    agent_socket->output_told = agent_socket->said[FACT_OUTPUT] != NULL;
+    agent_socket->output_grown = false;
 }
 
 void agent_socket_accept(struct shim *shim)
@@ -124,28 +125,20 @@ void agent_socket_mention(struct shim *shim, const char *format, ...)
 
 void agent_socket_output_grown(struct shim *shim)
 {
-    struct agent_socket *agent_socket = &shim->agent_socket;
-    if (agent_socket->notice == NOTICE_QUIET) {
-        agent_socket->notice = NOTICE_DUE;
-    } else if (agent_socket->notice == NOTICE_TOLD) {
-        agent_socket->notice = NOTICE_TOLD_AND_DUE;
-    }
+    shim->agent_socket.output_grown = true;
 }
 
 void agent_socket_output_seen(struct shim *shim)
 {
-    struct agent_socket *agent_socket = &shim->agent_socket;
-    if (agent_socket->notice == NOTICE_TOLD) {
-        agent_socket->notice = NOTICE_QUIET;
-    } else if (agent_socket->notice == NOTICE_TOLD_AND_DUE) {
-        agent_socket->notice = NOTICE_DUE;
-    }
+    shim->agent_socket.output_told = false;
 }
 
 void agent_socket_tell_output(struct shim *shim)
 {
-    if (shim->agent_socket.notice == NOTICE_DUE) {
-        shim->agent_socket.notice = NOTICE_TOLD;
+    struct agent_socket *agent_socket = &shim->agent_socket;
+    if (agent_socket->output_grown && !agent_socket->output_told) {
+        agent_socket->output_grown = false;
+        agent_socket->output_told = true;
         agent_socket_say(shim, FACT_OUTPUT, "output");
     }
 }

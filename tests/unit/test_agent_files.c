@@ -13,7 +13,7 @@
 #include "agent/attempt/cgroup.h"
 #include "agent/common/launch_file.h"
 #include "agent/base/stage_file.h"
-#include "agent/base/lines.h"
+#include "agent/output/output_parts.h"
 #include "agent/output/record.h"
 #include "agent/launch/runner.h"
 #include "agent/launch/shims.h"
@@ -180,7 +180,7 @@ END_TEST
 
 /* --- pieces of logs ------------------------------------------------------------------------------------- */
 
-#define CUT(text, full, final, old) lines_cut(text, strlen(text), full, final, old)
+#define CUT(text, full, final, old) output_cut(text, strlen(text), full, final, old)
 
 static void expect_cut_short(const char *bytes, size_t length)
 {
