@@ -346,10 +346,12 @@ static bool rank_fork(struct shim *shim, size_t index, char *const *added, int *
     struct spawn spawn = {.shim = shim, .parent = getpid(), .store = store_of(shim, index)};
     memcpy(spawn.output, rank->ends, sizeof spawn.output);
     autofree char **env = launch_environment(&shim->launch, index, added);
-    autofree char *path = watch_begin(env);
+    char *path = watch_begin(env);
     spawn.env = env;
     spawn.path = path_of(env);
-    return rank_spawn(shim, rank, &spawn, ret_code, why);
+    bool started = rank_spawn(shim, rank, &spawn, ret_code, why);
+    free(path);
+    return started;
 }
 
 bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
