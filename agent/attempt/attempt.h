@@ -43,7 +43,6 @@ struct agent_context {
     struct payloads *payloads;
     struct children *children;
     struct environments *environments;
-    struct builder *builder;
     struct stagings *stagings;
     struct uploads *uploads;
     struct seen *seen;
@@ -52,6 +51,7 @@ struct agent_context {
     struct outputs *outputs;
     struct journal *journal;
     char *runner;      /* folder of gpuctl_runner.py */
+    char *builder;     /* path of gpuctl_environment.py */
     int64_t log_limit; /* bytes of one stream, as the controller wants it; 0: not known yet */
     int64_t heard_us;  /* CLOCK_BOOTTIME: when the answer to the last poll arrived */
     int64_t hurry_ms;  /* CLOCK_BOOTTIME: until then the agent prepares nothing in advance, because ranks are

@@ -7,7 +7,6 @@
  * and the interface, which are known only at the start. */
 #include "agent/launch/contract.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/common/launch_file.h"

@@ -198,8 +198,8 @@ static void find_address(struct agent_context *context)
 static bool open_environments(struct agent_context *context, struct err *err)
 {
     const struct config *config = &context->config;
-    autofree char *script = runner_stage_builder(config->state, err);
-    if (script != NULL) {
+    context->builder = runner_stage_builder(config->state, err);
+    if (context->builder != NULL) {
         context->environments =
             environments_create(config->environments, config->python, config->environments_gib * GIB, err);
     }
@@ -207,7 +207,6 @@ static bool open_environments(struct agent_context *context, struct err *err)
         return false;
     }
     environments_make_room(context->environments);
-    context->builder = builder_create(script, context->children, context->environments);
     return true;
 }
 
@@ -261,7 +260,7 @@ static void close_parts(struct agent *agent)
     journal_close(context->journal);
     outputs_destroy(context->outputs);
     uploads_destroy(context->uploads);
-    builder_destroy(context->builder);
+    free(context->builder);
     environments_destroy(context->environments);
     warm_destroy(context->warm);
     children_destroy(context->children);

@@ -304,7 +304,8 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
         .controller = context->controller,
         .payloads = context->payloads,
         .environments = context->environments,
-        .builder = context->builder,
+        .children = context->children,
+        .script = context->builder,
         .stranger = be_stranger,
         .closure = node,
     });

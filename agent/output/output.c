@@ -5,7 +5,6 @@
  * each stream. */
 #include "agent/output/output.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -3,8 +3,6 @@
  * interprets a record. */
 #include "agent/output/record.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * table below says. Reports of one attempt are sent in order and one at a time, each until it is answered.
  * reconciler.c handles orders and heartbeats. */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/reconciler/reconciler_parts.h"

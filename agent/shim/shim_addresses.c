@@ -7,7 +7,6 @@
 #include "agent/shim/shim.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

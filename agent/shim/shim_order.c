@@ -5,7 +5,6 @@
 #include "agent/shim/shim.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ARGUMENTS_MAX 3

@@ -10,14 +10,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/common/fd_message.h"
-#include "proto/base/cleanup.h"
 
 #define BECOME_MS 5000 /* it usually takes a few ms */
 
