@@ -337,16 +337,6 @@ static void compose(struct attempt *attempt, struct text *launch)
     }
 }
 
-static bool write_launch(struct attempt *attempt, const struct text *launch, struct err *err)
-{
-    autofree char *path = xprintf("%s/%s", attempt->run, SHIM_LAUNCH_FILE);
-    autoclose int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file < 0) {
-        return err_errno(err, "cannot make %s", path);
-    }
-    return stage_file_write(file, launch->bytes, launch->length, path, err);
-}
-
 /* --- from order to shim --------------------------------------------------------------------------------- */
 
 static bool take_shim(struct attempt *attempt, const struct launch *launch, struct err *err)
@@ -363,10 +353,12 @@ static bool take_shim(struct attempt *attempt, const struct launch *launch, stru
 static bool hand_over(struct attempt *attempt, struct err *err)
 {
     autotext struct text text = {0};
+    autofree char *path = xprintf("%s/" SHIM_LAUNCH_FILE, attempt->run);
     struct launch launch;
     compose(attempt, &text);
     size_t length = text.length;
-    if (!write_launch(attempt, &text, err) || !launch_parse(text_take(&text), length, &launch, err)) {
+    if (!stage_file_put(path, text.bytes, length, err) ||
+        !launch_parse(text_take(&text), length, &launch, err)) {
         return false;
     }
     bool taken = take_shim(attempt, &launch, err);

@@ -137,6 +137,13 @@ static bool check_controller(const struct config *config, struct err *err)
     return true;
 }
 
+static bool check_word(const char *option, const char *word, const char *what, struct err *err)
+{
+    return word == NULL || text_is_name(word, LIMIT_NAME_BYTES) ||
+           err_field(err, ERR_USAGE, option, "use letters, digits, '.', '_' and '-'", "\"%s\" cannot be %s",
+                     word, what);
+}
+
 static bool check_name(struct config *config, struct err *err)
 {
     if (config->name == NULL) {
@@ -145,19 +152,9 @@ static bool check_name(struct config *config, struct err *err)
         config->host_name = xstrdup(host);
         config->name = config->host_name;
     }
-    if (!text_is_name(config->name, LIMIT_NAME_BYTES)) {
-        return err_field(err, ERR_USAGE, "--name", "use letters, digits, '.', '_' and '-'",
-                         "\"%s\" cannot be the name of a node", config->name);
-    }
-    if (config->pool != NULL && !text_is_name(config->pool, LIMIT_NAME_BYTES)) {
-        return err_field(err, ERR_USAGE, "--pool", "use letters, digits, '.', '_' and '-'",
-                         "\"%s\" cannot be the name of a pool", config->pool);
-    }
-    if (config->gpu_type != NULL && !text_is_name(config->gpu_type, LIMIT_NAME_BYTES)) {
-        return err_field(err, ERR_USAGE, "--gpu-type", "use letters, digits, '.', '_' and '-'",
-                         "\"%s\" cannot be a type of devices", config->gpu_type);
-    }
-    return true;
+    return check_word("--name", config->name, "the name of a node", err) &&
+           check_word("--pool", config->pool, "the name of a pool", err) &&
+           check_word("--gpu-type", config->gpu_type, "a type of devices", err);
 }
 
 static bool url_is(CURLUcode code)

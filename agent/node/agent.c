@@ -210,46 +210,48 @@ static bool open_environments(struct agent_context *context, struct err *err)
     return true;
 }
 
+static bool open_warm(struct agent *agent, struct err *err)
+{
+    struct agent_context *context = &agent->context;
+    autofree char *folder = xprintf("%s/warm", context->config.state);
+    const struct warm_config warm = {.folder = folder,
+                                     .imports = context->config.preload,
+                                     .limit_bytes = context->config.warm_mib * MIB,
+                                     .shim_log = agent->shim_log};
+    context->warm = warm_create(&warm, context->shims, context->children, context->loop, err);
+    return context->warm != NULL;
+}
+
+/* Parts that need no files of the agent, and no others but those before them. */
+static void open_surroundings(struct agent_context *context)
+{
+    label_memory(context);
+    cgroup_find(context->config.unique, &context->cgroups);
+    cgroup_limit(&context->cgroups, context->config.max_processes);
+    find_address(context);
+    context->loop = loop_create();
+    context->children = children_create(context->loop);
+}
+
 static bool open_parts(struct agent *agent, struct err *err)
 {
     struct agent_context *context = &agent->context;
     const struct config *config = &context->config;
-    const struct controller_client_config controller = {context->config.url, context->config.token_file,
-                                                        context->config.cacert};
-    autofree char *payloads = xprintf("%s/payloads", context->config.state);
-    autofree char *warm_folder = xprintf("%s/warm", context->config.state);
+    const struct controller_client_config controller = {config->url, config->token_file, config->cacert};
+    autofree char *payloads = xprintf("%s/payloads", config->state);
     if (!open_folders(agent, err) || !open_devices(context, err) || !lock_gpus(&context->devices, err)) {
         return false;
     }
-    label_memory(context);
-    cgroup_find(context->config.unique, &context->cgroups);
-    cgroup_limit(&context->cgroups, config->max_processes);
-    find_address(context);
-    context->loop = loop_create();
-    context->controller = controller_client_create(&controller, context->loop, err);
-    context->shims = context->controller != NULL
-                         ? shims_create(agent->shim_log, !config->host_memory, context->loop, err)
-                         : NULL;
-    context->payloads = context->shims != NULL ? payloads_create(payloads, context->controller, err) : NULL;
-    if (context->payloads == NULL) {
-        return false;
-    }
-    context->children = children_create(context->loop);
-    if (!open_environments(context, err)) {
-        return false;
-    }
-    const struct warm_config warm = {.folder = warm_folder,
-                                     .imports = config->preload,
-                                     .limit_bytes = config->warm_mib * MIB,
-                                     .shim_log = agent->shim_log};
-    context->warm = warm_create(&warm, context->shims, context->children, context->loop, err);
-    if (context->warm == NULL) {
+    open_surroundings(context);
+    if ((context->controller = controller_client_create(&controller, context->loop, err)) == NULL ||
+        (context->shims = shims_create(agent->shim_log, !config->host_memory, context->loop, err)) == NULL ||
+        (context->payloads = payloads_create(payloads, context->controller, err)) == NULL ||
+        !open_environments(context, err) || !open_warm(agent, err)) {
         return false;
     }
     context->uploads = uploads_create(context->controller);
-    context->outputs =
-        outputs_create(context->config.name, context->controller, context->loop, context->folder_pool);
-    return (context->journal = journal_open(context->config.state, err)) != NULL;
+    context->outputs = outputs_create(config->name, context->controller, context->loop, context->folder_pool);
+    return (context->journal = journal_open(config->state, err)) != NULL;
 }
 
 static void close_parts(struct agent *agent)

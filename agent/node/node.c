@@ -198,14 +198,11 @@ static void be_stranger(void *closure)
 
 static bool share_device(const struct attempt *attempt, const int64_t *devices, size_t count)
 {
-    for (size_t i = 0; i < attempt->device_count; i++) {
-        for (size_t j = 0; j < count; j++) {
-            if (attempt->devices[i] == devices[j]) {
-                return true;
-            }
-        }
+    bool shares = false;
+    for (size_t i = 0; i < count; i++) {
+        shares = shares || attempt_holds(attempt, devices[i]);
     }
-    return false;
+    return shares;
 }
 
 static struct attempt *holder(void *closure, uint64_t attempt_id, const int64_t *devices, size_t count)
