@@ -70,9 +70,6 @@ void outputs_destroy(struct outputs *outputs)
     if (outputs == NULL) {
         return;
     }
-    while (outputs->queue != NULL) {
-        output_destroy(outputs->queue);
-    }
     while (outputs->list != NULL) {
         output_destroy(outputs->list);
     }
@@ -118,30 +115,11 @@ void output_add_metrics(struct output *output, int64_t first_rank)
     add_follow(output, first_rank, STREAM_METRICS);
 }
 
-static void enter_queue(struct output *output)
-{
-    if (!output->waiting) {
-        DL_DELETE(output->outputs->list, output);
-        DL_APPEND(output->outputs->queue, output);
-        output->waiting = true;
-    }
-}
-
-static void leave_queue(struct output *output)
-{
-    if (output->waiting) {
-        DL_DELETE(output->outputs->queue, output);
-        DL_APPEND(output->outputs->list, output);
-        output->waiting = false;
-    }
-}
-
 void output_destroy(struct output *output)
 {
     if (output == NULL) {
         return;
     }
-    leave_queue(output);
     DL_DELETE(output->outputs->list, output);
     if (output->request != NULL) {
         controller_cancel(output->request);
@@ -202,12 +180,21 @@ static void take_refusal(struct output *output, struct follow *follow, const str
     output->refused = true;
 }
 
-/* A waiting output may have nothing left to send, so the loop goes on to the next. */
-static void serve_queue(struct outputs *outputs)
+static struct output *next_waiting(const struct outputs *outputs)
 {
-    while (outputs->queue != NULL && outputs->uploads < LIMIT_AGENT_UPLOADS) {
-        struct output *next = outputs->queue;
-        leave_queue(next);
+    struct output *output;
+    DL_SEARCH_SCALAR(outputs->list, output, waiting, true);
+    return output;
+}
+
+/* Outputs take turns. One that waited may have nothing left to send, so the loop goes on to the next. */
+static void serve_waiting(struct outputs *outputs)
+{
+    struct output *next;
+    while (outputs->uploads < LIMIT_AGENT_UPLOADS && (next = next_waiting(outputs)) != NULL) {
+        next->waiting = false;
+        DL_DELETE(outputs->list, next);
+        DL_APPEND(outputs->list, next);
         ship(next);
     }
 }
@@ -224,9 +211,9 @@ static void upload_done(void *closure, const struct controller_answer *answer)
     } else {
         take_refusal(output, output->asked, answer);
     }
-    serve_queue(outputs);
+    serve_waiting(outputs);
     ship(output);
-    serve_queue(outputs);
+    serve_waiting(outputs);
 }
 
 /* Sends length bytes of piece, and takes piece over. With no bytes it asks for the controller's position. */
@@ -356,7 +343,7 @@ static void ship(struct output *output)
     }
     for (size_t i = 0; i < output->count && !output->refused; i++) {
         if (output->outputs->uploads == LIMIT_AGENT_UPLOADS) {
-            enter_queue(output);
+            output->waiting = true;
             return;
         }
         size_t index = (output->turn + i) % output->count;

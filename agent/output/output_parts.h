@@ -39,7 +39,7 @@ struct output {
     struct loop_timer timer;
     void (*idle)(void *closure);
     void *closure;
-    bool waiting; /* in the queue */
+    bool waiting; /* for an upload slot */
     struct output *prev, *next;
 };
 
@@ -49,8 +49,7 @@ struct outputs {
     struct loop *loop;
     struct folder_pool *folder_pool;
     size_t uploads;
-    struct output *queue; /* outputs that wait for an upload slot */
-    struct output *list;  /* the other outputs */
+    struct output *list; /* the one that was served last is last */
 };
 
 /* The current length of a stream's file. */
