@@ -5,40 +5,20 @@
  * it. */
 #include "agent/attempt/usage.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include "agent/common/cgroup_tree.h"
 #include "agent/common/process_table.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
 #include "proto/limits.h"
-
-#define FILE_BYTES (64 * KIB) /* memory.stat has 1.5 KiB */
-
-/* The number behind the key at the start of a line; -1 where there is none. */
-static int64_t read_counter(const char *folder, const char *name, const char *key)
-{
-    autofree char *path = xprintf("%s/%s", folder, name);
-    autofree char *text = NULL;
-    size_t length = strlen(key);
-    file_read(path, FILE_BYTES, &text, NULL, NULL); /* no text where there is no such file */
-    for (const char *line = text; line != NULL && *line != '\0'; line += *line == '\n') {
-        if (strncmp(line, key, length) == 0) {
-            return strtoll(line + length, NULL, 10);
-        }
-        line += strcspn(line, "\n");
-    }
-    return -1;
-}
 
 /* Memory without files that nobody has used of late: the kernel keeps them as long as nobody else needs the
  * room. */
-static int64_t read_memory(const char *folder)
+static int64_t read_memory(int cgroup)
 {
-    int64_t all = read_counter(folder, "memory.current", "");
-    int64_t idle = read_counter(folder, "memory.stat", "inactive_file ");
+    int64_t all = cgroup_counter(cgroup, "memory.current", "");
+    int64_t idle = cgroup_counter(cgroup, "memory.stat", "inactive_file ");
     return all < 0 || idle <= 0 ? all : idle < all ? all - idle : 0;
 }
 
@@ -66,9 +46,11 @@ static struct usage sum_descendants(const struct usage_source *source)
 struct usage usage_read(const struct usage_source *source)
 {
     struct usage usage = {-1, -1};
-    if (source->cgroup != NULL) {
-        usage.cpu_us = read_counter(source->cgroup, "cpu.stat", "usage_usec ");
-        usage.memory_bytes = read_memory(source->cgroup);
+    autoclose int cgroup =
+        source->cgroup != NULL ? open(source->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (cgroup >= 0) {
+        usage.cpu_us = cgroup_counter(cgroup, "cpu.stat", "usage_usec ");
+        usage.memory_bytes = read_memory(cgroup);
     }
     if (usage.cpu_us < 0 || usage.memory_bytes < 0) {
         struct usage sum = sum_descendants(source);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kills, lists and removes the cgroup of an attempt, for the agent and for the shim. The kernel does not
- * remove a cgroup that has children, so the innermost goes first. Links are not followed, and the depth is
- * limited: the job made the folders below. */
+/* Kills, lists and removes the cgroup of an attempt, and reads its counters, for the agent and for the shim.
+ * The kernel does not remove a cgroup that has children, so the innermost goes first. Links are not followed,
+ * and the depth is limited: the job made the folders below. */
 #include "agent/common/cgroup_tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
+
+#define COUNTER_BYTES 16384 /* of a file of counters; /proc/vmstat has 5 KiB */
 
 bool cgroup_tree_kill(int folder)
 {
@@ -72,4 +76,20 @@ static void remove_below(int parent, const char *name, int folder, int depth, vo
 void cgroup_tree_clear(int folder)
 {
     each_below(folder, 0, remove_below, NULL);
+}
+
+int64_t cgroup_counter(int folder, const char *name, const char *key)
+{
+    char text[COUNTER_BYTES];
+    autoclose int file = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+    text[length > 0 ? length : 0] = '\0';
+    for (const char *line = text; line != NULL && *line != '\0';) {
+        if (strncmp(line, key, strlen(key)) == 0) {
+            return strtoll(line + strlen(key), NULL, 10);
+        }
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    return -1;
 }

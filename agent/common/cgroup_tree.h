@@ -5,6 +5,7 @@
 #define AGENT_CGROUP_TREE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Kills all processes in the tree in one step. False where the kernel cannot (before Linux 5.14). */
@@ -15,5 +16,9 @@ void cgroup_tree_each(int folder, void (*visit)(void *closure, pid_t pid), void 
 
 /* Removes the cgroups below, as far as they are empty. */
 void cgroup_tree_clear(int folder);
+
+/* The number behind a key that begins a line of a file in the folder, or of a file with an absolute path,
+ * such as "oom_kill " in memory.events. -1 if there is none. */
+int64_t cgroup_counter(int folder, const char *name, const char *key);
 
 #endif

@@ -131,7 +131,6 @@ static bool process_init(struct shim *shim, bool warm)
     }
     setsid(); /* fails where the agent has done it already */
     oom_protect();
-    memory_find(&shim->memory);
     shim->epoll = epoll_create1(EPOLL_CLOEXEC);
     shim->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     shim->agent_socket.fd = SHIM_CONTROL_FD;

@@ -121,8 +121,7 @@ struct port {
 };
 
 struct memory {
-    int counter;    /* file that counts OOM kills; -1: none */
-    bool own;       /* the counter covers only processes of this attempt */
+    bool own;       /* the counter of OOM kills covers only processes of this attempt */
     int64_t before; /* its value before the ranks started */
 };
 
@@ -327,10 +326,9 @@ void cgroup_collect(const struct shim *shim, struct pid_list *list);
 void cgroup_kill(const struct shim *shim);
 bool cgroup_vacate(struct shim *shim);
 
-/* shim_memory.c. memory_find opens a counter of OOM kills, memory_begin notes its value before the ranks
- * start. memory_ran_out says whether the counter has grown and so explains why this rank ended;
- * processes_ran_out says whether the attempt reached its limit of processes. */
-void memory_find(struct memory *memory);
+/* shim_memory.c. memory_begin notes a counter of OOM kills before the ranks start. memory_ran_out says
+ * whether the counter has grown and so explains why this rank ended; processes_ran_out says whether the
+ * attempt reached its limit of processes. */
 void memory_begin(struct shim *shim);
 bool memory_ran_out(const struct shim *shim, const struct rank *rank);
 bool processes_ran_out(const struct shim *shim);
