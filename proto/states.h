@@ -229,7 +229,7 @@
     X(CONT, "CONT")                                                                                          \
     X(URG, "URG")
 
-/* How a node keeps the processes of an attempt together. */
+/* How a node keeps the processes of an attempt together. Only earlier agents say cgroup1. */
 #define ISOLATIONS(X)                                                                                        \
     X(NONE, "none")                                                                                          \
     X(CGROUP1, "cgroup1")                                                                                    \

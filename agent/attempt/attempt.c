@@ -7,14 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/launch/launch.h"
 #include "agent/attempt/orphans.h"
+#include "agent/common/launch_file.h"
+#include "agent/output/rank_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -49,15 +49,10 @@ struct attempt *attempt_create(struct agent_context *context, uint64_t attempt_i
 
 static void finish_order(struct attempt *attempt)
 {
-    struct order *order = &attempt->order;
-    free((void *)(uintptr_t)order->job_id);
-    free((void *)(uintptr_t)order->master_address);
-    free((void *)(uintptr_t)order->addresses);
-    free((void *)(uintptr_t)order->tracking_token);
-    free((void *)(uintptr_t)order->tracking_run_id);
-    free((void *)(uintptr_t)order->devices);
-    json_decref(order->spec);
-    *order = (struct order){0};
+    free((void *)(uintptr_t)attempt->order.devices);
+    json_decref(attempt->order.json);
+    json_decref(attempt->order.spec);
+    attempt->order = (struct order){0};
 }
 
 void attempt_destroy(struct attempt *attempt)
@@ -97,21 +92,15 @@ static char *copy_of(const char *text)
 
 void attempt_order(struct attempt *attempt, const struct order *order)
 {
-    json_t *spec = order->spec != NULL ? order->spec : attempt->order.spec;
-    json_incref(spec);
+    json_t *spec = json_incref(order->spec != NULL ? order->spec : attempt->order.spec);
+    int64_t *devices = xalloc(order->device_count * sizeof *devices + 1);
+    for (size_t i = 0; i < order->device_count; i++) {
+        devices[i] = order->devices[i];
+    }
     finish_order(attempt);
     attempt->order = *order;
+    json_incref(order->json); /* its strings */
     attempt->order.spec = spec;
-    attempt->order.job_id = xstrdup(order->job_id != NULL ? order->job_id : "");
-    attempt->order.master_address = copy_of(order->master_address);
-    attempt->order.addresses = copy_of(order->addresses);
-    attempt->order.tracking_token = copy_of(order->tracking_token);
-    attempt->order.tracking_run_id = copy_of(order->tracking_run_id);
-    size_t size = order->device_count * sizeof *order->devices;
-    int64_t *devices = xalloc(size + 1);
-    if (size > 0) {
-        memcpy(devices, order->devices, size);
-    }
     attempt->order.devices = devices;
 }
 
@@ -216,7 +205,7 @@ static int64_t slower(int64_t pace_ms)
 static void orphans_due(void *closure)
 {
     struct attempt *attempt = closure;
-    if (!orphans_kill(attempt->cgroup, attempt->cgroup_version, attempt->attempt_id, attempt->run)) {
+    if (!orphans_kill(attempt->cgroup, attempt->attempt_id, attempt->run)) {
         loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + attempt->orphans_pace_ms);
         attempt->orphans_pace_ms = slower(attempt->orphans_pace_ms);
         return;
@@ -433,37 +422,43 @@ static void add_found_ranks(struct attempt *attempt)
 }
 
 /* Without a launch file the cgroup may still exist: an agent may have been killed between the two. */
-static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool read)
+static void take_facts(struct attempt *attempt, const struct launch *launch, bool read)
 {
     struct cgroup_root *cgroups = &attempt->context->cgroups;
-    attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->attempt_id);
-    attempt->cgroup_version = facts->cgroup_version;
-    if (facts->devices != NULL) {
-        attempt->devices =
-            devices_from_list(&attempt->context->devices, facts->devices, &attempt->device_count);
+    const char *devices = launch_variable(launch, "CUDA_VISIBLE_DEVICES");
+    attempt->cgroup = read ? copy_of(launch->cgroup) : cgroup_path(cgroups, attempt->attempt_id);
+    if (devices != NULL) {
+        attempt->devices = devices_from_list(&attempt->context->devices, devices, &attempt->device_count);
     }
-    attempt->holds_port = facts->holds_port;
-    attempt->received_us = facts->received_us;
-    if (attempt->cgroup != NULL && facts->granted > 0) { /* the last agent turned the controllers off */
-        cgroup_limit_set(cgroups, attempt->cgroup, facts->granted, NULL);
+    attempt->holds_port = launch->port_first != 0;
+    attempt->received_us = launch->received_us;
+    if (attempt->cgroup != NULL && launch->granted > 0) { /* the last agent turned the controllers off */
+        cgroup_limit_set(cgroups, attempt->cgroup, launch->granted, NULL);
     }
+}
+
+static bool read_launch(const struct attempt *attempt, struct launch *ret_launch)
+{
+    size_t length;
+    char *bytes = rank_file_read(attempt->run, NULL, SHIM_LAUNCH_FILE, LIMIT_LAUNCH_BYTES, &length);
+    return bytes != NULL && launch_parse(bytes, length, ret_launch, NULL);
 }
 
 void attempt_adopt(struct attempt *attempt)
 {
-    struct launch_facts facts = {.cgroup_version = cgroup_version(&attempt->context->cgroups)};
-    bool read = launch_read(attempt->run, &facts, NULL);
+    struct launch launch = {0};
+    bool read = read_launch(attempt, &launch);
     attempt->adopted = true;
-    take_facts(attempt, &facts, read);
+    take_facts(attempt, &launch, read);
     attempt_make_output(attempt, true);
     bool found = shims_find(attempt->run, &attempt->shim);
-    for (size_t i = 0; i < facts.rank_count && found; i++) {
-        output_add_rank(attempt->output, facts.ranks[i]);
+    for (size_t i = 0; i < launch.rank_count && found; i++) {
+        output_add_rank(attempt->output, launch.ranks[i].number);
     }
-    if (found && facts.rank_count > 0) {
-        output_add_metrics(attempt->output, facts.ranks[0]);
+    if (found && launch.rank_count > 0) {
+        output_add_metrics(attempt->output, launch.ranks[0].number);
     }
-    launch_facts_finish(&facts);
+    launch_finish(&launch);
     log_info("attempt adopted", "attempt_id=%llu shim=%s", (unsigned long long)attempt->attempt_id,
              found ? "alive" : "gone");
     if (found) {

@@ -43,7 +43,6 @@ struct agent_context {
     struct payloads *payloads;
     struct children *children;
     struct environments *environments;
-    struct builder *builder;
     struct stagings *stagings;
     struct uploads *uploads;
     struct seen *seen;
@@ -52,6 +51,7 @@ struct agent_context {
     struct outputs *outputs;
     struct journal *journal;
     char *runner;      /* folder of gpuctl_runner.py */
+    char *builder;     /* path of gpuctl_environment.py */
     int64_t log_limit; /* bytes of one stream, as the controller wants it; 0: not known yet */
     int64_t heard_us;  /* CLOCK_BOOTTIME: when the answer to the last poll arrived */
     int64_t hurry_ms;  /* CLOCK_BOOTTIME: until then the agent prepares nothing in advance, because ranks are
@@ -87,7 +87,7 @@ struct attempt {
     char *run, *logs; /* folders */
 
     /* The order, and its preparation; stage.c. */
-    struct order order; /* its strings and devices are owned */
+    struct order order; /* its json, spec and devices are owned */
     bool ordered;       /* false: the attempt was adopted, and no order has come yet */
     struct job_spec spec;
     struct fill *fills;
@@ -99,7 +99,6 @@ struct attempt {
     int environment_lock;         /* shared lock on the environment; -1: none */
     int64_t term_ms, kill_ms;     /* lease; 0: none */
     char *cgroup;                 /* NULL: none */
-    int cgroup_version;
     int64_t *devices;
     size_t device_count;
     bool holds_port;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the agent's place in the cgroup hierarchies of the host. A hierarchy is used only after a test
- * process could enter a cgroup in it, so that no job fails for lack of one. The agent touches only its own
- * cgroups. The shim puts the ranks into their cgroup and kills them there; this file kills only processes
- * that a lost shim left behind. cgroup_limit.c limits the number of processes. */
+/* Finds the agent's place in the cgroups of the host, makes the cgroups of attempts there, and limits how
+ * many processes each may have, so that a job that starts processes without end leaves the node usable. A
+ * place is used only after a test process could enter a cgroup in it, so that no job fails for lack of one.
+ * The agent touches only its own cgroups. The shim puts the ranks into their cgroup and kills them there;
+ * this file kills only processes that a lost shim left behind. */
 #include "agent/attempt/cgroup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,89 +16,49 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/common/cgroup_tree.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define PROBE      "probe"
 #define LINE_BYTES 4096
+#define HINT_DELEGATE                                                                                        \
+    "give the agent a cgroup of its own: Delegate=yes in its systemd unit, or a writable cgroup in its "     \
+    "container"
 
 /* --- finding a place ------------------------------------------------------------------------------------ */
 
-/* A mounted hierarchy. */
-struct mount {
-    char *point;
-    char *root; /* the part of the hierarchy that is mounted there */
-};
-
-struct mounts {
-    struct mount unified; /* cgroup2 */
-    struct mount freezer; /* version 1, with the freezer controller */
-    struct mount pids;
-};
-
-static void keep_first(struct mount *mount, const char *root, const char *point)
-{
-    if (mount->point == NULL) {
-        *mount = (struct mount){.point = xstrdup(point), .root = xstrdup(root)};
-    }
-}
-
-/* mountinfo: "id parent dev ROOT POINT options ... - TYPE source SUPER". */
-static void read_mount(char *line, struct mounts *mounts)
-{
-    char *tail = strstr(line, " - ");
-    char root[LINE_BYTES], point[LINE_BYTES], type[64], super[LINE_BYTES] = "";
-    if (tail == NULL || sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) != 2 ||
-        sscanf(tail, " - %63s %*s %4095s", type, super) < 1) {
-        return;
-    }
-    if (strcmp(type, "cgroup2") == 0) {
-        keep_first(&mounts->unified, root, point);
-    } else if (strcmp(type, "cgroup") == 0 && strstr(super, "freezer") != NULL) {
-        keep_first(&mounts->freezer, root, point);
-    } else if (strcmp(type, "cgroup") == 0 && strstr(super, "pids") != NULL) {
-        keep_first(&mounts->pids, root, point);
-    }
-}
-
-static void read_mounts(struct mounts *mounts)
+/* Finds where cgroups are mounted, and which part of them. mountinfo: "id parent dev ROOT POINT options ... -
+ * TYPE source SUPER". */
+static bool find_mount(char root[LINE_BYTES], char point[LINE_BYTES])
 {
     autofclose FILE *file = fopen("/proc/self/mountinfo", "re");
     char line[LINE_BYTES];
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        read_mount(line, mounts);
+        const char *tail = strstr(line, " - ");
+        if (tail != NULL && strncmp(tail, " - cgroup2 ", strlen(" - cgroup2 ")) == 0 &&
+            sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) == 2) {
+            return true;
+        }
     }
+    return false;
 }
 
-static void finish_mount(struct mount *mount)
-{
-    free(mount->point);
-    free(mount->root);
-}
-
-/* The folder of a cgroup. A container sees only a part of the hierarchy, but its /proc may show the path from
- * the top. */
-static char *folder_of(const struct mount *mount, const char *cgroup)
-{
-    size_t length = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
-    const char *below = strncmp(cgroup, mount->root, length) == 0 ? cgroup + length : cgroup;
-    return strcmp(below, "/") == 0 ? xstrdup(mount->point) : xprintf("%s%s", mount->point, below);
-}
-
-/* The cgroup of this process in the hierarchy with these controllers, "" for version 2; NULL if there is
- * none. */
-static char *own_place(const struct mount *mount, const char *controllers)
+/* The folder of this process's cgroup; NULL if it is not known. A container sees only a part of the
+ * hierarchy, but its /proc may show the path from the top. */
+static char *own_folder(const char *root, const char *point)
 {
     autofclose FILE *file = fopen("/proc/self/cgroup", "re");
-    autofree char *start = xprintf(":%s:/", controllers);
+    size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
     char line[LINE_BYTES];
-    while (mount->point != NULL && file != NULL && fgets(line, sizeof line, file) != NULL) {
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        const char *at = strchr(line, ':');
-        if (at != NULL && strncmp(at, start, strlen(start)) == 0) {
-            return folder_of(mount, at + strlen(start) - 1);
+        if (strncmp(line, "0::/", 4) == 0) {
+            const char *path = line + 3;
+            const char *below = strncmp(path, root, length) == 0 ? path + length : path;
+            return strcmp(below, "/") == 0 ? xstrdup(point) : xprintf("%s%s", point, below);
         }
     }
     return NULL;
@@ -107,102 +67,118 @@ static char *own_place(const struct mount *mount, const char *controllers)
 /* Whether a child process can enter the cgroup. Only trying shows it. */
 static bool may_enter(const char *path)
 {
-    autofree char *procs = xprintf("%s/cgroup.procs", path);
     int status = 1;
     pid_t pid = fork();
     if (pid == 0) {
-        int file = open(procs, O_WRONLY | O_CLOEXEC);
-        _exit(file < 0 || write(file, "0", 1) != 1);
+        _exit(!cgroup_write(path, "cgroup.procs", "0"));
     }
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 /* Makes a cgroup like that of an attempt and tries it. */
-static bool use_place(const char *place, const char *agent_name, enum isolation isolation,
-                      struct cgroup_root *ret_root)
+static bool use_base(const char *agent_name, struct cgroup_root *root)
 {
-    if (place == NULL) {
+    if (root->base.path == NULL) {
         return false;
     }
-    autofree char *path = xprintf("%s/gpuctl-%s", place, agent_name);
-    autofree char *probe = xprintf("%s." PROBE, path);
+    autofree char *path = xprintf("%s/gpuctl-%s", root->base.path, agent_name);
+    autofree char *probe = xprintf("%s.probe", path);
     autofree char *limit = xprintf("%s/pids.max", probe);
     if (mkdir(probe, 0755) != 0 && errno != EEXIST) {
         return false;
     }
     bool usable = may_enter(probe);
-    bool counts = access(limit, W_OK) == 0;
+    root->counts = usable && access(limit, W_OK) == 0;
     rmdir(probe);
     if (usable) {
-        ret_root->isolation = isolation;
-        ret_root->path = give(path);
-        ret_root->counts = counts;
+        root->isolation = ISOLATION_CGROUP2;
+        root->path = give(path);
     }
     return usable;
 }
 
-static bool use_unified(const struct cgroup_mounts *mounts, const char *agent_name,
-                        struct cgroup_root *ret_root)
+static bool use_without_controllers(const char *agent_name, struct cgroup_root *root)
 {
-    struct cgroup_base *base = &ret_root->base;
-    if (mounts->unified == NULL) {
-        return false;
-    }
-    cgroup_base_choose(mounts->unified, mounts->own, mounts->systemd, base);
-    if (cgroup_base_count(base) && use_place(base->path, agent_name, ISOLATION_CGROUP2, ret_root)) {
-        return true;
-    }
-    cgroup_base_uncount(base);
-    if (use_place(base->path, agent_name, ISOLATION_CGROUP2, ret_root)) {
-        return true;
-    }
-    cgroup_base_finish(base);
-    return false;
+    cgroup_base_uncount(&root->base);
+    return use_base(agent_name, root);
 }
 
-void cgroup_find_below(const struct cgroup_mounts *mounts, const char *agent_name,
+void cgroup_find_below(const char *mount, const char *own, bool systemd, const char *agent_name,
                        struct cgroup_root *ret_root)
 {
     *ret_root = (struct cgroup_root){.isolation = ISOLATION_NONE};
-    if (!use_unified(mounts, agent_name, ret_root) &&
-        !use_place(mounts->freezer, agent_name, ISOLATION_CGROUP1, ret_root) &&
-        !use_place(mounts->pids, agent_name, ISOLATION_CGROUP1, ret_root)) {
+    if (mount != NULL) {
+        cgroup_base_choose(mount, own, systemd, &ret_root->base);
+    }
+    if (!(cgroup_base_count(&ret_root->base) && use_base(agent_name, ret_root)) &&
+        !use_without_controllers(agent_name, ret_root)) {
+        cgroup_base_finish(&ret_root->base);
         log_warning("jobs not isolated", "hint=\"" HINT_DELEGATE "\"");
     }
 }
 
 void cgroup_find(const char *agent_name, struct cgroup_root *ret_root)
 {
-    struct mounts mounts = {0};
-    read_mounts(&mounts);
-    autofree char *own = own_place(&mounts.unified, "");
-    const struct cgroup_mounts seen = {
-        .unified = mounts.unified.point,
-        .own = own,
-        .freezer = mounts.freezer.point,
-        .pids = mounts.pids.point,
-        .systemd = access("/run/systemd/system", F_OK) == 0,
-    };
-    cgroup_find_below(&seen, agent_name, ret_root);
-    ret_root->pids = own_place(&mounts.pids, "pids");
-    finish_mount(&mounts.unified);
-    finish_mount(&mounts.freezer);
-    finish_mount(&mounts.pids);
+    char root[LINE_BYTES], point[LINE_BYTES];
+    bool mounted = find_mount(root, point);
+    autofree char *own = mounted ? own_folder(root, point) : NULL;
+    cgroup_find_below(mounted ? point : NULL, own, access("/run/systemd/system", F_OK) == 0, agent_name,
+                      ret_root);
 }
 
 void cgroup_finish(struct cgroup_root *root)
 {
-    cgroup_unguard(root);
     cgroup_base_uncount(&root->base);
     cgroup_base_finish(&root->base);
     free(root->path);
-    free(root->pids);
     *root = (struct cgroup_root){.isolation = ISOLATION_NONE};
 }
 
-int cgroup_version(const struct cgroup_root *root)
+/* --- the number of processes ---------------------------------------------------------------------------- */
+
+static int64_t read_number(const char *path)
 {
-    return root->isolation == ISOLATION_CGROUP1 ? 1 : 2;
+    autofree char *text = NULL;
+    int64_t number;
+    if (!file_read(path, 64, &text, NULL, NULL)) {
+        return LIMIT_PROCESSES;
+    }
+    text[strcspn(text, "\n")] = '\0';
+    return text_to_int(text, 2, LIMIT_PROCESSES, &number) ? number : LIMIT_PROCESSES;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Half of the kernel's limit stays for the rest of the node. */
+void cgroup_limit(struct cgroup_root *root, int64_t processes)
+{
+    root->most =
+        smaller(read_number("/proc/sys/kernel/pid_max"), read_number("/proc/sys/kernel/threads-max")) / 2;
+    root->processes = root->counts ? processes : 0;
+    if (!root->counts) {
+        log_warning("processes unlimited", "hint=\"" HINT_DELEGATE "\"");
+    }
+}
+
+static bool write_limit(const struct cgroup_root *root, const char *path, int64_t devices)
+{
+    autofree char *number = xprintf("%lld", (long long)smaller(root->processes * devices, root->most));
+    return cgroup_write(path, "pids.max", number);
+}
+
+/* Another agent in the same unit may have turned the controllers off at its end. */
+static bool write_limit_again(struct cgroup_root *root, const char *path, int64_t devices)
+{
+    return errno == ENOENT && cgroup_base_count(&root->base) && write_limit(root, path, devices);
+}
+
+bool cgroup_limit_set(struct cgroup_root *root, const char *path, int64_t devices, struct err *err)
+{
+    return root->processes == 0 || write_limit(root, path, devices) ||
+           write_limit_again(root, path, devices) || err_errno(err, "cannot limit the processes of %s", path);
 }
 
 /* --- one attempt ---------------------------------------------------------------------------------------- */
@@ -231,56 +207,20 @@ bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices,
     return true;
 }
 
-static void kill_listed(int folder)
+static void kill_one(void *closure, pid_t pid)
 {
-    int fd = openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-    autofclose FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    int pid;
-    while (file != NULL && fscanf(file, "%d", &pid) == 1) {
-        if (pid > 0) {
-            kill(pid, SIGKILL);
-        }
-    }
+    kill(pid, SIGKILL);
 }
 
-static void clear_folder(int folder, bool killed, int depth);
-
-static void clear_below(int parent, const char *name, bool killed, int depth)
-{
-    autoclose int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder >= 0 && depth < LIMIT_CGROUP_DEPTH) {
-        clear_folder(folder, killed, depth + 1);
-    }
-    unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-/* Version 1 has only the lists of processes. Removes the job's own cgroups below first, because the kernel
- * does not remove a cgroup that has children. */
-static void clear_folder(int folder, bool killed, int depth)
-{
-    if (!killed) {
-        kill_listed(folder);
-    }
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;
-    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
-            clear_below(folder, entry->d_name, killed, depth);
-        }
-    }
-    if (listing != NULL) {
-        closedir(listing);
-    }
-}
-
-bool cgroup_clear(const char *path, int version)
+bool cgroup_clear(const char *path)
 {
     autoclose int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) {
         return errno == ENOENT;
     }
-    autoclose int fd = version == 2 ? openat(folder, "cgroup.kill", O_WRONLY | O_CLOEXEC) : -1;
-    bool killed = fd >= 0 && write(fd, "1", 1) == 1; /* kills the processes of all cgroups below, too */
-    clear_folder(folder, killed, 0);
+    if (!cgroup_tree_kill(folder)) {
+        cgroup_tree_each(folder, kill_one, NULL);
+    }
+    cgroup_tree_clear(folder);
     return rmdir(path) == 0 || errno == ENOENT;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manages the version 2 cgroup below which attempts live, and its controllers. It turns controllers on only
+/* Manages the cgroup below which attempts live, and its controllers. It turns controllers on only
  * in a cgroup that holds no process (the kernel would refuse, or make it and its children a threaded domain),
  * and only in one that no other program manages. With systemd that is only a unit with Delegate=yes. The
  * cgroups of attempts lie directly in the base: systemd turns the controllers of a unit off when it restarts
@@ -22,7 +22,7 @@
 
 #define LEAF "gpuctl-agent"
 
-static bool write_word(const char *folder, const char *name, const char *word)
+bool cgroup_write(const char *folder, const char *name, const char *word)
 {
     autofree char *path = xprintf("%s/%s", folder, name);
     autoclose int file = open(path, O_WRONLY | O_CLOEXEC);
@@ -32,7 +32,7 @@ static bool write_word(const char *folder, const char *name, const char *word)
 static bool move(int64_t pid, const char *to)
 {
     autofree char *word = xprintf("%lld", (long long)pid);
-    return write_word(to, "cgroup.procs", word) || errno == ESRCH;
+    return cgroup_write(to, "cgroup.procs", word) || errno == ESRCH;
 }
 
 /* --- choosing ------------------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static bool clear(const struct cgroup_base *base)
 static bool turn(const char *path, const char *sign, const char *controller)
 {
     autofree char *word = xprintf("%s%s", sign, controller);
-    return write_word(path, "cgroup.subtree_control", word);
+    return cgroup_write(path, "cgroup.subtree_control", word);
 }
 
 /* False if cgroups below it have them on. A controller that is not available counts as off. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The version 2 cgroup in which this agent may make the cgroups of its attempts. */
+/* The cgroup in which this agent may make the cgroups of its attempts. */
 #ifndef AGENT_CGROUP_BASE_H
 #define AGENT_CGROUP_BASE_H
 
@@ -34,5 +34,8 @@ bool cgroup_base_count(struct cgroup_base *base);
 void cgroup_base_uncount(struct cgroup_base *base);
 
 void cgroup_base_finish(struct cgroup_base *base);
+
+/* Writes a word into a file of a cgroup; false with errno. */
+bool cgroup_write(const char *folder, const char *name, const char *word);
 
 #endif

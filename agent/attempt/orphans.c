@@ -5,9 +5,7 @@
 #include "agent/attempt/orphans.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -92,7 +90,7 @@ static bool sweep(uint64_t attempt_id, const char *run)
     return clear;
 }
 
-bool orphans_kill(const char *cgroup, int cgroup_version, uint64_t attempt_id, const char *run)
+bool orphans_kill(const char *cgroup, uint64_t attempt_id, const char *run)
 {
-    return cgroup != NULL ? cgroup_clear(cgroup, cgroup_version) : sweep(attempt_id, run);
+    return cgroup != NULL ? cgroup_clear(cgroup) : sweep(attempt_id, run);
 }

@@ -8,6 +8,6 @@
 
 /* Kills them: those in the cgroup, or, if cgroup is NULL, every process whose environment names the attempt
  * id and a socket in the attempt's run folder. False while some are left. */
-bool orphans_kill(const char *cgroup, int cgroup_version, uint64_t attempt_id, const char *run);
+bool orphans_kill(const char *cgroup, uint64_t attempt_id, const char *run);
 
 #endif

@@ -3,7 +3,6 @@
  * are few, and says whether they are complete. A taken MASTER_PORT is not blamed on the job. The failure of a
  * rank is explained by the rank's own message. A report never exceeds its limit. reconciler.c decides when a
  * report is due. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns when an attempt is measured, and its sample until a heartbeat has brought it to the controller. It
- * promises that an attempt whose ranks have ended has no sample, that one sample waits at most, and that the
- * loop waits for no driver: of GPUs it takes what the last look at them has seen. CPU time counts from
- * reading to reading, so that none is lost with a sample. */
+/* Measures attempts, and keeps the sample of each until a heartbeat has brought it to the controller. An
+ * attempt whose ranks have ended has no sample, and at most one sample waits. The loop waits for no driver: a
+ * sample has the last look at the GPUs. CPU time counts from reading to reading, so that none is lost with a
+ * sample. */
 #include "agent/attempt/sampler.h"
 
 #include <stdlib.h>
@@ -20,10 +20,8 @@
 
 static struct usage read_usage(const struct attempt *attempt)
 {
-    const struct usage_source source = {.proc = "/proc",
-                                        .cgroup = attempt->cgroup,
-                                        .cgroup_version = attempt->cgroup_version,
-                                        .shim = shim_process_pid(&attempt->shim)};
+    const struct usage_source source = {
+        .proc = "/proc", .cgroup = attempt->cgroup, .shim = shim_process_pid(&attempt->shim)};
     return usage_read(&source);
 }
 
@@ -102,7 +100,8 @@ static void arm(struct attempt *attempt)
              clock_boot_ms() + sampler_period_ms(attempt->context->config.sample_s, age_ms));
 }
 
-/* One that still waits is not replaced: of many attempts the first would always be in front of the last. */
+/* A sample that still waits is not replaced: else the first of many attempts would always be in front of the
+ * last. */
 static void due(void *closure)
 {
     struct attempt *attempt = closure;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -48,11 +47,9 @@ void shim_client_run(struct attempt *attempt)
 /* Where the file cannot be written, the shim uses the master's address. */
 static void write_addresses(const struct attempt *attempt)
 {
-    struct err err;
     const char *list = attempt->order.addresses;
     autofree char *path = xprintf("%s/" SHIM_ADDRESSES_FILE, attempt->run);
-    autoclose int file = list != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
-    if (list != NULL && (file < 0 || !stage_file_write(file, list, strlen(list), path, &err))) {
+    if (list != NULL && !stage_file_put(path, list, strlen(list), NULL)) {
         log_warning("addresses unwritten", "attempt_id=%llu path=%s", (unsigned long long)attempt->attempt_id,
                     path);
     }
@@ -83,17 +80,6 @@ static void hear(struct attempt *attempt, enum reconciler_news news)
     attempt->context->heard(attempt->context->closure, attempt->attempt_id, news);
 }
 
-static bool read_numbers(char **rest, int64_t *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        char *word = strsep(rest, " ");
-        if (word == NULL || !text_to_int(word, 0, INT64_MAX, &numbers[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Sets a moment to now, unless it is set already. */
 static void note(const struct attempt *attempt, int64_t *moment_us)
 {
@@ -104,7 +90,7 @@ static void note(const struct attempt *attempt, int64_t *moment_us)
 
 static bool hear_prepared(struct attempt *attempt, char *rest)
 {
-    if (!read_numbers(&rest, &attempt->port, 1)) {
+    if (!record_numbers(&rest, &attempt->port, 1)) {
         return false;
     }
     note(attempt, &attempt->prepared_us);
@@ -148,7 +134,7 @@ static void hear_start(struct attempt *attempt, const char *said)
 static bool hear_running(struct attempt *attempt, char *rest)
 {
     int64_t numbers[2];
-    if (!read_numbers(&rest, numbers, 2)) {
+    if (!record_numbers(&rest, numbers, 2)) {
         return false;
     }
     note(attempt, &attempt->running_us);
@@ -166,7 +152,7 @@ static bool hear_failed(struct attempt *attempt, char *rest)
     int64_t numbers[4];
     enum cause cause;
     char *word;
-    if (!read_numbers(&rest, numbers, 4) || (word = strsep(&rest, " ")) == NULL ||
+    if (!record_numbers(&rest, numbers, 4) || (word = strsep(&rest, " ")) == NULL ||
         !cause_from_text(word, &cause)) {
         return false;
     }

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "agent/attempt/attempt.h"
+#include "agent/common/launch_file.h"
 #include "agent/launch/contract.h"
-#include "agent/launch/launch.h"
 #include "agent/base/stage_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
@@ -292,14 +292,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     char *inherited[INHERITED_COUNT + 1];
     put_inherited(inherited);
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
-    autofree char *errors = xprintf("%s/%s", attempt->logs, SHIM_ERRORS_FOLDER);
-    autofree char *socket = xprintf("%s/%s", attempt->run, SHIM_RANK_SOCKET);
-    autofree char *function = xprintf("%s/%s", attempt->logs, SHIM_FUNCTION_FILE);
-    autofree char *modules = xprintf("%s/%s", attempt->logs, SHIM_MODULES_FILE);
-    autofree char *results = xprintf("%s/%s", attempt->logs, SHIM_RESULTS_FOLDER);
     autofree char *attempt_id = xprintf("%llu", (unsigned long long)attempt->attempt_id);
-    autofree char *environment_python =
-        attempt->environment != NULL ? xprintf("%s/bin/python", attempt->environment) : NULL;
     autofree char *visible = visible_devices(&context->devices, &attempt->order);
     struct contract contract = {
         .order = &attempt->order,
@@ -307,16 +300,11 @@ static void compose(struct attempt *attempt, struct text *launch)
         .node = context->config.name,
         .url = context->config.url,
         .cacert = context->config.cacert,
-        .errors = errors,
+        .logs = attempt->logs,
+        .run = attempt->run,
         .python = context->config.python,
-        .work = work,
-        .environment = attempt->environment,
-        .environment_python = environment_python,
-        .socket = socket,
         .runner = context->runner,
-        .function = function,
-        .modules = attempt->spec.function.modules != NULL ? modules : NULL,
-        .results = results,
+        .environment = attempt->environment,
         .slots = context->devices.slots,
         .no_peer_access = context->devices.no_peer_access,
         .visible_devices = visible,
@@ -331,7 +319,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put_int(launch, "log_limit", log_limit(context));
     if (attempt->cgroup != NULL) {
         launch_put(launch, "cgroup", attempt->cgroup);
-        launch_put_int(launch, "cgroup_version", attempt->cgroup_version);
+        launch_put_int(launch, "cgroup_version", 2); /* for a gpushim of the version before */
     }
     if (attempt->environment != NULL) {
         autofree char *lock = environment_lock_path(attempt->environment);
@@ -349,19 +337,9 @@ static void compose(struct attempt *attempt, struct text *launch)
     }
 }
 
-static bool write_launch(struct attempt *attempt, const struct text *launch, struct err *err)
-{
-    autofree char *path = xprintf("%s/%s", attempt->run, SHIM_LAUNCH_FILE);
-    autoclose int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file < 0) {
-        return err_errno(err, "cannot make %s", path);
-    }
-    return stage_file_write(file, launch->bytes, launch->length, path, err);
-}
-
 /* --- from order to shim --------------------------------------------------------------------------------- */
 
-static bool take_shim(struct attempt *attempt, const struct text *launch, struct err *err)
+static bool take_shim(struct attempt *attempt, const struct launch *launch, struct err *err)
 {
     struct agent_context *context = attempt->context;
     const char *why = NULL;
@@ -374,11 +352,19 @@ static bool take_shim(struct attempt *attempt, const struct text *launch, struct
 
 static bool hand_over(struct attempt *attempt, struct err *err)
 {
-    autotext struct text launch = {0};
-    compose(attempt, &launch);
-    return write_launch(attempt, &launch, err) && take_shim(attempt, &launch, err) &&
-           (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
-            err_set(err, ERR_IO, "the shim does not listen"));
+    autotext struct text text = {0};
+    autofree char *path = xprintf("%s/" SHIM_LAUNCH_FILE, attempt->run);
+    struct launch launch;
+    compose(attempt, &text);
+    size_t length = text.length;
+    if (!stage_file_put(path, text.bytes, length, err) ||
+        !launch_parse(text_take(&text), length, &launch, err)) {
+        return false;
+    }
+    bool taken = take_shim(attempt, &launch, err);
+    launch_finish(&launch);
+    return taken && (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
+                     err_set(err, ERR_IO, "the shim does not listen"));
 }
 
 static void finish(struct attempt *attempt)
@@ -419,7 +405,6 @@ static bool decode_spec(struct attempt *attempt, struct err *err)
 static bool prepare(struct attempt *attempt, struct err *err)
 {
     struct agent_context *context = attempt->context;
-    attempt->cgroup_version = cgroup_version(&context->cgroups);
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
            cgroup_make(&context->cgroups, attempt->attempt_id, (int64_t)attempt->order.device_count,

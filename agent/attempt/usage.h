@@ -17,9 +17,8 @@ struct usage {
 /* Whose usage. */
 struct usage_source {
     const char *proc;   /* "/proc" */
-    const char *cgroup; /* NULL: none; then its processes are the descendants of the shim */
-    int cgroup_version;
-    pid_t shim; /* not counted itself */
+    const char *cgroup; /* NULL: none */
+    pid_t shim;         /* its descendants are counted, and not the shim itself */
 };
 
 /* Reads files of the kernel alone, none of which waits for a process. */

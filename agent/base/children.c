@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -282,7 +281,11 @@ struct child *child_start(struct children *children, const struct child_call *ca
                               {call->line != NULL ? their_output : children->null, STDOUT_FILENO},
                               {their_errors, STDERR_FILENO},
                               {call->extra, EXTRA_FD}};
-    const struct program_call spawn = {call->arguments, call->variables, theirs, 4, &children->files};
+    const struct program_call spawn = {.arguments = call->arguments,
+                                       .variables = call->variables,
+                                       .fds = theirs,
+                                       .fd_count = 4,
+                                       .files = &children->files};
     errno = program_start(&spawn, &pid);
     if (errno != 0) {
         err_errno(err, "cannot start %s", call->arguments[0]);

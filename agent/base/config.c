@@ -29,188 +29,80 @@
     "Each option is also a setting: a line `name = value` of " SETTINGS_AGENT                                \
     ", and GPUCTL_<NAME> in the environment."
 
+/* The kinds of rows: an option's name, what stands for its value in the help, its target, its help. */
+#define TEXT(option, value, to, says)                                                                        \
+    .name = (option), .value_name = (value), .help = (says), .kind = OPTION_TEXT, .target = (to)
+#define LIST(option, value, to, says)                                                                        \
+    .name = (option), .value_name = (value), .help = (says), .kind = OPTION_LIST, .target = (to)
+#define INT(option, value, to, least, most, says)                                                            \
+    .name = (option), .value_name = (value), .help = (says), .kind = OPTION_INT, .target = (to),             \
+    .min = (least), .max = (most)
+#define FLAG(option, to, says) .name = (option), .help = (says), .kind = OPTION_FLAG, .target = (to)
+
 void config_table(struct config *config, struct config_given *given, struct option_spec table[CONFIG_OPTIONS])
 {
     const struct option_spec filled[] = {
-        {.name = "controller",
-         .value_name = "URL",
-         .help = "the controller [GPUCTL_URL]",
-         .kind = OPTION_TEXT,
-         .target = &config->url,
-         .alias = "url"},
-        {.name = "token-file",
-         .value_name = "FILE",
-         .help = "file with the node's token [GPUCTL_TOKEN_FILE]",
-         .kind = OPTION_TEXT,
-         .target = &config->token_file},
-        {.name = "name",
-         .value_name = "NAME",
-         .help = "name of this node (default: the host name)",
-         .kind = OPTION_TEXT,
-         .target = &config->name},
-        {.name = "state",
-         .value_name = "DIR",
-         .help = "folder that survives a reboot",
-         .kind = OPTION_TEXT,
-         .target = &given->state},
-        {.name = "run",
-         .value_name = "DIR",
-         .help = "folder that a reboot empties; that of the first start stays in use until then",
-         .kind = OPTION_TEXT,
-         .target = &given->run},
-        {.name = "environments",
-         .value_name = "DIR",
-         .help =
-             "folder of jobs' Python environments, which agents of one host may share (default: in --state)",
-         .kind = OPTION_TEXT,
-         .target = &given->environments},
-        {.name = "environments-limit",
-         .value_name = "GIB",
-         .help = "what they may take; those used longest ago go first (default: 100)",
-         .kind = OPTION_INT,
-         .target = &config->environments_gib,
-         .min = 1,
-         .max = LIMIT_ENVIRONMENTS_GIB},
-        {.name = "log-limit",
-         .value_name = "MIB",
-         .help = "what a rank's stdout or stderr may take here; then its first part and its end are kept "
-                 "(default: 1024, or what the controller says if that is less)",
-         .kind = OPTION_INT,
-         .target = &config->log_limit_mib,
-         .min = LIMIT_STREAM_MIN_BYTES / MIB,
-         .max = LIMIT_STREAM_MAX_BYTES / MIB},
-        {.name = "max-processes",
-         .value_name = "N",
-         .help =
-             "processes and threads that a job may have on this node for each of its devices (default: 4096)",
-         .kind = OPTION_INT,
-         .target = &config->max_processes,
-         .min = 16,
-         .max = LIMIT_PROCESSES},
-        {.name = "sample-interval",
-         .value_name = "SECONDS",
-         .help = "measure the CPU, memory and GPUs that each job uses so often (default: 10; 0: never)",
-         .kind = OPTION_INT,
-         .target = &config->sample_s,
-         .min = 0,
-         .max = LIMIT_SAMPLE_S},
-        {.name = "warm-memory",
-         .value_name = "MIB",
-         .help = "what processes may take that have imported torch before there is a job for them (default: "
-                 "2048; 0: there are none)",
-         .kind = OPTION_INT,
-         .target = &config->warm_mib,
-         .min = 0,
-         .max = LIMIT_WARM_MIB},
-        {.name = "preload",
-         .value_name = "NAMES",
-         .help = "modules that they import where they are installed (default: torch,torch.distributed)",
-         .kind = OPTION_TEXT,
-         .target = &config->preload},
-        {.name = "shared-memory",
-         .value_name = "WHOSE",
-         .help = "own: a /dev/shm and System V objects for each job, which go with it, where the agent may "
-                 "make them; host: those of the host (default: own)",
-         .kind = OPTION_TEXT,
-         .target = &given->shared_memory,
+        {TEXT("controller", "URL", &config->url, "the controller [GPUCTL_URL]"), .alias = "url"},
+        {TEXT("token-file", "FILE", &config->token_file, "file with the node's token [GPUCTL_TOKEN_FILE]")},
+        {TEXT("name", "NAME", &config->name, "name of this node (default: the host name)")},
+        {TEXT("state", "DIR", &given->state, "folder that survives a reboot")},
+        {TEXT("run", "DIR", &given->run,
+              "folder that a reboot empties; that of the first start stays in use until then")},
+        {TEXT(
+            "environments", "DIR", &given->environments,
+            "folder of jobs' Python environments, which agents of one host may share (default: in --state)")},
+        {INT("environments-limit", "GIB", &config->environments_gib, 1, LIMIT_ENVIRONMENTS_GIB,
+             "what they may take; those used longest ago go first (default: 100)")},
+        {INT("log-limit", "MIB", &config->log_limit_mib, LIMIT_STREAM_MIN_BYTES / MIB,
+             LIMIT_STREAM_MAX_BYTES / MIB,
+             "what a rank's stdout or stderr may take here; then its first part and its end are kept "
+             "(default: 1024, or what the controller says if that is less)")},
+        {INT("max-processes", "N", &config->max_processes, 16, LIMIT_PROCESSES,
+             "processes and threads that a job may have on this node for each of its devices (default: "
+             "4096)")},
+        {INT("sample-interval", "SECONDS", &config->sample_s, 0, LIMIT_SAMPLE_S,
+             "measure the CPU, memory and GPUs that each job uses so often (default: 10; 0: never)")},
+        {INT("warm-memory", "MIB", &config->warm_mib, 0, LIMIT_WARM_MIB,
+             "what processes may take that have imported torch before there is a job for them (default: "
+             "2048; 0: there are none)")},
+        {TEXT("preload", "NAMES", &config->preload,
+              "modules that they import where they are installed (default: torch,torch.distributed)")},
+        {TEXT("shared-memory", "WHOSE", &given->shared_memory,
+              "own: a /dev/shm and System V objects for each job, which go with it, where the agent may "
+              "make them; host: those of the host (default: own)"),
          .choices = "own|host"},
-        {.name = "devices",
-         .value_name = "LIST",
-         .help = "GPUs by index or UUID, or none (default: all)",
-         .kind = OPTION_TEXT,
-         .target = &config->devices},
-        {.name = "cpu-slots",
-         .value_name = "N",
-         .help = "offer N CPU slots instead of GPUs",
-         .kind = OPTION_INT,
-         .target = &config->cpu_slots,
-         .min = 1,
-         .max = LIMIT_NODE_DEVICES},
-        {.name = "gpu-type",
-         .value_name = "NAME",
-         .help = "name of the devices' type in job specs",
-         .kind = OPTION_TEXT,
-         .target = &config->gpu_type},
-        {.name = "pool",
-         .value_name = "NAME",
-         .help = "pool of this node",
-         .kind = OPTION_TEXT,
-         .target = &config->pool},
-        {.name = "reserved",
-         .help = "the pool is a reserved one",
-         .kind = OPTION_FLAG,
-         .target = &config->reserved},
-        {.name = "label",
-         .value_name = "KEY=VALUE",
-         .help = "what jobs may ask for, such as zone=a; may be repeated [GPUCTL_LABELS]",
-         .kind = OPTION_LIST,
-         .target = &given->labels,
+        {TEXT("devices", "LIST", &config->devices, "GPUs by index or UUID, or none (default: all)")},
+        {INT("cpu-slots", "N", &config->cpu_slots, 1, LIMIT_NODE_DEVICES,
+             "offer N CPU slots instead of GPUs")},
+        {TEXT("gpu-type", "NAME", &config->gpu_type, "name of the devices' type in job specs")},
+        {TEXT("pool", "NAME", &config->pool, "pool of this node")},
+        {FLAG("reserved", &config->reserved, "the pool is a reserved one")},
+        {LIST("label", "KEY=VALUE", &given->labels,
+              "what jobs may ask for, such as zone=a; may be repeated [GPUCTL_LABELS]"),
          .alias = "labels"},
-        {.name = "address",
-         .value_name = "ADDR",
-         .help = "where other nodes reach this one (default: found out)",
-         .kind = OPTION_TEXT,
-         .target = &given->address},
-        {.name = "python",
-         .value_name = "PATH",
-         .help = "interpreter of jobs that name none (default: python3 on PATH)",
-         .kind = OPTION_TEXT,
-         .target = &given->python},
-        {.name = "ports",
-         .value_name = "A-B",
-         .help = "range of MASTER_PORT (default: 20000-29999)",
-         .kind = OPTION_TEXT,
-         .target = &given->ports},
-        {.name = "expires-at",
-         .value_name = "TIME",
-         .help = "when this machine is taken back, 2026-11-21T09:30:00Z or +2h: work ends before "
-                 "[GPUCTL_EXPIRES_AT]",
-         .kind = OPTION_TEXT,
-         .target = &given->expires_at},
-        {.name = "cacert",
-         .value_name = "FILE",
-         .help = "certificates that sign the controller's",
-         .kind = OPTION_TEXT,
-         .target = &given->cacert,
+        {TEXT("address", "ADDR", &given->address, "where other nodes reach this one (default: found out)")},
+        {TEXT("python", "PATH", &given->python,
+              "interpreter of jobs that name none (default: python3 on PATH)")},
+        {TEXT("ports", "A-B", &given->ports, "range of MASTER_PORT (default: 20000-29999)")},
+        {TEXT("expires-at", "TIME", &given->expires_at,
+              "when this machine is taken back, 2026-11-21T09:30:00Z or +2h: work ends before "
+              "[GPUCTL_EXPIRES_AT]")},
+        {TEXT("cacert", "FILE", &given->cacert, "certificates that sign the controller's"),
          .alias = "ca-file"},
-        {.name = "insecure-plain-http",
-         .help = "allow http:// to another host",
-         .kind = OPTION_FLAG,
-         .target = &config->insecure_plain_http},
-        {.name = "log-level",
-         .value_name = "LEVEL",
-         .help = "error, warning, info or debug",
-         .kind = OPTION_TEXT,
-         .target = &given->log_level,
+        {FLAG("insecure-plain-http", &config->insecure_plain_http, "allow http:// to another host")},
+        {TEXT("log-level", "LEVEL", &given->log_level, "error, warning, info or debug"),
          .choices = "error|warning|info|debug"},
-        {.name = "list-devices",
-         .help = "print what this machine has as JSON, one device a line, and end",
-         .kind = OPTION_FLAG,
-         .target = &config->list_devices,
+        {FLAG("list-devices", &config->list_devices,
+              "print what this machine has as JSON, one device a line, and end"),
          .command_line_only = true},
-        {.name = "config",
-         .value_name = "FILE",
-         .help = "read this file of settings alone; none: no file (default: " SETTINGS_AGENT
-                 " in ~/.config/gpuctl, then in /etc/gpuctl)",
-         .kind = OPTION_TEXT,
-         .target = &given->file,
+        {TEXT("config", "FILE", &given->file,
+              "read this file of settings alone; none: no file (default: " SETTINGS_AGENT
+              " in ~/.config/gpuctl, then in /etc/gpuctl)"),
          .command_line_only = true},
-        {.name = "check-config",
-         .help = "say whether the settings are sound, and end",
-         .kind = OPTION_FLAG,
-         .target = &given->check_config,
+        {FLAG("check-config", &given->check_config, "say whether the settings are sound, and end"),
          .command_line_only = true},
-        {.letter = 'h',
-         .name = "help",
-         .help = "show this",
-         .kind = OPTION_FLAG,
-         .target = &given->help,
-         .command_line_only = true},
-        {.name = "version",
-         .help = "show the version",
-         .kind = OPTION_FLAG,
-         .target = &given->version,
-         .command_line_only = true},
+        {FLAG("help", &given->help, "show this"), .letter = 'h', .command_line_only = true},
+        {FLAG("version", &given->version, "show the version"), .command_line_only = true},
     };
     static_assert(sizeof filled == CONFIG_OPTIONS * sizeof table[0], "count them");
     memcpy(table, filled, sizeof filled);
@@ -245,6 +137,13 @@ static bool check_controller(const struct config *config, struct err *err)
     return true;
 }
 
+static bool check_word(const char *option, const char *word, const char *what, struct err *err)
+{
+    return word == NULL || text_is_name(word, LIMIT_NAME_BYTES) ||
+           err_field(err, ERR_USAGE, option, "use letters, digits, '.', '_' and '-'", "\"%s\" cannot be %s",
+                     word, what);
+}
+
 static bool check_name(struct config *config, struct err *err)
 {
     if (config->name == NULL) {
@@ -253,19 +152,9 @@ static bool check_name(struct config *config, struct err *err)
         config->host_name = xstrdup(host);
         config->name = config->host_name;
     }
-    if (!text_is_name(config->name, LIMIT_NAME_BYTES)) {
-        return err_field(err, ERR_USAGE, "--name", "use letters, digits, '.', '_' and '-'",
-                         "\"%s\" cannot be the name of a node", config->name);
-    }
-    if (config->pool != NULL && !text_is_name(config->pool, LIMIT_NAME_BYTES)) {
-        return err_field(err, ERR_USAGE, "--pool", "use letters, digits, '.', '_' and '-'",
-                         "\"%s\" cannot be the name of a pool", config->pool);
-    }
-    if (config->gpu_type != NULL && !text_is_name(config->gpu_type, LIMIT_NAME_BYTES)) {
-        return err_field(err, ERR_USAGE, "--gpu-type", "use letters, digits, '.', '_' and '-'",
-                         "\"%s\" cannot be a type of devices", config->gpu_type);
-    }
-    return true;
+    return check_word("--name", config->name, "the name of a node", err) &&
+           check_word("--pool", config->pool, "the name of a pool", err) &&
+           check_word("--gpu-type", config->gpu_type, "a type of devices", err);
 }
 
 static bool url_is(CURLUcode code)

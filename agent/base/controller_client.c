@@ -34,7 +34,7 @@ struct controller_client {
     struct loop_timer timer; /* curl's */
     char *token;
     struct curl_slist *json_headers, *bytes_headers;
-    CURL *folder_pool[SPARE_COUNT];
+    CURL *spares[SPARE_COUNT];
     size_t spare_count;
     struct controller_request *requests;
     bool lost; /* the last try of a request failed */
@@ -223,7 +223,7 @@ static void begin(struct controller_request *request)
 {
     struct controller_client *controller = request->controller;
     CURL *easy =
-        controller->spare_count > 0 ? controller->folder_pool[--controller->spare_count] : curl_use_easy();
+        controller->spare_count > 0 ? controller->spares[--controller->spare_count] : curl_use_easy();
     request->easy = easy;
     request->arrived = false;
     text_clear(&request->received);
@@ -261,7 +261,7 @@ static void end_try(struct controller_request *request)
     curl_multi_remove_handle(controller->multi, request->easy);
     if (controller->spare_count < SPARE_COUNT) {
         curl_easy_reset(request->easy);
-        controller->folder_pool[controller->spare_count++] = request->easy;
+        controller->spares[controller->spare_count++] = request->easy;
     } else {
         curl_easy_cleanup(request->easy);
     }
@@ -467,7 +467,7 @@ void controller_client_destroy(struct controller_client *controller)
         destroy_request(controller->requests);
     }
     while (controller->spare_count > 0) {
-        curl_easy_cleanup(controller->folder_pool[--controller->spare_count]);
+        curl_easy_cleanup(controller->spares[--controller->spare_count]);
     }
     curl_multi_cleanup(controller->multi);
     loop_disarm(controller->loop, &controller->timer);
@@ -494,4 +494,17 @@ struct controller_request *controller_send(struct controller_client *controller,
     DL_APPEND(controller->requests, request);
     begin(request);
     return request;
+}
+
+struct controller_request *
+controller_post(struct controller_client *controller, const char *path, json_t *(*body)(void *closure),
+                void (*done)(void *closure, const struct controller_answer *answer), void *closure)
+{
+    const struct controller_call call = {.path = path,
+                                         .body = body,
+                                         .timeout_ms = REQUEST_TIMEOUT_MS,
+                                         .persistent = true,
+                                         .done = done,
+                                         .closure = closure};
+    return controller_send(controller, &call);
 }

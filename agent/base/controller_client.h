@@ -54,6 +54,10 @@ void controller_client_destroy(struct controller_client *controller);
 /* done is called later, once, after the request was freed. */
 struct controller_request *controller_send(struct controller_client *controller,
                                            const struct controller_call *call);
+/* The usual request: a persistent POST of JSON. */
+struct controller_request *
+controller_post(struct controller_client *controller, const char *path, json_t *(*body)(void *closure),
+                void (*done)(void *closure, const struct controller_answer *answer), void *closure);
 /* Ends a request without an answer; NULL is allowed. */
 void controller_cancel(struct controller_request *request);
 /* Like controller_cancel, but lets a request under way finish, so that its connection is kept. Not for

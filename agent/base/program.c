@@ -21,9 +21,9 @@ static int start_limited(const struct program_call *call, const posix_spawn_file
 {
     const struct rlimit own = program_limit();
     setrlimit(RLIMIT_NOFILE, call->files);
-    int result =
-        posix_spawnp(ret_pid, call->arguments[0], files, attributes,
-                     (char *const *)(uintptr_t)call->arguments, (char *const *)(uintptr_t)call->variables);
+    const char *program = call->program != NULL ? call->program : call->arguments[0];
+    int result = posix_spawnp(ret_pid, program, files, attributes, (char *const *)(uintptr_t)call->arguments,
+                              (char *const *)(uintptr_t)call->variables);
     setrlimit(RLIMIT_NOFILE, &own);
     return result;
 }

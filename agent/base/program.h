@@ -9,7 +9,8 @@
 #include <sys/types.h>
 
 struct program_call {
-    const char *const *arguments; /* the first is the program, searched on PATH unless it is a path */
+    const char *program; /* searched on PATH unless it is a path; NULL: the first argument */
+    const char *const *arguments;
     const char *const *variables; /* its whole environment; both are ended by NULL */
     const int (*fds)[2];          /* pairs of a descriptor here and its number in the child; -1: none */
     size_t fd_count;

@@ -52,3 +52,10 @@ bool stage_file_write(int file, const void *bytes, size_t length, const char *pa
     }
     return true;
 }
+
+bool stage_file_put(const char *path, const void *bytes, size_t length, struct err *err)
+{
+    autoclose int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    return file < 0 ? err_errno(err, "cannot make %s", path)
+                    : stage_file_write(file, bytes, length, path, err);
+}

@@ -12,6 +12,9 @@
  * empty, "." and ".." parts; links are not followed. -1 on error. */
 int stage_file_open(int folder, const char *path, bool executable, struct err *err);
 
+/* Makes a file of the agent's own, or replaces its content, without a sync. */
+bool stage_file_put(const char *path, const void *bytes, size_t length, struct err *err);
+
 /* Writes all bytes. */
 bool stage_file_write(int file, const void *bytes, size_t length, const char *path, struct err *err);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of a node's devices, GPUs or CPU slots. Types get the names that people write in job specs.
- * Questions are answered from the last look, at once. devices_nvml.c and devices_slots.c find and watch
- * devices. */
+ * Questions are answered from the last look, at once. devices_nvml.c finds and watches GPUs. */
 #include "agent/devices/devices.h"
 
 #include <stdio.h>
@@ -23,6 +22,22 @@ void devices_close(struct devices *devices)
     free(devices->sights);
     free(devices->seen_us);
     *devices = (struct devices){0};
+}
+
+/* No visible process ever uses a slot: slots exist only as a count. */
+void devices_open_slots(int64_t count, const char *type, struct devices *ret_devices)
+{
+    struct devices devices = {.count = (size_t)count, .slots = true};
+    devices.items = xzalloc((size_t)count * sizeof *devices.items);
+    for (int64_t i = 0; i < count; i++) {
+        devices.items[i] = (struct device){
+            .index = i,
+            .uuid = xprintf("slot-%lld", (long long)i),
+            .type = xstrdup(type != NULL ? type : "cpu"),
+            .group = -1,
+        };
+    }
+    *ret_devices = devices;
 }
 
 static bool is_maker(const char *word)

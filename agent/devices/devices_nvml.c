@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/base/program.h"
 #include "agent/devices/devices_helper.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -40,7 +40,8 @@ struct looks {
 struct watcher {
     struct devices *devices;
     char *library;
-    struct loop *loop; /* NULL: the GPUs are not watched yet */
+    struct rlimit files; /* the limits before the agent raised them */
+    struct loop *loop;   /* NULL: the GPUs are not watched yet */
     void (*changed)(void *closure);
     void *closure;
     struct loop_watch talk; /* socket to the helper; fd -1: there is none */
@@ -55,30 +56,18 @@ struct watcher {
 
 /* --- the helper's process ------------------------------------------------------------------------------- */
 
-static int spawn(const char *library, int socket, int null, pid_t *ret_pid)
+/* Starts this very binary, even after an upgrade has replaced the file. */
+static int spawn(const struct watcher *watcher, int socket, int null, pid_t *ret_pid)
 {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, reset;
-    sigemptyset(&none);
-    sigfillset(&reset);
-    posix_spawn_file_actions_init(&files);
-    int result = posix_spawn_file_actions_adddup2(&files, null, STDIN_FILENO);
-    result = result == 0 ? posix_spawn_file_actions_adddup2(&files, null, STDOUT_FILENO) : result;
-    result = result == 0 ? posix_spawn_file_actions_adddup2(&files, socket, HELPER_FD) : result;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &reset);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    const char *const arguments[] = {"gpuagent", HELPER_WORD, library, NULL};
-    if (result == 0) { /* this very binary, even after an upgrade has replaced the file */
-        result = posix_spawn(ret_pid, "/proc/self/exe", &files, &attributes,
-                             (char *const *)(uintptr_t)arguments, environ);
-    }
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
-    return result;
+    const char *const arguments[] = {"gpuagent", HELPER_WORD, watcher->library, NULL};
+    const int fds[][2] = {{null, STDIN_FILENO}, {null, STDOUT_FILENO}, {socket, HELPER_FD}};
+    const struct program_call call = {.program = "/proc/self/exe",
+                                      .arguments = arguments,
+                                      .variables = (const char *const *)(uintptr_t)environ,
+                                      .fds = fds,
+                                      .fd_count = sizeof fds / sizeof fds[0],
+                                      .files = &watcher->files};
+    return program_start(&call, ret_pid);
 }
 
 static bool start_helper(struct watcher *watcher, struct err *err)
@@ -91,7 +80,7 @@ static bool start_helper(struct watcher *watcher, struct err *err)
     autoclose int own = pair[0];
     autoclose int theirs = pair[1];
     autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    errno = spawn(watcher->library, theirs, null, &pid);
+    errno = spawn(watcher, theirs, null, &pid);
     if (errno != 0) {
         return err_errno(err, "cannot start the helper that asks the NVIDIA driver");
     }
@@ -333,6 +322,7 @@ static struct watcher *watcher_create(const char *library)
 {
     struct watcher *watcher = xzalloc(sizeof *watcher);
     watcher->library = xstrdup(library);
+    watcher->files = program_limit();
     watcher->talk.fd = watcher->pidfd = -1;
     watcher->asked = NOBODY;
     for (size_t i = 0; i < LIMIT_STUCK_HELPERS; i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs gpuctl_environment.py. An environment is built once for all orders that want it. At most LIMIT_BUILDS
- * builds run at once; orders of the others are told that they wait. A build gets only those variables of the
- * agent that pip needs. A builder that ends without a result counts as a failure of the node. environments.c
- * decides which environments to keep. */
+/* Runs gpuctl_environment.py. At most LIMIT_BUILDS builds run at once; the others wait. A build gets only
+ * those variables of the agent that pip needs. A builder that ends without a result counts as a failure of
+ * the node. environments.c decides which environments to keep. */
 #include "agent/environment/builder.h"
 
 #include <jansson.h>
@@ -18,7 +17,6 @@
 #include "proto/limits.h"
 
 #define REQUIREMENTS_FD "/dev/fd/3"
-#define WAITS           "waits for other environments that this node builds"
 
 /* Variables of the agent that builds get, besides PIP_*. Proxies in both spellings. */
 static const char *const passed_names[] = {
@@ -28,39 +26,28 @@ static const char *const passed_names[] = {
 };
 #define PASSED_PREFIX "PIP_"
 
-/* One environment, for all orders that want it. */
 struct build {
     struct builder *builder;
     char *name, *interpreter, *python_version; /* the last may be NULL */
     int requirements;
     struct child *child; /* NULL: it waits for its turn */
-    struct build_order *orders;
-    bool ready, failed; /* the builder's last result */
-    enum build_end end; /* if it failed */
-    char *text;         /* why it failed */
+    bool ready, failed;  /* the builder's last result */
+    enum build_end end;  /* if it failed */
+    char *text;          /* why it failed */
     struct build *prev, *next;
 };
 
-struct build_order {
-    struct build *build;
-    struct build_call call;
-    struct build_order *prev, *next;
-};
-
 struct builder {
+    struct builder_config config;
     char *script;
-    struct children *children;
-    struct environments *environments;
     struct build *builds;
 };
 
-struct builder *builder_create(const char *script, struct children *children,
-                               struct environments *environments)
+struct builder *builder_create(const struct builder_config *config)
 {
     struct builder *builder = xzalloc(sizeof *builder);
-    builder->script = xstrdup(script);
-    builder->children = children;
-    builder->environments = environments;
+    builder->config = *config;
+    builder->script = xstrdup(config->script);
     return builder;
 }
 
@@ -74,12 +61,10 @@ void builder_destroy(struct builder *builder)
 
 /* --- what a builder says -------------------------------------------------------------------------------- */
 
-static void tell_all(struct build *build, const char *text)
+static void tell(const struct build *build, const char *text)
 {
-    struct build_order *order;
-    DL_FOREACH (build->orders, order) {
-        order->call.told(order->call.closure, text);
-    }
+    const struct builder_config *config = &build->builder->config;
+    config->told(config->closure, build, text);
 }
 
 static void line_came(void *closure, const char *line)
@@ -89,9 +74,9 @@ static void line_came(void *closure, const char *line)
     const char *text = json_string_value(json_object_get(row, "text"));
     const char *failed = json_string_value(json_object_get(row, "failed"));
     if (text != NULL) {
-        tell_all(build, text);
+        tell(build, text);
     } else if (json_is_true(json_object_get(row, "alive"))) {
-        tell_all(build, NULL);
+        tell(build, NULL);
     } else if (failed != NULL) {
         build->failed = true;
         build->end = json_is_true(json_object_get(row, "by_user"))   ? BUILD_REFUSED
@@ -119,23 +104,14 @@ static void destroy_build(struct build *build)
 
 static void begin_next(struct builder *builder);
 
-/* Takes the orders first, because the calls may add new ones. */
 static void end_build(struct build *build)
 {
     struct builder *builder = build->builder;
-    struct build_order *orders = build->orders;
-    autofree char *text = build->text != NULL ? give(build->text) : xstrdup("");
-    enum build_end end = build->ready ? BUILD_READY : build->end;
-    build->orders = NULL;
+    const struct builder_config *config = &builder->config;
+    const char *text = build->text != NULL ? build->text : "";
+    config->done(config->closure, build, build->ready ? BUILD_READY : build->end, build->ready ? NULL : text);
     destroy_build(build);
-    while (orders != NULL) {
-        struct build_order *order = orders;
-        struct build_call call = order->call;
-        DL_DELETE(orders, order);
-        free(order);
-        call.done(call.closure, end, end == BUILD_READY ? NULL : text);
-    }
-    environments_make_room(builder->environments);
+    environments_make_room(config->environments);
     begin_next(builder);
 }
 
@@ -190,7 +166,7 @@ static bool begin(struct build *build, struct err *err)
                                "-I",
                                builder->script,
                                "--folder",
-                               environments_folder(builder->environments),
+                               environments_folder(builder->config.environments),
                                "--requirements",
                                REQUIREMENTS_FD,
                                "--key",
@@ -199,8 +175,8 @@ static bool begin(struct build *build, struct err *err)
                                build->python_version,
                                NULL};
     autofree const char **passed = variables();
-    environments_make_room(builder->environments);
-    build->child = child_start(builder->children,
+    environments_make_room(builder->config.environments);
+    build->child = child_start(builder->config.children,
                                &(struct child_call){
                                    .arguments = arguments,
                                    .variables = passed,
@@ -236,7 +212,7 @@ static void begin_next(struct builder *builder)
     }
 }
 
-/* --- orders --------------------------------------------------------------------------------------------- */
+/* --- from outside --------------------------------------------------------------------------------------- */
 
 static struct build *find_build(const struct builder *builder, const char *name)
 {
@@ -249,60 +225,49 @@ static struct build *find_build(const struct builder *builder, const char *name)
     return NULL;
 }
 
-static struct build *add_build(struct builder *builder, const struct build_call *call, char *name,
-                               char *interpreter)
+static struct build *add_build(struct builder *builder, const struct environment_need *need, char *name,
+                               char *interpreter, int requirements)
 {
     struct build *build = xzalloc(sizeof *build);
     *build = (struct build){
-        .builder = builder, .name = name, .interpreter = interpreter, .requirements = call->requirements};
-    if (call->need.python_version != NULL) {
-        build->python_version = xstrdup(call->need.python_version);
+        .builder = builder, .name = name, .interpreter = interpreter, .requirements = requirements};
+    if (need->python_version != NULL) {
+        build->python_version = xstrdup(need->python_version);
     }
     DL_APPEND(builder->builds, build);
     return build;
 }
 
-struct build_order *build_start(struct builder *builder, const struct build_call *call, struct err *err)
+struct build *build_start(struct builder *builder, const struct environment_need *need, int requirements,
+                          struct err *err)
 {
     autofree char *name = NULL;
     autofree char *interpreter = NULL;
-    autoclose int requirements = call->requirements;
-    if (!environment_name(builder->environments, &call->need, &name, &interpreter, err)) {
+    autoclose int text = requirements;
+    if (!environment_name(builder->config.environments, need, &name, &interpreter, err)) {
         return NULL;
     }
     struct build *build = find_build(builder, name);
-    bool is_new = build == NULL;
-    if (is_new) {
-        build = add_build(builder, call, give(name), give(interpreter));
-        give_fd(&requirements);
-        if (next_build(builder) == build && !begin(build, err)) {
-            destroy_build(build);
-            return NULL;
-        }
+    if (build != NULL) {
+        return build;
     }
-    struct build_order *order = xzalloc(sizeof *order);
-    order->build = build;
-    order->call = *call;
-    order->call.need = (struct environment_need){0};
-    DL_APPEND(build->orders, order);
-    if (build->child == NULL) {
-        call->told(call->closure, WAITS);
+    build = add_build(builder, need, give(name), give(interpreter), give_fd(&text));
+    if (next_build(builder) == build && !begin(build, err)) {
+        destroy_build(build);
+        return NULL;
     }
-    return order;
+    return build;
 }
 
-void build_cancel(struct build_order *order)
+bool build_waits(const struct build *build)
 {
-    if (order == NULL) {
-        return;
-    }
-    struct build *build = order->build;
+    return build->child == NULL;
+}
+
+void build_stop(struct build *build)
+{
     struct builder *builder = build->builder;
-    DL_DELETE(build->orders, order);
-    free(order);
-    if (build->orders == NULL) {
-        child_stop(build->child, BUILDER_GRACE_MS);
-        destroy_build(build);
-        begin_next(builder);
-    }
+    child_stop(build->child, BUILDER_GRACE_MS);
+    destroy_build(build);
+    begin_next(builder);
 }

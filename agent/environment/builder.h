@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds environments: a few at once, each once for all orders that want it. */
+/* Builds environments: a few at once, each once for all who want it. */
 #ifndef AGENT_BUILDER_H
 #define AGENT_BUILDER_H
 
@@ -7,15 +7,6 @@
 
 #include "agent/base/children.h"
 #include "agent/environment/environments.h"
-
-struct builder;
-struct build_order;
-
-/* script is the path of gpuctl_environment.py; copied. */
-struct builder *builder_create(const char *script, struct children *children,
-                               struct environments *environments);
-/* All orders must have ended before. */
-void builder_destroy(struct builder *builder);
 
 /* How a build ended. */
 enum build_end {
@@ -25,20 +16,32 @@ enum build_end {
     BUILD_FAILED,  /* this time; another try may succeed */
 };
 
-struct build_call {
-    struct environment_need need; /* copied */
-    int requirements;             /* descriptor of the text, open for reading; taken over */
+struct builder;
+struct build; /* one environment */
+
+struct builder_config {
+    const char *script; /* path of gpuctl_environment.py; copied */
+    struct children *children;
+    struct environments *environments;
     /* One line of progress; NULL: it goes on without news. */
-    void (*told)(void *closure, const char *text);
-    /* Called once, after the order was freed; never from within build_start. text says why there is no
+    void (*told)(void *closure, const struct build *build, const char *text);
+    /* Called once, before the build is freed, and never from within build_start. text says why there is no
      * environment. */
-    void (*done)(void *closure, enum build_end end, const char *text);
+    void (*done)(void *closure, const struct build *build, enum build_end end, const char *text);
     void *closure;
 };
 
-/* NULL with an error if the node has no such Python; the descriptor is closed in that case, too. */
-struct build_order *build_start(struct builder *builder, const struct build_call *call, struct err *err);
-/* Ends an order without a call of done; NULL is allowed. A build that no order wants any more is stopped. */
-void build_cancel(struct build_order *order);
+struct builder *builder_create(const struct builder_config *config);
+/* All builds must have ended before. */
+void builder_destroy(struct builder *builder);
+
+/* Starts the build of an environment, or returns the one that is under way. It takes over requirements, the
+ * descriptor of their text. NULL with an error if the node has no such Python. */
+struct build *build_start(struct builder *builder, const struct environment_need *need, int requirements,
+                          struct err *err);
+/* Whether it waits for other builds. */
+bool build_waits(const struct build *build);
+/* Stops a build that nobody wants any more, without a call of done. */
+void build_stop(struct build *build);
 
 #endif

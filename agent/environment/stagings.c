@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #include "proto/base/cleanup.h"
@@ -27,8 +26,8 @@ struct item {
 
     struct fetch *fetches; /* one for each blob */
     size_t fetching;       /* blobs that have not arrived yet */
-    struct build_order *build;
-    int environment; /* lock on the environment; -1: none */
+    struct build *build;   /* which others may want, too; NULL: none */
+    int environment;       /* lock on the environment; -1: none */
 
     struct controller_request *report;
     enum staging_state told; /* the state in the report that is under way, or was answered last */
@@ -47,6 +46,7 @@ struct fetch {
 
 struct stagings {
     struct stagings_config config;
+    struct builder *builder;
     struct item *items;
 };
 
@@ -99,14 +99,8 @@ static void report_done(void *closure, const struct controller_answer *answer)
 static void tell_due(void *closure)
 {
     struct item *item = closure;
-    item->report = controller_send(item->stagings->config.controller, &(struct controller_call){
-                                                                          .path = "/v1/agent/staging",
-                                                                          .body = report_body,
-                                                                          .timeout_ms = REQUEST_TIMEOUT_MS,
-                                                                          .persistent = true,
-                                                                          .done = report_done,
-                                                                          .closure = item,
-                                                                      });
+    item->report = controller_post(item->stagings->config.controller, "/v1/agent/staging", report_body,
+                                   report_done, item);
 }
 
 /* Schedules a report if one is due. */
@@ -142,6 +136,17 @@ static void progress(struct item *item, const char *text)
 
 /* --- getting ready -------------------------------------------------------------------------------------- */
 
+/* Leaves the build, which stops if no other staging wants it. */
+static void leave_build(struct item *item)
+{
+    struct build *build = give(item->build);
+    struct item *other;
+    DL_SEARCH_SCALAR(item->stagings->items, other, build, build);
+    if (build != NULL && other == NULL) {
+        build_stop(build);
+    }
+}
+
 /* Ends the work for the staging. */
 static void stop(struct item *item)
 {
@@ -150,7 +155,7 @@ static void stop(struct item *item)
     }
     free(give(item->fetches));
     item->fetching = 0;
-    build_cancel(give(item->build));
+    leave_build(item);
     loop_disarm(item->stagings->config.loop, &item->watch);
 }
 
@@ -171,14 +176,17 @@ static void end(struct item *item, enum build_end fault, const char *text)
     tell(item);
 }
 
-static void build_told(void *closure, const char *text)
+static void build_told(void *closure, const struct build *build, const char *text)
 {
-    struct item *item = closure;
-    if (text != NULL) {
-        progress(item, text);
-    } else {
-        item->alive = true;
-        tell(item);
+    struct stagings *stagings = closure;
+    struct item *item;
+    DL_FOREACH (stagings->items, item) {
+        if (item->build == build && text != NULL) {
+            progress(item, text);
+        } else if (item->build == build) {
+            item->alive = true;
+            tell(item);
+        }
     }
 }
 
@@ -196,9 +204,8 @@ static bool take_environment(struct item *item, struct err *err)
     return item->environment >= 0;
 }
 
-static void build_done(void *closure, enum build_end how, const char *text)
+static void take_build(struct item *item, enum build_end how, const char *text)
 {
-    struct item *item = closure;
     struct err err;
     item->build = NULL;
     if (how != BUILD_READY) {
@@ -210,6 +217,17 @@ static void build_done(void *closure, enum build_end how, const char *text)
     }
 }
 
+static void build_done(void *closure, const struct build *build, enum build_end how, const char *text)
+{
+    struct stagings *stagings = closure;
+    struct item *item;
+    DL_FOREACH (stagings->items, item) {
+        if (item->build == build) {
+            take_build(item, how, text);
+        }
+    }
+}
+
 static void begin_environment(struct item *item)
 {
     struct stagings *stagings = item->stagings;
@@ -218,18 +236,13 @@ static void begin_environment(struct item *item)
         end(item, BUILD_READY, NULL);
         return;
     }
-    item->build =
-        build_start(stagings->config.builder,
-                    &(struct build_call){
-                        .need = need_of(item),
-                        .requirements = payload_open(stagings->config.payloads, item->desired.requirements),
-                        .told = build_told,
-                        .done = build_done,
-                        .closure = item,
-                    },
-                    &err);
+    const struct environment_need need = need_of(item);
+    int requirements = payload_open(stagings->config.payloads, item->desired.requirements);
+    item->build = build_start(stagings->builder, &need, requirements, &err);
     if (item->build == NULL) {
         end(item, BUILD_UNABLE, err.text);
+    } else if (build_waits(item->build)) {
+        progress(item, "waits for other environments that this node builds");
     }
 }
 
@@ -377,6 +390,12 @@ struct stagings *stagings_create(const struct stagings_config *config)
 {
     struct stagings *stagings = xzalloc(sizeof *stagings);
     stagings->config = *config;
+    stagings->builder = builder_create(&(struct builder_config){.script = config->script,
+                                                                .children = config->children,
+                                                                .environments = config->environments,
+                                                                .told = build_told,
+                                                                .done = build_done,
+                                                                .closure = stagings});
     return stagings;
 }
 
@@ -388,5 +407,6 @@ void stagings_destroy(struct stagings *stagings)
     while (stagings->items != NULL) {
         drop(stagings->items);
     }
+    builder_destroy(stagings->builder);
     free(stagings);
 }

@@ -22,7 +22,8 @@ struct stagings_config {
     struct controller_client *controller;
     struct payloads *payloads;
     struct environments *environments;
-    struct builder *builder;
+    struct children *children;
+    const char *script; /* path of gpuctl_environment.py */
     void (*stranger)(void *closure);
     void *closure;
 };

@@ -7,10 +7,9 @@
  * and the interface, which are known only at the start. */
 #include "agent/launch/contract.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/launch.h"
+#include "agent/common/launch_file.h"
 #include "agent/launch/runner.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
@@ -91,6 +90,12 @@ static void put_int(struct text *launch, const char *name, int64_t value)
     launch_put_env(launch, name, number);
 }
 
+static void put_path(struct text *launch, const char *name, const char *folder, const char *file)
+{
+    autofree char *path = xprintf("%s/%s", folder, file);
+    launch_put_env(launch, name, path);
+}
+
 static void put_default(const struct contract *contract, struct text *launch, const char *name,
                         const char *value)
 {
@@ -119,13 +124,14 @@ static void write_runner(const struct contract *contract, const char *python, st
     }
 }
 
-static const char *python_of(const struct contract *contract)
+/* The caller frees it. */
+static char *python_of(const struct contract *contract)
 {
     if (contract->environment != NULL) {
-        return contract->environment_python;
+        return xprintf("%s/bin/python", contract->environment);
     }
     const char *agents = contract->python != NULL ? contract->python : DEFAULT_PYTHON;
-    return contract->spec->python != NULL ? contract->spec->python : agents;
+    return xstrdup(contract->spec->python != NULL ? contract->spec->python : agents);
 }
 
 static bool names_python(const char *word)
@@ -170,7 +176,7 @@ static size_t words_of_accelerate(const json_t *command)
 static void write_command(const struct contract *contract, struct text *launch)
 {
     const struct job_spec *spec = contract->spec;
-    const char *python = python_of(contract);
+    autofree char *python = python_of(contract);
     if (job_spec_is_function(spec)) {
         write_runner(contract, python, launch);
         return;
@@ -208,7 +214,7 @@ static bool path_has(const char *path, const char *folder)
 /* The given PATH, preceded by the folder of the job's Python unless it contains that folder already. */
 static char *path_with_python(const struct contract *contract, const char *path)
 {
-    const char *python = python_of(contract);
+    autofree char *python = python_of(contract);
     const char *slash = strrchr(python, '/');
     if (python[0] != '/' || slash == python) {
         return xprintf("%s", path);
@@ -261,10 +267,10 @@ static void write_python_path(const struct contract *contract, struct text *laun
     if (bundle->blob == NULL) {
         return;
     }
-    text_append(&path, contract->work);
+    text_printf(&path, "%s/" SHIM_WORK_FOLDER, contract->logs);
     json_array_foreach (bundle->python_path, index, folder) {
         if (strcmp(json_string_value(folder), ".") != 0) {
-            text_printf(&path, ":%s/%s", contract->work, json_string_value(folder));
+            text_printf(&path, ":%s/" SHIM_WORK_FOLDER "/%s", contract->logs, json_string_value(folder));
         }
     }
     if (own != NULL && *own != '\0') {
@@ -336,7 +342,7 @@ static void write_ours(const struct contract *contract, struct text *launch)
     launch_put_env(launch, "GPUCTL_NODE", contract->node);
     put_int(launch, "GPUCTL_NODE_RANK", order->node_rank);
     put_int(launch, "GPUCTL_NODES", order->nodes);
-    launch_put_env(launch, "GPUCTL_SOCKET", contract->socket);
+    put_path(launch, "GPUCTL_SOCKET", contract->run, SHIM_RANK_SOCKET);
     launch_put_env(launch, "GPUCTL_WATCH", contract->runner);
     put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 }
@@ -376,10 +382,10 @@ static void write_kind(const struct contract *contract, struct text *launch)
         put_default(contract, launch, "PYTHONUNBUFFERED", "1");
         return;
     }
-    launch_put_env(launch, "GPUCTL_FUNCTION", contract->function);
-    launch_put_env(launch, "GPUCTL_RESULT_DIR", contract->results);
-    if (contract->modules != NULL) {
-        launch_put_env(launch, "GPUCTL_MODULES", contract->modules);
+    put_path(launch, "GPUCTL_FUNCTION", contract->logs, SHIM_FUNCTION_FILE);
+    put_path(launch, "GPUCTL_RESULT_DIR", contract->logs, SHIM_RESULTS_FOLDER);
+    if (contract->spec->function.modules != NULL) {
+        put_path(launch, "GPUCTL_MODULES", contract->logs, SHIM_MODULES_FILE);
     }
 }
 
@@ -387,15 +393,15 @@ static void write_kind(const struct contract *contract, struct text *launch)
 static void write_note_file(const struct contract *contract, int64_t rank, struct text *launch)
 {
     if (contract->order->gang) {
-        autofree char *path = xprintf("%s/%lld" SHIM_NOTE_ENDING, contract->errors, (long long)rank);
-        launch_put_env(launch, "GPUCTL_NOTE_FILE", path);
+        autofree char *name = xprintf(SHIM_ERRORS_FOLDER "/%lld" SHIM_NOTE_ENDING, (long long)rank);
+        put_path(launch, "GPUCTL_NOTE_FILE", contract->logs, name);
     }
 }
 
 static void write_error_file(const struct contract *contract, int64_t rank, struct text *launch)
 {
-    autofree char *path = xprintf("%s/%lld.json", contract->errors, (long long)rank);
-    launch_put_env(launch, "TORCHELASTIC_ERROR_FILE", path);
+    autofree char *name = xprintf(SHIM_ERRORS_FOLDER "/%lld.json", (long long)rank);
+    put_path(launch, "TORCHELASTIC_ERROR_FILE", contract->logs, name);
 }
 
 /* To one rank a node: that MLflow's client shall measure the node into a run that is not the controller's for

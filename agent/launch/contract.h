@@ -12,19 +12,15 @@
 struct contract {
     const struct order *order;
     const struct job_spec *spec;
-    const char *node;   /* name */
-    const char *url;    /* of the controller, as seen from this node */
-    const char *cacert; /* file of certificates that sign the controller's; NULL: the system's */
-    const char *errors; /* folder for one error file a rank */
-    const char *python; /* the agent's, for jobs that name none; NULL: python3 */
-    const char *work;   /* folder with files and bundle */
-    /* Folder of the job's environment, and its Python, which the job then uses; NULL: none. */
-    const char *environment, *environment_python;
-    const char *socket; /* path of the ranks' socket */
-    /* For function jobs: folder of gpuctl_runner.py, file of the payload, zip of modules, folder of
-     * results. */
-    const char *runner, *function, *modules, *results;
-    bool slots;                  /* CPU slots instead of GPUs */
+    const char *node;        /* name */
+    const char *url;         /* of the controller, as seen from this node */
+    const char *cacert;      /* file of certificates that sign the controller's; NULL: the system's */
+    const char *logs;        /* the attempt's folder on disk */
+    const char *run;         /* its run folder */
+    const char *python;      /* the agent's, for jobs that name none; NULL: python3 */
+    const char *runner;      /* folder of gpuctl_runner.py */
+    const char *environment; /* folder of the job's environment, whose Python the job then uses; NULL: none */
+    bool slots;              /* CPU slots instead of GPUs */
     const char *visible_devices; /* for GPUs: their UUIDs, separated by commas */
     bool no_peer_access;         /* the GPUs cannot access each other directly, and NCCL must be told */
     /* Variables of the agent that ranks inherit unless the spec sets them; may be NULL. */

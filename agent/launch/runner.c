@@ -4,8 +4,6 @@
 #include "agent/launch/runner.h"
 
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/shim/shimwire.h"

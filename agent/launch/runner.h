@@ -11,37 +11,12 @@
 #include "agent/base/trash.h"
 #include "proto/base/err.h"
 
-/* gpuctl_runner.py at the time of the build. */
-extern const unsigned char runner_source[];
-extern const size_t runner_source_length;
-
-/* Likewise gpuctl_accelerate.py. */
-extern const unsigned char accelerate_source[];
-extern const size_t accelerate_source_length;
-
-/* Likewise gpuctl_watch.py. */
-extern const unsigned char watch_source[];
-extern const size_t watch_source_length;
-
-/* Likewise gpuctl_jax.py. */
-extern const unsigned char jax_source[];
-extern const size_t jax_source_length;
-
-/* Likewise gpuctl_mlflow.py. */
-extern const unsigned char mlflow_source[];
-extern const size_t mlflow_source_length;
-
-/* Likewise gpuctl_site.py. */
-extern const unsigned char site_source[];
-extern const size_t site_source_length;
-
-/* Likewise gpuctl_environment.py. */
-extern const unsigned char environment_source[];
-extern const size_t environment_source_length;
-
-/* Likewise gpuctl_warm.py. */
-extern const unsigned char warm_source[];
-extern const size_t warm_source_length;
+/* The programs at the time of the build, as NAME_source and NAME_source_length. X(NAME) */
+#define RUNNER_PROGRAMS(X) X(runner) X(accelerate) X(watch) X(jax) X(mlflow) X(site) X(environment) X(warm)
+#define AS_SOURCE(name)                                                                                      \
+    extern const unsigned char name##_source[];                                                              \
+    extern const size_t name##_source_length;
+RUNNER_PROGRAMS(AS_SOURCE)
 
 #define RUNNER_ACCELERATE_FILE "gpuctl_accelerate.py"
 

@@ -23,6 +23,7 @@
 
 #include "agent/output/rank_file.h"
 #include "agent/base/program.h"
+#include "agent/common/process_table.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -30,8 +31,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define STAT_BYTES      1024
-#define START_TIME_WORD 20 /* of /proc/PID/stat, counted from the word behind the name */
+#define INFO_BYTES 1024
 
 /* A shim that was told to end, whose connection stays open until the shim closes it. */
 struct disconnect {
@@ -147,8 +147,11 @@ static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
                           {shims->shim_log, STDERR_FILENO},
                           {control, SHIM_CONTROL_FD}};
     const char *arguments[] = {shims->program, shims->own_memory ? SHIM_OWN_MEMORY : NULL, NULL};
-    const struct program_call call = {arguments, (const char *const *)(uintptr_t)environ, fds,
-                                      sizeof fds / sizeof fds[0], &shims->files};
+    const struct program_call call = {.arguments = arguments,
+                                      .variables = (const char *const *)(uintptr_t)environ,
+                                      .fds = fds,
+                                      .fd_count = sizeof fds / sizeof fds[0],
+                                      .files = &shims->files};
     return program_start(&call, ret_pid);
 }
 
@@ -230,28 +233,17 @@ void shims_dismiss(struct shims *shims, struct shim_process *shim)
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 
-/* The part of /proc/PID/stat behind the name, which may contain any character. The caller frees *ret_stat. */
-static const char *read_stat(pid_t pid, char **ret_stat)
+static bool read_process(pid_t pid, struct process *ret_process)
 {
-    autofree char *path = xprintf("/proc/%d/stat", (int)pid);
-    return file_read(path, STAT_BYTES, ret_stat, NULL, NULL) ? strrchr(*ret_stat, ')') : NULL;
-}
-
-static bool read_start_time(pid_t pid, long long *ret_ticks)
-{
-    autofree char *stat = NULL;
-    const char *at = read_stat(pid, &stat);
-    for (int word = 0; at != NULL && word < START_TIME_WORD; word++) {
-        at = strchr(at + 1, ' ');
-    }
-    return at != NULL && sscanf(at, " %lld", ret_ticks) == 1;
+    autofree char *number = xprintf("%d", (int)pid);
+    return process_read("/proc", number, ret_process);
 }
 
 pid_t shim_process_pid(const struct shim_process *shim)
 {
     autofree char *path = xprintf("/proc/self/fdinfo/%d", shim->pidfd);
     autofree char *info = NULL;
-    if (shim->pidfd < 0 || !file_read(path, STAT_BYTES, &info, NULL, NULL)) {
+    if (shim->pidfd < 0 || !file_read(path, INFO_BYTES, &info, NULL, NULL)) {
         return 0;
     }
     const char *line = strstr(info, "\nPid:");
@@ -261,26 +253,24 @@ pid_t shim_process_pid(const struct shim_process *shim)
 
 bool shim_process_is_stopped(const struct shim_process *shim)
 {
-    autofree char *stat = NULL;
+    struct process process;
     pid_t pid = shim_process_pid(shim);
-    const char *state = pid > 0 ? read_stat(pid, &stat) : NULL;
-    return state != NULL && (state[2] == 'T' || state[2] == 't');
+    return pid > 0 && read_process(pid, &process) && (process.state == 'T' || process.state == 't');
 }
 
 /* A pidfd of the process that shim.pid names, or -1 if another process has its number now. */
 static int find_process(const char *run_folder)
 {
-    autofree char *text = rank_file_read(run_folder, NULL, SHIM_PID_FILE, STAT_BYTES, NULL);
+    autofree char *text = rank_file_read(run_folder, NULL, SHIM_PID_FILE, INFO_BYTES, NULL);
+    struct process process;
     int pid;
-    long long ticks, now_ticks;
+    long long ticks;
     if (text == NULL || sscanf(text, "%d %lld", &pid, &ticks) != 2 || pid <= 0) {
         return -1;
     }
     autoclose int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (pidfd < 0 || !read_start_time(pid, &now_ticks) || now_ticks != ticks) {
-        return -1;
-    }
-    return give_fd(&pidfd);
+    bool same = pidfd >= 0 && read_process(pid, &process) && process.started_ticks == ticks;
+    return same ? give_fd(&pidfd) : -1;
 }
 
 /* Connects through the folder's descriptor, because the path itself may be too long for an address. */

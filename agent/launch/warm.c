@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "agent/common/fd_message.h"
 #include "agent/launch/runner.h"
 #include "agent/shim/shimwire.h"
 #include "agent/launch/warm_key.h"
@@ -182,33 +183,15 @@ static void hear_shim(struct kind *kind, int pidfd)
     close(pidfd);
 }
 
-static int take_descriptor(struct msghdr *message)
-{
-    int fd = -1;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    if (header != NULL && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof fd)) {
-        memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    }
-    return fd;
-}
-
 static void talk_ready(void *closure, uint32_t events)
 {
     struct kind *kind = closure;
     char text[LIMIT_SHIM_MESSAGE + 1];
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {.iov_base = text, .iov_len = sizeof text - 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t length = recvmsg(kind->talk.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    int fd;
+    ssize_t length = fd_message_receive(kind->talk.fd, text, sizeof text, &fd);
     if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
     }
-    int fd = length > 0 ? take_descriptor(&message) : -1;
-    text[length > 0 ? length : 0] = '\0';
     if (strncmp(text, "ready ", 6) == 0) {
         hear_ready(kind, text + 6);
     } else if (strncmp(text, "unfit ", 6) == 0) {
@@ -316,19 +299,9 @@ static void warm_shim_ready(void *closure, uint32_t events)
 
 static bool ask(struct kind *kind, int control, int shim_log)
 {
-    char text[32];
-    int fds[2] = {control, shim_log};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof fds)];
-    } ancillary = {
-        .header = {.cmsg_len = CMSG_LEN(sizeof fds), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    int length = snprintf(text, sizeof text, "shim %zu", kind->key.ranks);
-    struct iovec part = {.iov_base = text, .iov_len = (size_t)length};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
-    memcpy(CMSG_DATA(&ancillary.header), fds, sizeof fds);
-    return sendmsg(kind->talk.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == length;
+    const int fds[2] = {control, shim_log};
+    autofree char *text = xprintf("shim %zu", kind->key.ranks);
+    return fd_message_send(kind->talk.fd, text, strlen(text), fds, 2, MSG_DONTWAIT);
 }
 
 static void warm_shim_ask(struct warm_shim *warm_shim)
@@ -449,7 +422,7 @@ static void wake_at(struct warm *warm, int64_t at_ms)
     }
 }
 
-bool warm_take(struct warm *warm, const struct text *launch, struct shim_process *ret_shim,
+bool warm_take(struct warm *warm, const struct launch *launch, struct shim_process *ret_shim,
                char ret_kind[HASH_HEX + 1], const char **ret_why)
 {
     struct warm_key key;

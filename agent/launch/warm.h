@@ -10,10 +10,10 @@
 
 #include "agent/base/children.h"
 #include "agent/base/loop.h"
+#include "agent/common/launch_file.h"
 #include "agent/launch/shims.h"
 #include "proto/base/err.h"
 #include "proto/base/hash.h"
-#include "proto/base/text.h"
 
 struct warm;
 
@@ -31,7 +31,7 @@ void warm_destroy(struct warm *warm);
 
 /* Takes a waiting shim for a launch file whose command is a Python, with a worker for each rank. False: there
  * is none; *ret_why is the reason (borrowed), and a shim is prepared for the next rank of that kind. */
-bool warm_take(struct warm *warm, const struct text *launch, struct shim_process *ret_shim,
+bool warm_take(struct warm *warm, const struct launch *launch, struct shim_process *ret_shim,
                char ret_kind[HASH_HEX + 1], const char **ret_why);
 
 /* To be called when the modules of a kind have changed: it imports them again. */

@@ -35,8 +35,8 @@ static bool is_of_bundle(const char *variable, const char *logs)
 {
     static const char name[] = "PYTHONPATH=";
     const char *path = variable + strlen(name);
-    return strncmp(variable, name, strlen(name)) == 0 && logs != NULL &&
-           strncmp(path, logs, strlen(logs)) == 0 && path[strlen(logs)] == '/';
+    return strncmp(variable, name, strlen(name)) == 0 && strncmp(path, logs, strlen(logs)) == 0 &&
+           path[strlen(logs)] == '/';
 }
 
 static void add_variable(struct warm_key *key, const char *variable)
@@ -56,23 +56,21 @@ static void make_hash(struct warm_key *key)
     hash_hex(all.bytes, all.length, key->hash);
 }
 
-void warm_key_make(const struct text *launch, struct warm_key *ret_key)
+static void add_variables(struct warm_key *key, char *const *env, size_t count, const char *logs)
 {
-    struct warm_key key = {0};
-    const char *logs = NULL;
-    const char *end = launch->bytes + launch->length;
-    for (const char *at = launch->bytes; at < end;) {
-        const char *value = at + strlen(at) + 1;
-        if (strcmp(at, "logs") == 0) {
-            logs = value;
-        } else if (strcmp(at, "arg") == 0 && key.python == NULL) {
-            key.python = xstrdup(value);
-        } else if (strcmp(at, "rank") == 0) {
-            key.ranks++;
-        } else if (strcmp(at, "env") == 0 && !is_identity(value) && !is_of_bundle(value, logs)) {
-            add_variable(&key, value);
+    for (size_t i = 0; i < count; i++) {
+        if (!is_identity(env[i]) && !is_of_bundle(env[i], logs)) {
+            add_variable(key, env[i]);
         }
-        at = value + strlen(value) + 1;
+    }
+}
+
+void warm_key_make(const struct launch *launch, struct warm_key *ret_key)
+{
+    struct warm_key key = {.python = xstrdup(launch->arguments[0]), .ranks = launch->rank_count};
+    add_variables(&key, launch->env, launch->env_count, launch->logs);
+    for (size_t i = 0; i < launch->rank_count; i++) {
+        add_variables(&key, launch->ranks[i].env, launch->ranks[i].env_count, launch->logs);
     }
     make_hash(&key);
     *ret_key = key;

@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
+#include "agent/common/launch_file.h"
 #include "proto/base/hash.h"
-#include "proto/base/text.h"
 
 struct warm_key {
     char hash[HASH_HEX + 1];
@@ -17,8 +17,7 @@ struct warm_key {
     size_t ranks;
 };
 
-/* Makes the key for a launch file (agent/shim/shimwire.h). */
-void warm_key_make(const struct text *launch, struct warm_key *ret_key);
+void warm_key_make(const struct launch *launch, struct warm_key *ret_key);
 void warm_key_finish(struct warm_key *key);
 
 #endif

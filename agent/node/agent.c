@@ -35,6 +35,7 @@
 #include "proto/base/notify.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 
 #define HINT_SLOTS       "on a machine without GPUs, offer CPU slots with --cpu-slots N"
 #define COMPLAINT_BYTES  (1 * MIB) /* a larger log of the shims is emptied at the start */
@@ -197,8 +198,8 @@ static void find_address(struct agent_context *context)
 static bool open_environments(struct agent_context *context, struct err *err)
 {
     const struct config *config = &context->config;
-    autofree char *script = runner_stage_builder(config->state, err);
-    if (script != NULL) {
+    context->builder = runner_stage_builder(config->state, err);
+    if (context->builder != NULL) {
         context->environments =
             environments_create(config->environments, config->python, config->environments_gib * GIB, err);
     }
@@ -206,51 +207,51 @@ static bool open_environments(struct agent_context *context, struct err *err)
         return false;
     }
     environments_make_room(context->environments);
-    context->builder = builder_create(script, context->children, context->environments);
     return true;
+}
+
+static bool open_warm(struct agent *agent, struct err *err)
+{
+    struct agent_context *context = &agent->context;
+    autofree char *folder = xprintf("%s/warm", context->config.state);
+    const struct warm_config warm = {.folder = folder,
+                                     .imports = context->config.preload,
+                                     .limit_bytes = context->config.warm_mib * MIB,
+                                     .shim_log = agent->shim_log};
+    context->warm = warm_create(&warm, context->shims, context->children, context->loop, err);
+    return context->warm != NULL;
+}
+
+/* Parts that need no files of the agent, and no others but those before them. */
+static void open_surroundings(struct agent_context *context)
+{
+    label_memory(context);
+    cgroup_find(context->config.unique, &context->cgroups);
+    cgroup_limit(&context->cgroups, context->config.max_processes);
+    find_address(context);
+    context->loop = loop_create();
+    context->children = children_create(context->loop);
 }
 
 static bool open_parts(struct agent *agent, struct err *err)
 {
     struct agent_context *context = &agent->context;
     const struct config *config = &context->config;
-    const struct controller_client_config controller = {context->config.url, context->config.token_file,
-                                                        context->config.cacert};
-    autofree char *payloads = xprintf("%s/payloads", context->config.state);
-    autofree char *warm_folder = xprintf("%s/warm", context->config.state);
+    const struct controller_client_config controller = {config->url, config->token_file, config->cacert};
+    autofree char *payloads = xprintf("%s/payloads", config->state);
     if (!open_folders(agent, err) || !open_devices(context, err) || !lock_gpus(&context->devices, err)) {
         return false;
     }
-    label_memory(context);
-    cgroup_find(context->config.unique, &context->cgroups);
-    cgroup_limit(&context->cgroups, context->config.unique, config->max_processes,
-                 (int64_t)context->devices.count);
-    find_address(context);
-    context->loop = loop_create();
-    context->controller = controller_client_create(&controller, context->loop, err);
-    context->shims = context->controller != NULL
-                         ? shims_create(agent->shim_log, !config->host_memory, context->loop, err)
-                         : NULL;
-    context->payloads = context->shims != NULL ? payloads_create(payloads, context->controller, err) : NULL;
-    if (context->payloads == NULL) {
-        return false;
-    }
-    context->children = children_create(context->loop);
-    if (!open_environments(context, err)) {
-        return false;
-    }
-    const struct warm_config warm = {.folder = warm_folder,
-                                     .imports = config->preload,
-                                     .limit_bytes = config->warm_mib * MIB,
-                                     .shim_log = agent->shim_log};
-    context->warm = warm_create(&warm, context->shims, context->children, context->loop, err);
-    if (context->warm == NULL) {
+    open_surroundings(context);
+    if ((context->controller = controller_client_create(&controller, context->loop, err)) == NULL ||
+        (context->shims = shims_create(agent->shim_log, !config->host_memory, context->loop, err)) == NULL ||
+        (context->payloads = payloads_create(payloads, context->controller, err)) == NULL ||
+        !open_environments(context, err) || !open_warm(agent, err)) {
         return false;
     }
     context->uploads = uploads_create(context->controller);
-    context->outputs =
-        outputs_create(context->config.name, context->controller, context->loop, context->folder_pool);
-    return (context->journal = journal_open(context->config.state, err)) != NULL;
+    context->outputs = outputs_create(config->name, context->controller, context->loop, context->folder_pool);
+    return (context->journal = journal_open(config->state, err)) != NULL;
 }
 
 static void close_parts(struct agent *agent)
@@ -261,7 +262,7 @@ static void close_parts(struct agent *agent)
     journal_close(context->journal);
     outputs_destroy(context->outputs);
     uploads_destroy(context->uploads);
-    builder_destroy(context->builder);
+    free(context->builder);
     environments_destroy(context->environments);
     warm_destroy(context->warm);
     children_destroy(context->children);
@@ -363,31 +364,35 @@ static bool run(struct agent *agent, struct err *err)
     return agent->node != NULL;
 }
 
+static json_t *describe(const struct devices *devices, size_t at)
+{
+    const struct device *device = &devices->items[at];
+    json_t *json = json_object();
+    member_put_int(json, "index", device->index);
+    member_put_text(json, "uuid", device->uuid);
+    member_put_text(json, "type", device->type);
+    member_put_int(json, "memory_bytes", device->memory_bytes);
+    if (device->group >= 0) {
+        member_put_int(json, "group", device->group);
+    }
+    if (!devices->slots && devices->sights[at].state != DEVICE_EMPTY) {
+        member_put_text(json, "unavailable", devices->sights[at].reason);
+    }
+    return json;
+}
+
 /* Prints a JSON array, one device a line. */
 static bool list_devices(struct agent_context *context, struct err *err)
 {
     if (!open_devices(context, err)) {
         return false;
     }
-    autotext struct text list = {0};
     for (size_t i = 0; i < context->devices.count; i++) {
-        const struct device *device = &context->devices.items[i];
-        text_printf(&list, "%s{\"index\": %lld, \"uuid\": ", i == 0 ? "[" : ",\n ", (long long)device->index);
-        text_json_string(&list, device->uuid, strlen(device->uuid));
-        text_append(&list, ", \"type\": ");
-        text_json_string(&list, device->type, strlen(device->type));
-        text_printf(&list, ", \"memory_bytes\": %lld", (long long)device->memory_bytes);
-        if (device->group >= 0) {
-            text_printf(&list, ", \"group\": %lld", (long long)device->group);
-        }
-        if (!context->devices.slots && context->devices.sights[i].state != DEVICE_EMPTY) {
-            const char *reason = context->devices.sights[i].reason;
-            text_append(&list, ", \"unavailable\": ");
-            text_json_string(&list, reason, strlen(reason));
-        }
-        text_append(&list, "}");
+        autojson json_t *json = describe(&context->devices, i);
+        printf("%s", i == 0 ? "[" : ",\n ");
+        json_dumpf(json, stdout, 0);
     }
-    printf("%s]\n", list.bytes);
+    printf("]\n");
     devices_close(&context->devices);
     return true;
 }

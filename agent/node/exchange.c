@@ -110,14 +110,8 @@ void exchange_register(struct node *node)
 {
     controller_cancel(node->polling);
     node->polling = NULL;
-    node->registering = controller_send(node->context->controller, &(struct controller_call){
-                                                                       .path = "/v1/agent/register",
-                                                                       .body = register_body,
-                                                                       .timeout_ms = REQUEST_TIMEOUT_MS,
-                                                                       .persistent = true,
-                                                                       .done = register_done,
-                                                                       .closure = node,
-                                                                   });
+    node->registering =
+        controller_post(node->context->controller, "/v1/agent/register", register_body, register_done, node);
 }
 
 /* --- heartbeat ------------------------------------------------------------------------------------------ */
@@ -332,15 +326,8 @@ void exchange_report(struct entry *entry, enum report_kind kind)
     log_debug("attempt report", "attempt_id=%llu kind=%s", (unsigned long long)entry->attempt_id,
               report_kind_text(kind));
     entry->report = kind;
-    entry->attempt->report =
-        controller_send(entry->node->context->controller, &(struct controller_call){
-                                                              .path = "/v1/agent/report",
-                                                              .body = report_body,
-                                                              .timeout_ms = REQUEST_TIMEOUT_MS,
-                                                              .persistent = true,
-                                                              .done = report_done,
-                                                              .closure = entry,
-                                                          });
+    entry->attempt->report = controller_post(entry->node->context->controller, "/v1/agent/report",
+                                             report_body, report_done, entry);
 }
 
 /* --- life ----------------------------------------------------------------------------------------------- */

@@ -29,7 +29,6 @@
 
 #define CONFIG_BYTES (64 * 1024)
 #define LINE_BYTES   4096 /* of a token on stdin */
-#define REPLY_BYTES  (64 * 1024)
 
 enum { JOIN_OPTIONS = 4, ALL_OPTIONS = CONFIG_OPTIONS + JOIN_OPTIONS };
 
@@ -242,25 +241,12 @@ static bool has_authority(const struct join *join)
     return join->pin != NULL || join->given.cacert != NULL;
 }
 
-static size_t take_bytes(char *bytes, size_t size, size_t count, void *closure)
+static bool explain(const struct join *join, struct err *err)
 {
-    struct text *reply = closure;
-    if (reply->length + size * count > REPLY_BYTES) {
-        return 0;
-    }
-    text_append_bytes(reply, bytes, size * count);
-    return size * count;
-}
-
-static bool explain(const struct join *join, CURLcode code, const char *fault, struct err *err)
-{
-    err_set(err, ERR_UNREACHABLE, "the controller at %s cannot be reached: %s", join->config.url,
-            fault[0] != '\0' ? fault : curl_easy_strerror(code));
-    if (code != CURLE_PEER_FAILED_VERIFICATION) {
+    if (err->code != ERR_UNAUTHENTICATED) {
         return err_hint(err,
                         "see that gpuctld serves there, then repeat this: the token is as good as before");
     }
-    err->code = ERR_UNAUTHENTICATED; /* not retryable, because trying again does not help */
     err_hint(err, join->pin != NULL
                       ? "add the name of the URL to host-name in controller.conf, and restart gpuctld"
                       : "give --ca-pin, as gpuctl nodes join-command prints it");
@@ -271,43 +257,19 @@ static bool explain(const struct join *join, CURLcode code, const char *fault, s
 /* One try; the caller frees the JSON of the answer. */
 static json_t *post(const struct join *join, const char *body, struct err *err)
 {
-    char fault[CURL_ERROR_SIZE] = "";
-    autotext struct text reply = {0};
-    long status = 0;
-    size_t length = strlen(join->config.url);
-    while (length > 0 && join->config.url[length - 1] == '/') {
-        length--;
+    const struct contact contact = {.url = join->config.url,
+                                    .path = "/v1/agent/join",
+                                    .body = body,
+                                    .cacert = has_authority(join) ? join->ca_file : NULL,
+                                    .user_agent = "gpuagent/" GPUCTL_VERSION};
+    struct contact_reply reply;
+    bool answered = contact_send(&contact, &reply, err) || explain(join, err);
+    size_t length = reply.body.length;
+    autofree char *text = text_take(&reply.body);
+    if (answered && reply.status / 100 != 2) {
+        problem_decode(text, length, (int)reply.status, err);
     }
-    autofree char *url = xprintf("%.*s/v1/agent/join", (int)length, join->config.url);
-    struct curl_slist *headers = curl_use_append(NULL, "Content-Type: application/json");
-    CURL *easy = curl_use_easy();
-    curl_use_set(easy, CURLOPT_URL, url);
-    curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_use_set(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
-    curl_use_set(easy, CURLOPT_USERAGENT, "gpuagent/" GPUCTL_VERSION);
-    curl_use_set(easy, CURLOPT_HTTPHEADER, headers);
-    curl_use_set(easy, CURLOPT_POSTFIELDS, body);
-    curl_use_set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CLIENT_CONNECT_MS);
-    curl_use_set(easy, CURLOPT_TIMEOUT_MS, (long)CLIENT_REPLY_MS);
-    curl_use_set(easy, CURLOPT_ERRORBUFFER, fault);
-    curl_use_set(easy, CURLOPT_WRITEFUNCTION, take_bytes);
-    curl_use_set(easy, CURLOPT_WRITEDATA, &reply);
-    if (has_authority(join)) {
-        curl_use_set(easy, CURLOPT_CAINFO, join->ca_file);
-    }
-    CURLcode code = curl_easy_perform(easy);
-    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_cleanup(easy);
-    curl_slist_free_all(headers);
-    if (code != CURLE_OK) {
-        explain(join, code, fault, err);
-        return NULL;
-    }
-    if (status / 100 != 2) {
-        problem_decode(reply.bytes != NULL ? reply.bytes : "", reply.length, (int)status, err);
-        return NULL;
-    }
-    return json_parse(reply.bytes != NULL ? reply.bytes : "", reply.length, err);
+    return answered && reply.status / 100 == 2 ? json_parse(text, length, err) : NULL;
 }
 
 /* Tries again while the controller cannot be reached: the same request has the same answer. */

@@ -117,10 +117,7 @@ static void take_began(struct reading *reading, uint64_t attempt_id, const char 
     if (at_ms < reading->since_ms || !text_is_id(job_id)) {
         return;
     }
-    if (reading->count == reading->room) {
-        reading->room = reading->room ? 2 * reading->room : 64;
-        reading->items = xrealloc(reading->items, reading->room * sizeof *reading->items);
-    }
+    XGROW(reading->items, reading->count, reading->room, 64);
     struct journal_item *item = &reading->items[reading->count++];
     *item = (struct journal_item){.attempt_id = attempt_id, .began_ms = at_ms, .code = -1};
     memcpy(item->job_id, job_id, sizeof item->job_id);

@@ -68,10 +68,32 @@ static void begin_attempt(struct node *node, const struct reconciler_action *act
     }
 }
 
-static void act_on_attempt(struct entry *entry, const struct reconciler_action *action)
+static void forget(struct entry *entry)
 {
-    struct attempt *attempt = entry->attempt;
+    log_info("attempt forgotten", "attempt_id=%llu", (unsigned long long)entry->attempt_id);
+    attempt_forget(entry->attempt);
+    drop(entry->node, entry);
+}
+
+/* The entry is NULL in actions of the node itself, and in those that begin an attempt. */
+static void act_on(struct node *node, const struct reconciler_action *action)
+{
+    struct entry *entry = node_find(node, action->attempt_id);
+    struct attempt *attempt = entry != NULL ? entry->attempt : NULL;
     switch (action->act) {
+    case ACT_REGISTER:
+        exchange_register(node);
+        return;
+    case ACT_POLL:
+        exchange_poll(node);
+        return;
+    case ACT_HEARTBEAT:
+        exchange_heartbeat(node, action);
+        return;
+    case ACT_CLAIM:
+    case ACT_TOMBSTONE:
+        begin_attempt(node, action);
+        return;
     case ACT_PREPARE:
         shim_client_prepare(attempt);
         return;
@@ -94,57 +116,17 @@ static void act_on_attempt(struct entry *entry, const struct reconciler_action *
         attempt_kill(attempt);
         return;
     case ACT_CLEAR:
-        journal_ended(attempt->context->journal, entry->attempt_id, record_worst_code(&attempt->record));
+        journal_ended(node->context->journal, action->attempt_id, record_worst_code(&attempt->record));
         attempt_clear(attempt);
         return;
     case ACT_REPORT:
         exchange_report(entry, action->report);
         return;
     case ACT_FORGET:
-        log_info("attempt forgotten", "attempt_id=%llu", (unsigned long long)entry->attempt_id);
-        attempt_forget(attempt);
-        drop(entry->node, entry);
-        return;
-    case ACT_REGISTER:
-    case ACT_POLL:
-    case ACT_HEARTBEAT:
-    case ACT_CLAIM:
-    case ACT_TOMBSTONE:
-    case ACT_END:
-        abort();
-    }
-}
-
-static void act_on(struct node *node, const struct reconciler_action *action)
-{
-    switch (action->act) {
-    case ACT_REGISTER:
-        exchange_register(node);
-        return;
-    case ACT_POLL:
-        exchange_poll(node);
-        return;
-    case ACT_HEARTBEAT:
-        exchange_heartbeat(node, action);
-        return;
-    case ACT_CLAIM:
-    case ACT_TOMBSTONE:
-        begin_attempt(node, action);
+        forget(entry);
         return;
     case ACT_END:
         node->ended(node->closure);
-        return;
-    case ACT_PREPARE:
-    case ACT_RUN:
-    case ACT_START:
-    case ACT_WARN:
-    case ACT_STOP:
-    case ACT_LEASE:
-    case ACT_KILL:
-    case ACT_CLEAR:
-    case ACT_REPORT:
-    case ACT_FORGET:
-        act_on_attempt(node_find(node, action->attempt_id), action);
         return;
     }
 }
@@ -216,14 +198,11 @@ static void be_stranger(void *closure)
 
 static bool share_device(const struct attempt *attempt, const int64_t *devices, size_t count)
 {
-    for (size_t i = 0; i < attempt->device_count; i++) {
-        for (size_t j = 0; j < count; j++) {
-            if (attempt->devices[i] == devices[j]) {
-                return true;
-            }
-        }
+    bool shares = false;
+    for (size_t i = 0; i < count; i++) {
+        shares = shares || attempt_holds(attempt, devices[i]);
     }
-    return false;
+    return shares;
 }
 
 static struct attempt *holder(void *closure, uint64_t attempt_id, const int64_t *devices, size_t count)
@@ -322,7 +301,8 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
         .controller = context->controller,
         .payloads = context->payloads,
         .environments = context->environments,
-        .builder = context->builder,
+        .children = context->children,
+        .script = context->builder,
         .stranger = be_stranger,
         .closure = node,
     });

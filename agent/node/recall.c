@@ -91,14 +91,8 @@ static void tell_page(struct recall *recall)
         stop(recall);
         return;
     }
-    recall->telling = controller_send(recall->context->controller, &(struct controller_call){
-                                                                       .path = "/v1/agent/journal",
-                                                                       .body = page_body,
-                                                                       .timeout_ms = REQUEST_TIMEOUT_MS,
-                                                                       .persistent = true,
-                                                                       .done = page_done,
-                                                                       .closure = recall,
-                                                                   });
+    recall->telling =
+        controller_post(recall->context->controller, "/v1/agent/journal", page_body, page_done, recall);
 }
 
 void recall_hear(struct recall *recall, const struct poll_reply *reply)

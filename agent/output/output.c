@@ -5,7 +5,6 @@
  * each stream. */
 #include "agent/output/output.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +12,6 @@
 #include <utlist.h>
 
 #include "agent/output/rank_file.h"
-#include "agent/base/lines.h"
 #include "agent/output/output_parts.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -72,9 +70,6 @@ void outputs_destroy(struct outputs *outputs)
     if (outputs == NULL) {
         return;
     }
-    while (outputs->queue != NULL) {
-        output_destroy(outputs->queue);
-    }
     while (outputs->list != NULL) {
         output_destroy(outputs->list);
     }
@@ -120,30 +115,11 @@ void output_add_metrics(struct output *output, int64_t first_rank)
     add_follow(output, first_rank, STREAM_METRICS);
 }
 
-static void enter_queue(struct output *output)
-{
-    if (!output->waiting) {
-        DL_DELETE(output->outputs->list, output);
-        DL_APPEND(output->outputs->queue, output);
-        output->waiting = true;
-    }
-}
-
-static void leave_queue(struct output *output)
-{
-    if (output->waiting) {
-        DL_DELETE(output->outputs->queue, output);
-        DL_APPEND(output->outputs->list, output);
-        output->waiting = false;
-    }
-}
-
 void output_destroy(struct output *output)
 {
     if (output == NULL) {
         return;
     }
-    leave_queue(output);
     DL_DELETE(output->outputs->list, output);
     if (output->request != NULL) {
         controller_cancel(output->request);
@@ -204,12 +180,21 @@ static void take_refusal(struct output *output, struct follow *follow, const str
     output->refused = true;
 }
 
-/* A waiting output may have nothing left to send, so the loop goes on to the next. */
-static void serve_queue(struct outputs *outputs)
+static struct output *next_waiting(const struct outputs *outputs)
 {
-    while (outputs->queue != NULL && outputs->uploads < LIMIT_AGENT_UPLOADS) {
-        struct output *next = outputs->queue;
-        leave_queue(next);
+    struct output *output;
+    DL_SEARCH_SCALAR(outputs->list, output, waiting, true);
+    return output;
+}
+
+/* Outputs take turns. One that waited may have nothing left to send, so the loop goes on to the next. */
+static void serve_waiting(struct outputs *outputs)
+{
+    struct output *next;
+    while (outputs->uploads < LIMIT_AGENT_UPLOADS && (next = next_waiting(outputs)) != NULL) {
+        next->waiting = false;
+        DL_DELETE(outputs->list, next);
+        DL_APPEND(outputs->list, next);
         ship(next);
     }
 }
@@ -226,9 +211,9 @@ static void upload_done(void *closure, const struct controller_answer *answer)
     } else {
         take_refusal(output, output->asked, answer);
     }
-    serve_queue(outputs);
+    serve_waiting(outputs);
     ship(output);
-    serve_queue(outputs);
+    serve_waiting(outputs);
 }
 
 /* Sends length bytes of piece, and takes piece over. With no bytes it asks for the controller's position. */
@@ -252,6 +237,36 @@ static void upload(struct output *output, struct follow *follow, int64_t offset,
                                                                    });
 }
 
+/* The length without an incomplete character at the end. */
+static size_t whole_characters(const char *bytes, size_t length)
+{
+    for (size_t back = 1; back <= 3 && back <= length; back++) {
+        unsigned char byte = (unsigned char)bytes[length - back];
+        if ((byte & 0xc0) == 0x80) {
+            continue; /* inside a character */
+        }
+        size_t needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+        return needed > back ? length - back : length;
+    }
+    return length;
+}
+
+size_t output_cut(const char *bytes, size_t length, bool full, bool final, bool old)
+{
+    if (final && !full) {
+        return length;
+    }
+    const char *newline = memrchr(bytes, '\n', length);
+    if (newline != NULL) {
+        return (size_t)(newline - bytes) + 1;
+    }
+    if (!full && !old) {
+        return 0;
+    }
+    size_t whole = whole_characters(bytes, length);
+    return whole > 0 ? whole : length;
+}
+
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -266,7 +281,7 @@ static bool send_bytes(struct output *output, struct follow *follow, int64_t siz
     size_t length = size - follow->received < (int64_t)most ? (size_t)(size - follow->received) : most;
     char *piece = output_part(output, follow, follow->received, &length);
     bool old = follow->partial_ms != 0 && now >= follow->partial_ms + LOG_PARTIAL_MS;
-    size_t cut = lines_cut(piece, length, length == most, output->phase != PHASE_GROWS, old);
+    size_t cut = output_cut(piece, length, length == most, output->phase != PHASE_GROWS, old);
     if (cut > 0) {
         follow->partial_ms = 0;
         upload(output, follow, follow->received, piece, cut);
@@ -328,7 +343,7 @@ static void ship(struct output *output)
     }
     for (size_t i = 0; i < output->count && !output->refused; i++) {
         if (output->outputs->uploads == LIMIT_AGENT_UPLOADS) {
-            enter_queue(output);
+            output->waiting = true;
             return;
         }
         size_t index = (output->turn + i) % output->count;

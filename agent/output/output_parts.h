@@ -39,7 +39,7 @@ struct output {
     struct loop_timer timer;
     void (*idle)(void *closure);
     void *closure;
-    bool waiting; /* in the queue */
+    bool waiting; /* for an upload slot */
     struct output *prev, *next;
 };
 
@@ -49,8 +49,7 @@ struct outputs {
     struct loop *loop;
     struct folder_pool *folder_pool;
     size_t uploads;
-    struct output *queue; /* outputs that wait for an upload slot */
-    struct output *list;  /* the other outputs */
+    struct output *list; /* the one that was served last is last */
 };
 
 /* The current length of a stream's file. */
@@ -58,5 +57,10 @@ int64_t output_size(const struct output *output, const struct follow *follow);
 
 /* Reads up to *length bytes of the file, and sets *length to their number; the caller frees them. */
 char *output_part(const struct output *output, const struct follow *follow, int64_t offset, size_t *length);
+
+/* For output.c and tests: how much of a piece to send now, up to the last newline, else up to the last whole
+ * UTF-8 character; 0: wait. full: the piece has no room for more; final: the stream has ended; old: the last
+ * line has waited long enough for its end. */
+size_t output_cut(const char *bytes, size_t length, bool full, bool final, bool old);
 
 #endif

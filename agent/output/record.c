@@ -3,8 +3,6 @@
  * interprets a record. */
 #include "agent/output/record.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,22 +13,24 @@
 #include "proto/limits.h"
 
 #define RANK_NUMBERS 7
+#define MOMENTS      5
 
-/* Cuts the next word off *rest; false when there is none. */
-static bool next_word(char **rest, char **ret_word)
+bool record_numbers(char **rest, int64_t *numbers, size_t count)
 {
-    *ret_word = strsep(rest, " ");
-    return *ret_word != NULL && **ret_word != '\0';
+    for (size_t i = 0; i < count; i++) {
+        const char *word = strsep(rest, " ");
+        if (word == NULL || !text_to_int(word, 0, INT64_MAX, &numbers[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool parse_rank(char *rest, struct rank_exit *ret_exit)
 {
     int64_t numbers[RANK_NUMBERS];
-    for (size_t i = 0; i < RANK_NUMBERS; i++) {
-        char *word;
-        if (!next_word(&rest, &word) || !text_to_int(word, 0, INT64_MAX, &numbers[i])) {
-            return false;
-        }
+    if (!record_numbers(&rest, numbers, RANK_NUMBERS)) {
+        return false;
     }
     *ret_exit = (struct rank_exit){numbers[0], numbers[1], numbers[2],     numbers[3],
                                    numbers[4], numbers[5], numbers[6] != 0};
@@ -39,8 +39,8 @@ static bool parse_rank(char *rest, struct rank_exit *ret_exit)
 
 static bool parse_cause(char *rest, struct record *record)
 {
-    char *word;
-    if (!next_word(&rest, &word) || !cause_from_text(word, &record->cause)) {
+    const char *word = strsep(&rest, " ");
+    if (word == NULL || !cause_from_text(word, &record->cause)) {
         return false;
     }
     free(record->text);
@@ -66,27 +66,26 @@ static bool parse_line(char *line, struct record *record)
 
 static void read_moments(char *rest, struct record_moments *moments)
 {
-    int64_t *const to[] = {&moments->prepared_us, &moments->begun_us, &moments->running_us,
-                           &moments->output_us, &moments->gone_us};
-    for (size_t i = 0; i < sizeof to / sizeof to[0]; i++) {
-        char *word;
-        if (!next_word(&rest, &word) || !text_to_int(word, 0, INT64_MAX, to[i])) {
-            return;
-        }
+    int64_t at_us[MOMENTS];
+    if (record_numbers(&rest, at_us, MOMENTS)) {
+        moments->prepared_us = at_us[0];
+        moments->begun_us = at_us[1];
+        moments->running_us = at_us[2];
+        moments->output_us = at_us[3];
+        moments->gone_us = at_us[4];
     }
 }
 
 static void read_mark(char *rest, struct record_moments *moments)
 {
-    struct record_mark mark = {0};
-    char *rank, *at;
-    if (moments->mark_count == LIMIT_MARKS || !next_word(&rest, &rank) || !next_word(&rest, &at) ||
-        rest == NULL || !text_to_int(rank, 0, LIMIT_GPUS - 1, &mark.rank) ||
-        !text_to_int(at, 1, INT64_MAX, &mark.at_us) || !timing_is_name(rest, strlen(rest))) {
+    int64_t numbers[2]; /* rank, moment */
+    if (moments->mark_count == LIMIT_MARKS || !record_numbers(&rest, numbers, 2) || rest == NULL ||
+        numbers[0] >= LIMIT_GPUS || numbers[1] == 0 || !timing_is_name(rest, strlen(rest))) {
         return;
     }
-    memcpy(mark.name, rest, strlen(rest) + 1);
-    moments->marks[moments->mark_count++] = mark;
+    struct record_mark *mark = &moments->marks[moments->mark_count++];
+    *mark = (struct record_mark){.rank = numbers[0], .at_us = numbers[1]};
+    memcpy(mark->name, rest, strlen(rest) + 1);
 }
 
 /* Ignores lines that it cannot parse: the record is complete without them. */

@@ -34,6 +34,9 @@ bool record_parse(const char *text, struct record *ret_record, struct err *err);
 /* Reads the record in an attempt's folder on disk; false when there is none or it is malformed. */
 bool record_read(const char *logs_folder, struct record *ret_record, struct err *err);
 
+/* Cuts numbers of 0 and more, which single spaces separate, off the text; for messages of shims, too. */
+bool record_numbers(char **rest, int64_t *numbers, size_t count);
+
 /* The largest exit code of its ranks; -1 when none was started. */
 int64_t record_worst_code(const struct record *record);
 

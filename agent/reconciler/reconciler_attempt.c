@@ -3,7 +3,6 @@
  * table below says. Reports of one attempt are sent in order and one at a time, each until it is answered.
  * reconciler.c handles orders and heartbeats. */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/reconciler/reconciler_parts.h"
@@ -46,11 +45,7 @@ static const struct move moves[] = {
 struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what,
                                          uint64_t attempt_id)
 {
-    if (reconciler->action_count == reconciler->action_room) {
-        reconciler->action_room = reconciler->action_room ? 2 * reconciler->action_room : 32;
-        reconciler->actions =
-            xrealloc(reconciler->actions, reconciler->action_room * sizeof *reconciler->actions);
-    }
+    XGROW(reconciler->actions, reconciler->action_count, reconciler->action_room, 32);
     struct reconciler_action *action = &reconciler->actions[reconciler->action_count++];
     *action = (struct reconciler_action){.act = what, .attempt_id = attempt_id};
     return action;
@@ -70,10 +65,7 @@ struct entry *reconciler_add(struct reconciler *reconciler, uint64_t attempt_id,
                              enum desired desired)
 {
     assert(reconciler_find(reconciler, attempt_id) == NULL);
-    if (reconciler->count == reconciler->room) {
-        reconciler->room = reconciler->room ? 2 * reconciler->room : 16;
-        reconciler->items = xrealloc(reconciler->items, reconciler->room * sizeof *reconciler->items);
-    }
+    XGROW(reconciler->items, reconciler->count, reconciler->room, 16);
     struct entry *entry = &reconciler->items[reconciler->count++];
     *entry = (struct entry){.attempt_id = attempt_id,
                             .phase = phase,

@@ -19,10 +19,10 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/shim/shim_signals.h"
+#include "proto/base/cleanup.h"
 
 #define EVENTS_A_TURN 64
 
@@ -50,56 +50,11 @@ bool why_set(struct why *why, const char *format, ...)
     return false;
 }
 
-void *shim_resize(void *pointer, size_t count, size_t size)
-{
-    void *result = reallocarray(pointer, count > 0 ? count : 1, size);
-    if (result == NULL) {
-        abort();
-    }
-    return result;
-}
-
-static int64_t clock_ms(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-int64_t shim_boot_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 void shim_note(struct shim *shim, enum moment moment)
 {
     if (shim->moments[moment] == 0) {
-        shim->moments[moment] = shim_boot_us();
+        shim->moments[moment] = clock_boot_us();
     }
-}
-
-int64_t shim_boot_ms(void)
-{
-    return clock_ms(CLOCK_BOOTTIME);
-}
-
-int64_t shim_wall_ms(void)
-{
-    return clock_ms(CLOCK_REALTIME);
-}
-
-bool shim_number(const char *text, int64_t min, int64_t max, int64_t *ret_number)
-{
-    char *end = NULL;
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || number < min || number > max) {
-        return false;
-    }
-    *ret_number = number;
-    return true;
 }
 
 bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index)
@@ -163,12 +118,9 @@ static bool descriptors_init(struct shim *shim, bool warm)
 /* Where permitted, makes the kernel's OOM killer choose any rank before the shim. */
 static void oom_protect(void)
 {
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t written = write(fd, "-900", 4);
-        (void)written; /* refused without CAP_SYS_RESOURCE */
-        close(fd);
-    }
+    autoclose int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    ssize_t written = fd >= 0 ? write(fd, "-900", 4) : 0;
+    (void)written; /* refused without CAP_SYS_RESOURCE */
 }
 
 static bool process_init(struct shim *shim, bool warm)
@@ -179,7 +131,6 @@ static bool process_init(struct shim *shim, bool warm)
     }
     setsid(); /* fails where the agent has done it already */
     oom_protect();
-    memory_find(&shim->memory);
     shim->epoll = epoll_create1(EPOLL_CLOEXEC);
     shim->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     shim->agent_socket.fd = SHIM_CONTROL_FD;
@@ -214,7 +165,7 @@ static void timer_fired(struct shim *shim)
     ssize_t got = read(shim->timer, &times, sizeof times);
     (void)got; /* nothing to read: the timer was set anew meanwhile */
     shim->timer_ms = SHIM_NEVER;
-    attempt_clock(shim, shim_boot_ms());
+    attempt_clock(shim, clock_boot_ms());
 }
 
 static void event_work(struct shim *shim, uint64_t data)

@@ -11,7 +11,10 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "agent/common/launch_file.h"
 #include "agent/shim/shimwire.h"
+#include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/limits.h"
 
 #define SHIM_NEVER INT64_MAX /* a time that never comes */
@@ -37,8 +40,6 @@ enum ladder {
 /* What the shim reports, in the order in which it repeats it on a new connection. */
 enum fact { FACT_PREPARED, FACT_DECLINED, FACT_RUNNING, FACT_FAILED, FACT_OUTPUT, FACT_EXITED, FACT_COUNT };
 
-enum notice { NOTICE_QUIET, NOTICE_DUE, NOTICE_TOLD, NOTICE_TOLD_AND_DUE };
-
 enum stream_state {
     STREAM_STORES, /* bytes go to the file */
     STREAM_FAILS,  /* a write to the file failed; bytes are dropped until a marker line can be written */
@@ -58,8 +59,6 @@ struct mark {
     char name[LIMIT_MARK_NAME + 1];
 };
 
-#define SHIM_PATTERNS 2 /* CLUSTER_SPEC, TF_CONFIG */
-
 /* The kind of an event on a descriptor; epoll's data holds it together with an index. */
 enum watch {
     WATCH_SIGNAL,
@@ -73,30 +72,6 @@ enum watch {
 
 struct why {
     char text[LIMIT_SHIM_TEXT];
-};
-
-struct launch_rank {
-    int number;
-    char **env;
-    size_t env_count;
-};
-
-/* The launch file. All texts point into `bytes`. */
-struct launch {
-    char *bytes;
-    const char *attempt_id, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL if absent */
-    int64_t log_limit;                                   /* bytes of one stream */
-    int64_t cgroup_version, port_first, port_last, failed_grace_ms;
-    int64_t store_rank;                  /* -1: none */
-    int64_t torchrun;                    /* 1: the ranks are torchruns, or may start one */
-    const char *patterns[SHIM_PATTERNS]; /* NAME=VALUE with "@N" in place of node N; see shim_addresses.c */
-    size_t pattern_count;
-    char **arguments; /* ends with NULL */
-    size_t argument_count;
-    char **env;
-    size_t env_count;
-    struct launch_rank *ranks;
-    size_t rank_count;
 };
 
 /* One output stream of one rank, or the metrics of all ranks. */
@@ -130,14 +105,14 @@ struct rank {
     size_t place; /* its position in the order of ends, from 1 */
     int64_t wall_ms;
     bool by_us;
-    bool saved;               /* it has acknowledged a checkpoint since the last signal; shim_checkpoint.c */
+    bool saved;               /* it has acknowledged a checkpoint since the last signal; shim_line.c */
     struct stream streams[2]; /* stdout, stderr */
 };
 
 struct agent_socket {
     int fd, listener;
-    char *said[FACT_COUNT]; /* the last message about each fact; NULL: the fact does not hold */
-    enum notice notice;
+    char *said[FACT_COUNT];         /* the last message about each fact; NULL: the fact does not hold */
+    bool output_grown, output_told; /* files have grown; the agent was told and has not looked yet */
 };
 
 struct port {
@@ -146,8 +121,7 @@ struct port {
 };
 
 struct memory {
-    int counter;    /* file that counts OOM kills; -1: none */
-    bool own;       /* the counter covers only processes of this attempt */
+    bool own;       /* the counter of OOM kills covers only processes of this attempt */
     int64_t before; /* its value before the ranks started */
 };
 
@@ -202,26 +176,20 @@ struct shim {
     bool node_ends; /* init ends all processes; no agent will come */
     char cause[32]; /* "": not known yet */
     struct why cause_text;
-    bool warned;           /* the ranks got the early signal before their time limit */
-    int pre_stop_signal;   /* the signal that the next stop sends first; 0: TERM comes first */
-    int64_t checkpoint_ms; /* wall time of the last acknowledged checkpoint; 0: none; shim_checkpoint.c */
+    bool warned;                     /* the ranks got the early signal before their time limit */
+    int pre_stop_signal;             /* the signal that the next stop sends first; 0: TERM comes first */
+    int64_t checkpoint_ms;           /* wall time of the last acknowledged checkpoint; 0: none; shim_line.c */
     bool voices[LIMIT_NODE_DEVICES]; /* by local rank: acknowledged, where one rank has started several
-                                        processes; shim_checkpoint.c */
+                                        processes; shim_line.c */
     int64_t moments[MOMENT_COUNT]; /* boot time in microseconds, 0: not yet; written by the file that sees the
                                       moment */
-    struct mark marks[LIMIT_MARKS]; /* shim_mark.c, as is the next */
+    struct mark marks[LIMIT_MARKS]; /* shim_line.c, as is the next */
     size_t mark_count;
 };
 
-/* shim.c. shim_log_error writes a line to stderr. shim_resize aborts when there is no memory. The clocks
- * return milliseconds or microseconds. shim_number reads a whole number between the two bounds. shim_watch
- * adds a descriptor to the loop. shim_note sets a moment to now, unless it is set already. */
+/* shim.c. shim_log_error writes a line to stderr. shim_watch adds a descriptor to the loop. shim_note sets a
+ * moment to now, unless it is set already. */
 void shim_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void *shim_resize(void *pointer, size_t count, size_t size);
-int64_t shim_boot_ms(void);
-int64_t shim_wall_ms(void);
-int64_t shim_boot_us(void);
-bool shim_number(const char *text, int64_t min, int64_t max, int64_t *ret_number);
 bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index);
 void shim_note(struct shim *shim, enum moment moment);
 bool why_set(struct why *why, const char *format, ...)
@@ -244,11 +212,11 @@ void attempt_node_ends(struct shim *shim);
 int64_t attempt_due_ms(const struct shim *shim);
 void attempt_clock(struct shim *shim, int64_t now_ms);
 
-/* shim_launch.c. launch_read reads the launch file of the current folder. launch_environment builds the
+/* shim_launch.c. launch_read reads the launch file of the current folder; on failure *launch is unchanged.
+ * launch_environment builds the
  * environment of one rank, which the caller frees in one call. `added` holds NAME=VALUE entries, ended by
  * NULL; the launch file takes precedence over them. The result has room for one more entry at its end. */
 bool launch_read(struct launch *launch, struct why *why);
-void launch_finish(struct launch *launch);
 char **launch_environment(const struct launch *launch, size_t rank, char *const *added);
 
 /* shim_rank.c. ranks_offer gives the ranks to warm workers, if there are enough workers; rank_is_offered says
@@ -319,27 +287,10 @@ bool metrics_open(struct shim *shim, struct why *why);
 void metrics_receive(struct shim *shim);
 void metrics_finish(struct shim *shim);
 
-/* shim_line.c. line_read returns the members of a rank's line that the shim uses. line_each calls `take` for
- * each line that contains `word`, which includes its quotes. */
-struct line {
-    bool checkpoint;
-    const char *mark; /* its name, not NUL-terminated; NULL: none */
-    size_t mark_length;
-    int64_t rank, local_rank, local_world; /* -1: absent */
-};
-struct line line_read(const char *at, const char *end);
-void line_each(struct shim *shim, const char *bytes, size_t length, const char *word,
-               void (*take)(struct shim *shim, const struct line *line));
-/* The rank of this node that sent the line; NULL: none of this node's. */
-struct rank *line_rank(const struct shim *shim, const struct line *line);
-
-/* shim_mark.c: handles whole lines of ranks. */
-void mark_receive(struct shim *shim, const char *bytes, size_t length);
-
-/* shim_checkpoint.c. checkpoint_receive handles whole lines of ranks. checkpoint_forget resets all
- * acknowledgements, before a signal is sent. checkpoint_by_all says whether every running rank has
- * acknowledged a checkpoint. */
-void checkpoint_receive(struct shim *shim, const char *bytes, size_t length);
+/* shim_line.c. lines_receive handles whole lines of ranks. checkpoint_forget resets all acknowledgements,
+ * before a signal is sent. checkpoint_by_all says whether every running rank has acknowledged a checkpoint.
+ */
+void lines_receive(struct shim *shim, const char *bytes, size_t length);
 void checkpoint_forget(struct shim *shim);
 bool checkpoint_by_all(const struct shim *shim);
 
@@ -355,8 +306,8 @@ void kill_now(struct shim *shim);
 int64_t kill_due_ms(const struct shim *shim);
 void kill_clock(struct shim *shim, int64_t now_ms);
 
-/* shim_sweep.c: a list of processes. sweep_collect adds every descendant of the shim, which sees them all as
- * a subreaper. sweep_signal signals each listed process, unless its number belongs to a newer process. */
+/* shim_sweep.c: a list of processes. sweep_collect adds every descendant of the shim. sweep_signal signals
+ * each listed process, unless its number belongs to a newer process. */
 struct pid_list {
     pid_t *pids;
     size_t count, room;
@@ -375,10 +326,9 @@ void cgroup_collect(const struct shim *shim, struct pid_list *list);
 void cgroup_kill(const struct shim *shim);
 bool cgroup_vacate(struct shim *shim);
 
-/* shim_memory.c. memory_find opens a counter of OOM kills, memory_begin notes its value before the ranks
- * start. memory_ran_out says whether the counter has grown and so explains why this rank ended;
- * processes_ran_out says whether the attempt reached its limit of processes. */
-void memory_find(struct memory *memory);
+/* shim_memory.c. memory_begin notes a counter of OOM kills before the ranks start. memory_ran_out says
+ * whether the counter has grown and so explains why this rank ended; processes_ran_out says whether the
+ * attempt reached its limit of processes. */
 void memory_begin(struct shim *shim);
 bool memory_ran_out(const struct shim *shim, const struct rank *rank);
 bool processes_ran_out(const struct shim *shim);
@@ -389,7 +339,7 @@ void shared_enter(struct shared *shared);
 void shared_renew(struct shared *shared);
 void shared_release(struct shared *shared);
 
-/* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most SHIM_PATTERNS + 1
+/* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most LAUNCH_PATTERNS + 1
  * entries, which the caller frees. */
 struct addresses {
     const char *list, *master, *port;

@@ -14,12 +14,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "proto/base/cleanup.h"
+
 static void agent_socket_close(struct agent_socket *agent_socket)
 {
-    if (agent_socket->fd >= 0) {
-        close(agent_socket->fd);
-        agent_socket->fd = -1;
-    }
+    cleanup_close(&agent_socket->fd);
+    agent_socket->fd = -1;
 }
 
 static bool agent_socket_send(struct agent_socket *agent_socket, const char *text)
@@ -37,16 +37,12 @@ static bool agent_socket_send(struct agent_socket *agent_socket, const char *tex
 bool agent_socket_listen(struct shim *shim, struct why *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SHIM_SOCKET_FILE};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 4) != 0 ||
         !shim_watch(shim, fd, WATCH_LISTENER, 0)) {
-        why_set(why, "%s: %s", SHIM_SOCKET_FILE, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return false;
+        return why_set(why, "%s: %s", SHIM_SOCKET_FILE, strerror(errno));
     }
-    shim->agent_socket.listener = fd;
+    shim->agent_socket.listener = give_fd(&fd);
     return true;
 }
 
@@ -65,22 +61,18 @@ static void agent_socket_greet(struct agent_socket *agent_socket)
             agent_socket_send(agent_socket, agent_socket->said[fact]);
         }
     }
-    agent_socket->notice = agent_socket->said[FACT_OUTPUT] != NULL ? NOTICE_TOLD : NOTICE_QUIET;
+    agent_socket->output_told = agent_socket->said[FACT_OUTPUT] != NULL;
+    agent_socket->output_grown = false;
 }
 
 void agent_socket_accept(struct shim *shim)
 {
-    int fd = accept4(shim->agent_socket.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-        return;
+    autoclose int fd = accept4(shim->agent_socket.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0 && peer_allowed(fd) && shim_watch(shim, fd, WATCH_AGENT_SOCKET, 0)) {
+        agent_socket_close(&shim->agent_socket);
+        shim->agent_socket.fd = give_fd(&fd);
+        agent_socket_greet(&shim->agent_socket);
     }
-    if (!peer_allowed(fd) || !shim_watch(shim, fd, WATCH_AGENT_SOCKET, 0)) {
-        close(fd);
-        return;
-    }
-    agent_socket_close(&shim->agent_socket);
-    shim->agent_socket.fd = fd;
-    agent_socket_greet(&shim->agent_socket);
 }
 
 void agent_socket_receive(struct shim *shim)
@@ -114,11 +106,9 @@ void agent_socket_say(struct shim *shim, enum fact fact, const char *format, ...
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    size_t size = strlen(text) + 1;
-    char *said = shim_resize(shim->agent_socket.said[fact], size, 1);
-    memcpy(said, text, size);
-    shim->agent_socket.said[fact] = said;
-    agent_socket_send(&shim->agent_socket, said);
+    free(shim->agent_socket.said[fact]);
+    shim->agent_socket.said[fact] = xstrdup(text);
+    agent_socket_send(&shim->agent_socket, text);
 }
 
 void agent_socket_mention(struct shim *shim, const char *format, ...)
@@ -135,28 +125,20 @@ void agent_socket_mention(struct shim *shim, const char *format, ...)
 
 void agent_socket_output_grown(struct shim *shim)
 {
-    struct agent_socket *agent_socket = &shim->agent_socket;
-    if (agent_socket->notice == NOTICE_QUIET) {
-        agent_socket->notice = NOTICE_DUE;
-    } else if (agent_socket->notice == NOTICE_TOLD) {
-        agent_socket->notice = NOTICE_TOLD_AND_DUE;
-    }
+    shim->agent_socket.output_grown = true;
 }
 
 void agent_socket_output_seen(struct shim *shim)
 {
-    struct agent_socket *agent_socket = &shim->agent_socket;
-    if (agent_socket->notice == NOTICE_TOLD) {
-        agent_socket->notice = NOTICE_QUIET;
-    } else if (agent_socket->notice == NOTICE_TOLD_AND_DUE) {
-        agent_socket->notice = NOTICE_DUE;
-    }
+    shim->agent_socket.output_told = false;
 }
 
 void agent_socket_tell_output(struct shim *shim)
 {
-    if (shim->agent_socket.notice == NOTICE_DUE) {
-        shim->agent_socket.notice = NOTICE_TOLD;
+    struct agent_socket *agent_socket = &shim->agent_socket;
+    if (agent_socket->output_grown && !agent_socket->output_told) {
+        agent_socket->output_grown = false;
+        agent_socket->output_told = true;
         agent_socket_say(shim, FACT_OUTPUT, "output");
     }
 }
@@ -171,9 +153,7 @@ void agent_socket_forget(struct shim *shim)
 void agent_socket_finish(struct agent_socket *agent_socket)
 {
     agent_socket_close(agent_socket);
-    if (agent_socket->listener >= 0) {
-        close(agent_socket->listener);
-    }
+    cleanup_close(&agent_socket->listener);
     for (int fact = 0; fact < FACT_COUNT; fact++) {
         free(agent_socket->said[fact]);
     }

@@ -13,28 +13,19 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "agent/common/process_table.h"
+#include "proto/base/cleanup.h"
+
 #define PID_FILE_NEW "shim.pid.new"
-#define ADDED_MAX    (8 + SHIM_PATTERNS + 1)
+#define ADDED_MAX    (8 + LAUNCH_PATTERNS + 1)
 
 /* "PID STARTTIME" identifies this process uniquely within this boot. */
 static bool pid_write(struct why *why)
 {
-    char stat[1024] = "";
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, stat, sizeof stat - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    const char *field = length > 0 ? strrchr(stat, ')') : NULL;
-    for (int number = 2; field != NULL && number < 22; number++) {
-        field = strchr(field + 1, ' ');
-    }
-    int out = open(PID_FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = field != NULL && out >= 0 &&
-                   dprintf(out, "%d %lld\n", (int)getpid(), strtoll(field + 1, NULL, 10)) > 0;
-    if (out >= 0) {
-        close(out);
-    }
+    struct process self;
+    autoclose int out = open(PID_FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool written = out >= 0 && process_read("/proc", "self", &self) &&
+                   dprintf(out, "%d %lld\n", (int)getpid(), (long long)self.started_ticks) > 0;
     bool taken = written && link(PID_FILE_NEW, SHIM_PID_FILE) == 0; /* fails if another shim has the folder */
     bool done = taken || why_set(why, "%s: %s", SHIM_PID_FILE, strerror(errno));
     unlink(PID_FILE_NEW);
@@ -59,7 +50,7 @@ static void attempt_decline(struct shim *shim, const char *text)
     attempt_release(shim);
     record_cancel(shim);
     shim->phase = PHASE_DECLINED;
-    shim->again_ms = shim_boot_ms() + SHIM_RETIRE_MS;
+    shim->again_ms = clock_boot_ms() + SHIM_RETIRE_MS;
     agent_socket_say(shim, FACT_DECLINED, "declined %s", text);
 }
 
@@ -75,11 +66,10 @@ static bool hold(const struct launch *launch, struct why *why)
 static bool launch_take(struct shim *shim, const char *folder, struct why *why)
 {
     if (!launch_read(&shim->launch, why)) {
-        launch_finish(&shim->launch);
         return false;
     }
     shim->failed = shim->launch.rank_count;
-    shim->ranks = shim_resize(NULL, shim->launch.rank_count, sizeof *shim->ranks);
+    shim->ranks = xalloc(shim->launch.rank_count * sizeof *shim->ranks);
     for (size_t i = 0; i < shim->launch.rank_count; i++) {
         shim->ranks[i] =
             (struct rank){.pidfd = -1,
@@ -135,7 +125,7 @@ static bool attempt_port(struct shim *shim, struct why *why)
 static bool attempt_ready(struct shim *shim)
 {
     struct why why;
-    if (shim->lease_term_ms <= shim_boot_ms()) {
+    if (shim->lease_term_ms <= clock_boot_ms()) {
         attempt_decline(shim, "the lease ended before the start");
         return false;
     }
@@ -175,7 +165,7 @@ static void attempt_fail(struct shim *shim, size_t index, int code, int signal, 
     shim->failed = index;
     output_drain(shim, index); /* its last lines often say why */
     agent_socket_say(shim, FACT_FAILED, "failed %d %d %d %lld %s %s", shim->launch.ranks[index].number, code,
-                     signal, (long long)shim_wall_ms(), cause, text);
+                     signal, (long long)clock_wall_ms(), cause, text);
     kill_begin(shim, shim->launch.failed_grace_ms);
 }
 
@@ -212,7 +202,7 @@ static void ranks_start(struct shim *shim, char *const *added)
     if (failed == shim->launch.rank_count) {
         const char *said = shim->warm.said.text;
         shim_note(shim, MOMENT_RUNNING);
-        agent_socket_say(shim, FACT_RUNNING, "running %lld %d%s%s", (long long)shim_wall_ms(),
+        agent_socket_say(shim, FACT_RUNNING, "running %lld %d%s%s", (long long)clock_wall_ms(),
                          shim->port.number, said[0] != '\0' ? " " : "", said);
     } else if (shim->phase != PHASE_RUNNING && code == 0) {
         attempt_decline(shim, why.text);
@@ -226,38 +216,25 @@ static void ranks_start(struct shim *shim, char *const *added)
 static void added_put(char **added, size_t *count, const char *start, const char *value)
 {
     if (strcmp(value, "-") != 0) {
-        if (asprintf(&added[*count], "%s%s", start, value) < 0) {
-            abort();
-        }
-        (*count)++;
+        added[(*count)++] = xprintf("%s%s", start, value);
     }
 }
 
 /* JAX takes both in one variable, an IPv6 address in brackets. Rank 0 binds the port as torch would. */
 static void added_put_coordinator(char **added, size_t *count, const char *address, const char *port)
 {
-    char *both = NULL;
-    bool brackets = strchr(address, ':') != NULL;
-    if (strcmp(address, "-") == 0 || strcmp(port, "-") == 0) {
-        return;
+    if (strcmp(address, "-") != 0 && strcmp(port, "-") != 0) {
+        autofree char *both = xprintf(strchr(address, ':') != NULL ? "[%s]:%s" : "%s:%s", address, port);
+        added_put(added, count, "JAX_COORDINATOR_ADDRESS=", both);
     }
-    if (asprintf(&both, "%s%s%s:%s", brackets ? "[" : "", address, brackets ? "]" : "", port) < 0) {
-        abort();
-    }
-    added_put(added, count, "JAX_COORDINATOR_ADDRESS=", both);
-    free(both);
 }
 
 static void attempt_begin(struct shim *shim, const char *address, const char *port, const char *interface)
 {
     char *added[ADDED_MAX + 1] = {0};
     size_t count = 0;
-    char *master = NULL; /* for gpuctl_watch.py */
-    if (asprintf(&master, strcmp(address, "-") != 0 ? "%s:%s" : "-", address, port) < 0) {
-        abort();
-    }
-    added_put(added, &count, "GPUCTL_MASTER=", master);
-    free(master);
+    autofree char *master = strcmp(address, "-") != 0 ? xprintf("%s:%s", address, port) : xstrdup("-");
+    added_put(added, &count, "GPUCTL_MASTER=", master); /* for gpuctl_watch.py */
     added_put(added, &count, "MASTER_ADDR=", address);
     added_put(added, &count, "MASTER_PORT=", port);
     added_put_coordinator(added, &count, address, port);
@@ -301,11 +278,11 @@ static void attempt_record(struct shim *shim)
     struct why why;
     if (!record_write(shim, &why)) {
         shim_log_error("%s", why.text);
-        shim->again_ms = shim_boot_ms() + SHIM_RECORD_RETRY_MS;
+        shim->again_ms = clock_boot_ms() + SHIM_RECORD_RETRY_MS;
         return;
     }
     shim->phase = PHASE_EXITED;
-    shim->again_ms = shim_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
+    shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
     agent_socket_tell_output(shim);
     agent_socket_say(shim, FACT_EXITED, "exited");
     shared_release(&shim->shared);
@@ -347,7 +324,7 @@ void attempt_node_ends(struct shim *shim)
 {
     shim->node_ends = true;
     if (shim->phase == PHASE_EXITED) {
-        shim->again_ms = shim_boot_ms();
+        shim->again_ms = clock_boot_ms();
     } else if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
         cause_set(shim, "NODE_LOST", "the node was shut down");
         kill_begin(shim, shim->launch.failed_grace_ms);

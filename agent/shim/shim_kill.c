@@ -44,7 +44,7 @@ static void everything_signal(struct shim *shim, int number)
 static void tick_begin(struct shim *shim)
 {
     shim->tick_pause_ms = SHIM_SWEEP_MS;
-    shim->tick_ms = shim_boot_ms() + shim->tick_pause_ms;
+    shim->tick_ms = clock_boot_ms() + shim->tick_pause_ms;
 }
 
 static void kill_everything(struct shim *shim)
@@ -70,7 +70,7 @@ static int64_t earlier(int64_t a, int64_t b)
 
 static void kill_within(struct shim *shim, int64_t grace_ms)
 {
-    shim->kill_ms = earlier(shim->kill_ms, shim_boot_ms() + grace_ms);
+    shim->kill_ms = earlier(shim->kill_ms, clock_boot_ms() + grace_ms);
 }
 
 static void ranks_term(struct shim *shim)
@@ -104,7 +104,7 @@ void kill_softly(struct shim *shim, int64_t grace_ms, int signal)
         kill_warn(shim, signal);
     }
     if (shim->ladder == LADDER_SIGNAL) {
-        shim->term_ms = earlier(shim->term_ms, shim_boot_ms() + grace_ms);
+        shim->term_ms = earlier(shim->term_ms, clock_boot_ms() + grace_ms);
         kill_within(shim, grace_ms + shim->launch.failed_grace_ms);
     } else {
         kill_begin(shim, grace_ms);

@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses the JSON lines that ranks send to rank.sock: a few members of the outermost object. It never reads
- * beyond a line, whatever the line holds: lines come from the user's program. A line that it cannot parse has
- * no effect. shim_checkpoint.c and shim_mark.c interpret the members. */
+/* The JSON lines that ranks send to rank.sock, of which the shim uses two kinds. It keeps the moments that
+ * ranks report by name, such as "first all-reduce": the first moment of each of the first LIMIT_MARKS names
+ * of this node. And it notes acknowledged checkpoints: a rank has saved its work, so that nobody has to wait
+ * for it any longer. Only acknowledgements since the last signal of the kill ladder count; a launcher counts
+ * once each process that it started has sent one. Lines come from the user's program: nothing is read beyond
+ * a line, whatever it holds, and a line that cannot be parsed has no effect. shim_kill.c shortens the wait.
+ */
 #include "agent/shim/shim.h"
 
 #include <string.h>
+
+/* The members of a line that the shim uses. */
+struct line {
+    bool checkpoint;
+    const char *mark; /* its name, not NUL-terminated; NULL: none */
+    size_t mark_length;
+    int64_t rank, local_rank, local_world; /* -1: absent */
+};
+
+/* --- parsing -------------------------------------------------------------------------------------------- */
 
 static const char *blanks_pass(const char *at, const char *end)
 {
@@ -56,7 +70,7 @@ static void member_note(const char *key, size_t length, const char *value, const
 }
 
 /* Reads the members of the outermost object; a string that a colon follows is a key. */
-struct line line_read(const char *at, const char *end)
+static struct line line_read(const char *at, const char *end)
 {
     struct line line = {.rank = -1, .local_rank = -1, .local_world = -1};
     int depth = 0;
@@ -77,9 +91,9 @@ struct line line_read(const char *at, const char *end)
     return line;
 }
 
-/* NULL: no rank of this node. A node's only rank may be a launcher, whose processes number their ranks
- * anew. */
-struct rank *line_rank(const struct shim *shim, const struct line *line)
+/* The rank of this node that sent the line; NULL: none. A node's only rank may be a launcher, whose processes
+ * number their ranks anew. */
+static struct rank *line_rank(const struct shim *shim, const struct line *line)
 {
     if (shim->launch.rank_count == 1) {
         return &shim->ranks[0];
@@ -92,8 +106,9 @@ struct rank *line_rank(const struct shim *shim, const struct line *line)
     return NULL;
 }
 
-void line_each(struct shim *shim, const char *bytes, size_t length, const char *word,
-               void (*take)(struct shim *shim, const struct line *line))
+/* Calls take for each line that contains the word, which includes its quotes. */
+static void line_each(struct shim *shim, const char *bytes, size_t length, const char *word,
+                      void (*take)(struct shim *shim, const struct line *line))
 {
     const char *end = bytes + length;
     for (const char *at = bytes; at < end;) {
@@ -108,4 +123,98 @@ void line_each(struct shim *shim, const char *bytes, size_t length, const char *
         take(shim, &line);
         at = behind;
     }
+}
+
+/* --- moments -------------------------------------------------------------------------------------------- */
+
+/* The same rule as in proto/wire/timing.c, which is not linked in here. */
+static bool name_fits(const char *name, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (name[i] < ' ' || name[i] > '~' || name[i] == '"' || name[i] == '\\') {
+            return false;
+        }
+    }
+    return length > 0 && length <= LIMIT_MARK_NAME;
+}
+
+static bool is_known(const struct shim *shim, const struct line *line)
+{
+    for (size_t i = 0; i < shim->mark_count; i++) {
+        const char *name = shim->marks[i].name;
+        if (strlen(name) == line->mark_length && memcmp(name, line->mark, line->mark_length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void mark_take(struct shim *shim, const struct line *line)
+{
+    const struct rank *rank = line->mark != NULL ? line_rank(shim, line) : NULL;
+    if (rank == NULL || shim->mark_count == LIMIT_MARKS || !name_fits(line->mark, line->mark_length) ||
+        is_known(shim, line)) {
+        return;
+    }
+    struct mark *mark = &shim->marks[shim->mark_count++];
+    bool said =
+        line->rank >= 0 && line->rank < LIMIT_GPUS; /* the processes of a launcher have ranks of their own */
+    mark->rank = said ? (int)line->rank : shim->launch.ranks[rank - shim->ranks].number;
+    mark->at_us = clock_boot_us();
+    memcpy(mark->name, line->mark, line->mark_length); /* the rest is zero */
+}
+
+/* --- checkpoints ---------------------------------------------------------------------------------------- */
+
+/* Notes a line of one of the processes that the node's only rank has started; true once all have sent one. */
+static bool voice_note(struct shim *shim, const struct line *line)
+{
+    size_t count = 0;
+    shim->voices[line->local_rank] = true;
+    for (int64_t i = 0; i < line->local_world; i++) {
+        count += shim->voices[i];
+    }
+    return count == (size_t)line->local_world;
+}
+
+static void checkpoint_take(struct shim *shim, const struct line *line)
+{
+    struct rank *rank = line->checkpoint ? line_rank(shim, line) : NULL;
+    if (rank == NULL) {
+        return;
+    }
+    shim->checkpoint_ms = clock_wall_ms();
+    bool one_of_many = shim->launch.rank_count == 1 && line->local_world > 1 &&
+                       line->local_world <= LIMIT_NODE_DEVICES && line->local_rank >= 0 &&
+                       line->local_rank < line->local_world;
+    rank->saved = rank->saved || !one_of_many || voice_note(shim, line);
+}
+
+void checkpoint_forget(struct shim *shim)
+{
+    metrics_receive(shim); /* lines in the socket were sent before the signal */
+    memset(shim->voices, 0, sizeof shim->voices);
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        shim->ranks[i].saved = false;
+    }
+}
+
+bool checkpoint_by_all(const struct shim *shim)
+{
+    bool any = false;
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        if (shim->ranks[i].state == RANK_LIVE) {
+            if (!shim->ranks[i].saved) {
+                return false;
+            }
+            any = true;
+        }
+    }
+    return any;
+}
+
+void lines_receive(struct shim *shim, const char *bytes, size_t length)
+{
+    line_each(shim, bytes, length, "\"checkpoint\"", checkpoint_take);
+    line_each(shim, bytes, length, "\"mark\"", mark_take);
 }

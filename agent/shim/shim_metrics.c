@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stores the lines that ranks send to rank.sock in one file for all ranks of the node, made when the first
- * line arrives. A datagram is whole lines and is stored unchanged; only shim_checkpoint.c and shim_mark.c
- * read the lines. No line is lost that was sent before the last process of the attempt ended, except when the
+ * line arrives. A datagram is whole lines and is stored unchanged; only shim_line.c reads the
+ * lines. No line is lost that was sent before the last process of the attempt ended, except when the
  * disk refuses it. A rank that is faster than the shim waits, because the kernel queues few datagrams
  * (net.unix.max_dgram_qlen; SO_RCVBUF has no effect). shim_stream.c owns the limit and the gaps of the
  * file. */
@@ -14,6 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "proto/base/cleanup.h"
+
 #define KIND "metrics"
 
 /* A batch is one write in one turn of the loop: 64 KiB, as for an output stream, with room for one more
@@ -24,18 +26,14 @@
 bool metrics_open(struct shim *shim, struct why *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SHIM_RANK_SOCKET};
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     mode_t mask = umask(S_IXUSR | S_IRWXG | S_IRWXO);
     bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
     umask(mask);
     if (!bound || !shim_watch(shim, fd, WATCH_METRICS, 0)) {
-        why_set(why, "%s: %s", SHIM_RANK_SOCKET, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return false;
+        return why_set(why, "%s: %s", SHIM_RANK_SOCKET, strerror(errno));
     }
-    shim->metrics.socket = fd;
+    shim->metrics.socket = give_fd(&fd);
     return true;
 }
 
@@ -96,8 +94,7 @@ static bool batch_move(struct shim *shim)
     size_t length = batch_take(&shim->metrics, bytes, &empty);
     if (length > 0) {
         batch_store(shim, bytes, length);
-        checkpoint_receive(shim, bytes, length);
-        mark_receive(shim, bytes, length);
+        lines_receive(shim, bytes, length);
     }
     return !empty;
 }

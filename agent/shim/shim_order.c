@@ -5,7 +5,6 @@
 #include "agent/shim/shim.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ARGUMENTS_MAX 3
@@ -44,7 +43,7 @@ static bool stop(struct shim *shim, char *const *argument)
     int64_t grace_ms;
     const char *cause = argument[1];
     size_t length = strspn(cause, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
-    if (!shim_number(argument[0], 0, LIMIT_GRACE_MS, &grace_ms) || length == 0 || cause[length] != '\0' ||
+    if (!text_to_int(argument[0], 0, LIMIT_GRACE_MS, &grace_ms) || length == 0 || cause[length] != '\0' ||
         length >= sizeof shim->cause) {
         return false;
     }
@@ -86,8 +85,8 @@ static bool pre_stop_signal(struct shim *shim, char *const *argument)
 static bool lease(struct shim *shim, char *const *argument)
 {
     int64_t term_ms, kill_ms;
-    if (!shim_number(argument[0], 0, SHIM_NEVER - 1, &term_ms) ||
-        !shim_number(argument[1], term_ms, SHIM_NEVER - 1, &kill_ms)) {
+    if (!text_to_int(argument[0], 0, SHIM_NEVER - 1, &term_ms) ||
+        !text_to_int(argument[1], term_ms, SHIM_NEVER - 1, &kill_ms)) {
         return false;
     }
     shim->lease_term_ms = term_ms;

@@ -33,11 +33,9 @@ static bool pipes_make(int ret_pipes[2][2])
     if (pipe2(ret_pipes[0], O_CLOEXEC) != 0) {
         return false;
     }
-    if (pipe2(ret_pipes[1], O_CLOEXEC) != 0) {
-        int error = errno;
+    if (pipe2(ret_pipes[1], O_CLOEXEC) != 0) { /* closing pipes leaves errno as it is */
         close(ret_pipes[0][0]);
         close(ret_pipes[0][1]);
-        errno = error;
         return false;
     }
     return true;

@@ -18,6 +18,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "proto/base/cleanup.h"
+
 #define BACKLOG 4096 /* for the ranks of a gang that connect at once; net.core.somaxconn limits it, too */
 
 static int port_lock(int number)
@@ -25,30 +27,18 @@ static int port_lock(int number)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "gpuctl-port-%d", number);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) != 0) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
+    autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 ? give_fd(&fd) : -1;
 }
 
 static int bound(int family, const struct sockaddr *address, socklen_t size)
 {
     const int on = 1, off = 0;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return -1;
-    }
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0) ||
-        bind(fd, address, size) != 0) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
+    autoclose int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool done = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                (family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0) &&
+                bind(fd, address, size) == 0;
+    return done ? give_fd(&fd) : -1; /* a close that succeeds leaves errno as it is */
 }
 
 static int port_bind(int number)
@@ -65,20 +55,12 @@ static int port_bind(int number)
 
 static bool port_take(struct port *port, int number, bool listens)
 {
-    int lock = port_lock(number);
-    if (lock < 0) {
+    autoclose int lock = port_lock(number);
+    autoclose int fd = lock >= 0 ? port_bind(number) : -1;
+    if (fd < 0 || (listens && listen(fd, BACKLOG) != 0)) { /* another program was faster */
         return false;
     }
-    int fd = port_bind(number);
-    if (fd >= 0 && listens && listen(fd, BACKLOG) != 0) { /* another program was faster */
-        close(fd);
-        fd = -1;
-    }
-    if (fd < 0) {
-        close(lock);
-        return false;
-    }
-    *port = (struct port){.number = number, .lock = lock, .socket = fd};
+    *port = (struct port){.number = number, .lock = give_fd(&lock), .socket = give_fd(&fd)};
     return true;
 }
 
@@ -101,7 +83,7 @@ bool port_hold(struct port *port, int first, int last, bool listens, struct why 
  * timer retransmits uid timeout INODE ...", listening sockets first. */
 static bool is_listed(const char *table, const struct port *port)
 {
-    FILE *file = fopen(table, "re");
+    autofclose FILE *file = fopen(table, "re");
     char line[512];
     struct stat own;
     bool found = false;
@@ -113,9 +95,6 @@ static bool is_listed(const char *table, const struct port *port)
             sscanf(line, "%*s %*[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %llu", &number, &state, &inode) == 3 &&
             state == TCP_LISTEN;
         found = more && number == (unsigned)port->number && inode != own.st_ino;
-    }
-    if (file != NULL) {
-        fclose(file);
     }
     return found;
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "agent/shim/shim_signals.h"
+#include "proto/base/cleanup.h"
 
 #define DEFAULT_PATH    "/usr/local/bin:/usr/bin:/bin"
 #define CODE_NOT_FOUND  127 /* the codes of shells */
@@ -144,8 +145,7 @@ static __attribute__((noinline)) pid_t child_vfork(const struct spawn *spawn)
     return pid;
 }
 
-/* Starts the child in its cgroup: with version 2, moving it there after the fork waits for all CPUs, up to 13
- * ms. */
+/* Starts the child in its cgroup: moving it there after the fork waits for all CPUs, up to 13 ms. */
 static pid_t child_clone(const struct spawn *spawn)
 {
     struct clone_args arguments = {.flags = CLONE_VFORK | CLONE_INTO_CGROUP,
@@ -163,11 +163,9 @@ static pid_t child_start(struct spawn *spawn)
     if (spawn->shim->cgroup < 0) {
         return child_vfork(spawn);
     }
-    if (spawn->shim->launch.cgroup_version == 2) {
-        pid_t pid = child_clone(spawn);
-        if (pid > 0) {
-            return pid;
-        }
+    pid_t pid = child_clone(spawn);
+    if (pid > 0) {
+        return pid;
     }
     spawn->enter = true;
     return child_vfork(spawn);
@@ -228,12 +226,12 @@ static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return why_set(why, "cannot make a pipe: %s", strerror(errno));
     }
+    autoclose int listening = ends[0];
     spawn->report = ends[1];
     pid_t pid = child_start(spawn);
     int error = errno;
     close(ends[1]);
-    ssize_t got = read(ends[0], &report, sizeof report);
-    close(ends[0]);
+    ssize_t got = read(listening, &report, sizeof report);
     if (pid < 0) {
         return why_set(why, "cannot start a process: %s", strerror(error));
     }
@@ -253,27 +251,23 @@ static int store_of(const struct shim *shim, size_t index)
 static void rank_offer(struct shim *shim, size_t index, char *const *added)
 {
     struct rank *rank = &shim->ranks[index];
-    struct warm_start start = {.cgroup = -1, .store = store_of(shim, index)};
     struct why ignored;
     int ends[2];
     if (!output_pipes(shim, index, rank->ends, &ignored) || pipe2(ends, O_CLOEXEC) != 0) {
         return;
     }
-    memcpy(start.output, rank->ends, sizeof start.output);
-    start.report = ends[1];
-    start.env = launch_environment(&shim->launch, index, added);
-    start.cgroup = shim->cgroup >= 0 ? openat(shim->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC) : -1;
-    bool given =
-        (shim->cgroup < 0 || start.cgroup >= 0) && warm_give(shim, &shim->warm.workers[index], &start);
-    free(start.env);
-    close(ends[1]);
-    if (start.cgroup >= 0) {
-        close(start.cgroup);
-    }
-    if (given) {
-        rank->report = ends[0];
-    } else {
-        close(ends[0]);
+    autoclose int outcome = ends[0];
+    autoclose int report = ends[1];
+    autoclose int cgroup =
+        shim->cgroup >= 0 ? openat(shim->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC) : -1;
+    autofree char **env = launch_environment(&shim->launch, index, added);
+    const struct warm_start start = {.env = env,
+                                     .output = {rank->ends[0], rank->ends[1]},
+                                     .report = report,
+                                     .cgroup = cgroup,
+                                     .store = store_of(shim, index)};
+    if ((shim->cgroup < 0 || cgroup >= 0) && warm_give(shim, &shim->warm.workers[index], &start)) {
+        rank->report = give_fd(&outcome);
     }
 }
 
@@ -329,7 +323,6 @@ static char *watch_begin(char **env)
 {
     static const char watch[] = "GPUCTL_WATCH=", path[] = "PYTHONPATH=";
     const char *folder = NULL, *rest = NULL;
-    char *entry = NULL;
     size_t at = 0;
     for (size_t i = 0; env[i] != NULL; i++) {
         if (strncmp(env[i], watch, strlen(watch)) == 0) {
@@ -342,12 +335,9 @@ static char *watch_begin(char **env)
     if (folder == NULL) {
         return NULL;
     }
-    if (asprintf(&entry, "%s%s/" SHIM_WATCH_FOLDER "%s%s", path, folder, rest != NULL ? ":" : "",
-                 rest != NULL ? rest : "") < 0) {
-        abort();
-    }
-    env[at] = entry;
-    return entry;
+    env[at] = xprintf("%s%s/" SHIM_WATCH_FOLDER "%s%s", path, folder, rest != NULL ? ":" : "",
+                      rest != NULL ? rest : "");
+    return env[at];
 }
 
 static bool rank_fork(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
@@ -355,11 +345,11 @@ static bool rank_fork(struct shim *shim, size_t index, char *const *added, int *
     struct rank *rank = &shim->ranks[index];
     struct spawn spawn = {.shim = shim, .parent = getpid(), .store = store_of(shim, index)};
     memcpy(spawn.output, rank->ends, sizeof spawn.output);
-    spawn.env = launch_environment(&shim->launch, index, added);
-    char *path = watch_begin(spawn.env);
-    spawn.path = path_of(spawn.env);
+    autofree char **env = launch_environment(&shim->launch, index, added);
+    char *path = watch_begin(env);
+    spawn.env = env;
+    spawn.path = path_of(env);
     bool started = rank_spawn(shim, rank, &spawn, ret_code, why);
-    free(spawn.env);
     free(path);
     return started;
 }

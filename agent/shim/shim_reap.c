@@ -42,7 +42,7 @@ static void rank_ended(struct shim *shim, struct rank *rank, int status)
     rank->state = RANK_EXITED;
     rank->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     rank->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    rank->wall_ms = shim_wall_ms();
+    rank->wall_ms = clock_wall_ms();
     rank->place = ++shim->ended_count;
     rank->by_us = shim->ladder != LADDER_NONE && rank != &shim->ranks[shim->failed];
 }

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #define SHM_FOLDER "/dev/shm"
 

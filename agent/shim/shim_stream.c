@@ -7,31 +7,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/base/cleanup.h"
+
 bool stream_open(struct stream *stream, const char *logs, int rank, const char *kind, int64_t limit,
                  struct why *why)
 {
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/%d.%s", logs, rank, kind) >= PATH_MAX) {
-        errno = ENAMETOOLONG;
-        return why_set(why, "the path of the log folder is too long");
-    }
-    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    autofree char *path = xprintf("%s/%d.%s", logs, rank, kind);
+    autoclose int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
     if (size < 0) {
         int error = errno;
         why_set(why, "log file %s: %s", path, strerror(error));
-        if (fd >= 0) {
-            close(fd);
-        }
         errno = error;
         return false;
     }
-    stream->file = fd;
+    stream->file = give_fd(&fd);
     stream->stored = size;
     stream->tail = -1;
     stream->tail_bytes = 0;
@@ -138,8 +132,6 @@ void stream_end(struct stream *stream, int rank, const char *kind)
         shim_log_error("dropped %lld bytes of %d.%s: %s", (long long)stream->dropped, rank, kind, reason);
     }
     stream->state = STREAM_ENDED;
-    if (stream->file >= 0) {
-        close(stream->file);
-        stream->file = -1;
-    }
+    cleanup_close(&stream->file);
+    stream->file = -1;
 }

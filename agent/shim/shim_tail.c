@@ -8,10 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "proto/base/cleanup.h"
 
 #define CHUNK_BYTES (64 * KIB)
 
@@ -24,10 +24,7 @@ void tail_reserve(struct stream *stream)
 
 bool tail_open(struct stream *stream, const char *logs, int rank, const char *kind)
 {
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/%d.%s.tail", logs, rank, kind) >= PATH_MAX) {
-        return false;
-    }
+    autofree char *path = xprintf("%s/%d.%s.tail", logs, rank, kind);
     stream->tail = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (stream->tail < 0) {
         return false;
@@ -39,10 +36,8 @@ bool tail_open(struct stream *stream, const char *logs, int rank, const char *ki
 
 void tail_close(struct stream *stream)
 {
-    if (stream->tail >= 0) {
-        close(stream->tail);
-        stream->tail = -1;
-    }
+    cleanup_close(&stream->tail);
+    stream->tail = -1;
 }
 
 /* For file systems that cannot splice. */

@@ -10,55 +10,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/common/fd_message.h"
+
 #define BECOME_MS 5000 /* it usually takes a few ms */
-#define FDS_MAX   5
 
-/* --- who there is --------------------------------------------------------------------------------------- */
-
-static bool fds_send(int to, const void *bytes, size_t size, const int *fds, size_t count)
-{
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(FDS_MAX * sizeof *fds)];
-    } control = {0};
-    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (count > 0) {
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
-        control.header = (struct cmsghdr){
-            .cmsg_len = CMSG_LEN(count * sizeof *fds), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(&control.header), fds, count * sizeof *fds);
-    }
-    return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)size;
-}
-
-/* Receives a text and the descriptor that came with it (-1: none). Returns the text's length, 0 at the
- * end. */
-static ssize_t fd_receive(int from, char *text, size_t room, int *ret_fd)
-{
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {.iov_base = text, .iov_len = room - 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t length = recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    *ret_fd = -1;
-    if (header != NULL && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int))) {
-        memcpy(ret_fd, CMSG_DATA(header), sizeof *ret_fd);
-    }
-    text[length > 0 ? length : 0] = '\0';
-    return length;
-}
+/* --- who is there --------------------------------------------------------------------------------------- */
 
 void warm_begin(struct shim *shim)
 {
@@ -69,7 +29,7 @@ void warm_begin(struct shim *shim)
         fds[count++] = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
         fds[count++] = open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC);
     }
-    if (!fds_send(shim->warm.source, "enter", 5, fds, count) ||
+    if (!fd_message_send(shim->warm.source, "enter", 5, fds, count, 0) ||
         !shim_watch(shim, shim->warm.source, WATCH_WARM, 0)) {
         warm_end(shim);
     }
@@ -93,11 +53,11 @@ void warm_hear(struct shim *shim)
     char text[64];
     int fd;
     int64_t pid;
-    ssize_t length = fd_receive(shim->warm.source, text, sizeof text, &fd);
+    ssize_t length = fd_message_receive(shim->warm.source, text, sizeof text, &fd);
     if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR)) {
         workers_complete(shim);
     } else if (fd >= 0 && strncmp(text, "worker ", 7) == 0 && shim->warm.count < LIMIT_NODE_DEVICES &&
-               shim_number(text + 7, 1, INT32_MAX, &pid)) {
+               text_to_int(text + 7, 1, INT32_MAX, &pid)) {
         shim->warm.workers[shim->warm.count++] = (struct warm_worker){.pid = (pid_t)pid, .voice = fd};
     } else if (fd >= 0) {
         close(fd);
@@ -118,55 +78,24 @@ void warm_end(struct shim *shim)
 
 /* --- identities ----------------------------------------------------------------------------------------- */
 
-struct bytes {
-    char *at;
-    size_t length, room;
-};
-
-static void bytes_add(struct bytes *bytes, const char *text)
+static void write_identity(const struct shim *shim, const struct warm_start *start, struct text *identity)
 {
-    size_t length = strlen(text) + 1;
-    while (bytes->length + length > bytes->room) {
-        bytes->room = bytes->room > 0 ? 2 * bytes->room : 8 * KIB;
-        bytes->at = shim_resize(bytes->at, bytes->room, 1);
-    }
-    memcpy(bytes->at + bytes->length, text, length);
-    bytes->length += length;
-}
-
-static void field_add(struct bytes *bytes, const char *key, const char *value)
-{
-    bytes_add(bytes, key);
-    bytes_add(bytes, value);
-}
-
-static void number_add(struct bytes *bytes, const char *key, int64_t number)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)number);
-    field_add(bytes, key, text);
-}
-
-static struct bytes identity_make(const struct shim *shim, const struct warm_start *start)
-{
-    struct bytes bytes = {0};
-    number_add(&bytes, "shim", getpid());
-    number_add(&bytes, "cgroup", start->cgroup >= 0);
-    number_add(&bytes, "store", start->store >= 0);
-    field_add(&bytes, "cwd", shim->launch.cwd);
+    launch_put_int(identity, "shim", getpid());
+    launch_put_int(identity, "cgroup", start->cgroup >= 0);
+    launch_put_int(identity, "store", start->store >= 0);
+    launch_put(identity, "cwd", shim->launch.cwd);
     for (size_t i = 0; i < shim->launch.argument_count; i++) {
-        field_add(&bytes, "arg", shim->launch.arguments[i]);
+        launch_put(identity, "arg", shim->launch.arguments[i]);
     }
     for (char *const *at = start->env; *at != NULL; at++) {
-        field_add(&bytes, "env", *at);
+        launch_put(identity, "env", *at);
     }
-    return bytes;
 }
 
-static bool bytes_send(int to, const struct bytes *bytes)
+static bool send_all(int to, const struct text *text)
 {
-    for (size_t done = 0; done < bytes->length;) {
-        ssize_t sent = send(to, bytes->at + done, bytes->length - done, MSG_NOSIGNAL);
+    for (size_t done = 0; done < text->length;) {
+        ssize_t sent = send(to, text->bytes + done, text->length - done, MSG_NOSIGNAL);
         if (sent <= 0 && errno != EINTR) {
             return false;
         }
@@ -177,7 +106,7 @@ static bool bytes_send(int to, const struct bytes *bytes)
 
 bool warm_give(const struct shim *shim, const struct warm_worker *worker, const struct warm_start *start)
 {
-    int fds[FDS_MAX] = {start->output[0], start->output[1], start->report};
+    int fds[FD_MESSAGE_MAX] = {start->output[0], start->output[1], start->report};
     size_t count = 3;
     struct timeval patience = {.tv_sec = BECOME_MS / 1000};
     if (start->cgroup >= 0) {
@@ -186,12 +115,12 @@ bool warm_give(const struct shim *shim, const struct warm_worker *worker, const 
     if (start->store >= 0) {
         fds[count++] = start->store;
     }
-    struct bytes bytes = identity_make(shim, start);
-    int64_t size = (int64_t)bytes.length;
+    autotext struct text identity = {0};
+    write_identity(shim, start, &identity);
+    int64_t size = (int64_t)identity.length;
     setsockopt(worker->voice, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    bool given = fds_send(worker->voice, &size, sizeof size, fds, count) && bytes_send(worker->voice, &bytes);
-    free(bytes.at);
-    return given;
+    return fd_message_send(worker->voice, &size, sizeof size, fds, count, 0) &&
+           send_all(worker->voice, &identity);
 }
 
 /* --- what became of them -------------------------------------------------------------------------------- */
@@ -199,10 +128,10 @@ bool warm_give(const struct shim *shim, const struct warm_worker *worker, const 
 static bool is_readable(int fd, int64_t until_ms)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-    int64_t left_ms = until_ms - shim_boot_ms();
+    int64_t left_ms = until_ms - clock_boot_ms();
     int result;
     while ((result = poll(&poll_fd, 1, (int)(left_ms > 0 ? left_ms : 0))) < 0 && errno == EINTR) {
-        left_ms = until_ms - shim_boot_ms();
+        left_ms = until_ms - clock_boot_ms();
     }
     return result > 0;
 }
@@ -210,7 +139,7 @@ static bool is_readable(int fd, int64_t until_ms)
 enum warm_end warm_await(const struct warm_worker *worker, int report, struct report *ret_report, char *said,
                          size_t room)
 {
-    bool ready = is_readable(report, shim_boot_ms() + BECOME_MS);
+    bool ready = is_readable(report, clock_boot_ms() + BECOME_MS);
     if (ready && read(report, ret_report, sizeof *ret_report) == sizeof *ret_report) {
         return WARM_FAILED;
     }

@@ -118,7 +118,7 @@
  *   logs            folder on disk
  *   cwd
  *   cgroup          folder, or absent
- *   cgroup_version  1 or 2
+ *   cgroup_version  2; only for shims of the version before
  *   port_first, port_last    the range in which to hold a gang's port; absent: none
  *   store_rank      the held port listens, and this rank gets its socket as SHIM_STORE_FD; absent: no rank
  *                   does

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches the authority's certificate from a controller that cannot be authenticated yet. The returned
- * certificate always matches the pin. Of the reply, only the certificate and the time are used. */
+/* The first requests to a controller, by gpuctl login and by gpuagent join. The certificate of the authority
+ * is fetched from a controller that cannot be authenticated yet: it always matches the pin, and of the reply
+ * only the certificate and the time are used. */
 #include "proto/base/authority.h"
 
 #include <curl/curl.h>
@@ -15,85 +16,97 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define PEM_BYTES    (64 * 1024)
+#define REPLY_BYTES  (64 * 1024)
 #define CLOCK_OFF_MS (5LL * 60 * 1000) /* longer than a network delay, shorter than certificates allow */
 #define HINT_LINE                                                                                            \
     "copy the whole line anew: gpuctl nodes join-command, or gpuctld init on its host, prints it"
 #define SECOND_MS 1000
 
-struct answer {
-    struct text body;
-    int64_t date_ms; /* from the Date header; 0: the reply had none */
-};
-
 static size_t take_body(char *bytes, size_t size, size_t count, void *closure)
 {
-    struct answer *answer = closure;
-    if (answer->body.length + size * count > PEM_BYTES) {
+    struct contact_reply *reply = closure;
+    if (reply->body.length + size * count > REPLY_BYTES) {
         return 0;
     }
-    text_append_bytes(&answer->body, bytes, size * count);
+    text_append_bytes(&reply->body, bytes, size * count);
     return size * count;
 }
 
 static size_t take_header(char *bytes, size_t size, size_t count, void *closure)
 {
-    struct answer *answer = closure;
+    struct contact_reply *reply = closure;
     static const char name[] = "Date:";
     if (size * count > sizeof name && strncasecmp(bytes, name, sizeof name - 1) == 0) {
         autofree char *value = xstrndup(bytes + sizeof name - 1, size * count - (sizeof name - 1));
         time_t at = curl_getdate(value, NULL);
-        answer->date_ms = at > 0 ? (int64_t)at * SECOND_MS : 0;
+        reply->date_ms = at > 0 ? (int64_t)at * SECOND_MS : 0;
     }
     return size * count;
 }
 
-static bool ask(const char *url, struct answer *answer, long *ret_status, struct err *err)
+static void set_options(CURL *easy, const struct contact *contact)
 {
-    char fault[CURL_ERROR_SIZE] = "";
-    size_t length = strlen(url);
-    while (length > 0 && url[length - 1] == '/') {
-        length--;
-    }
-    autofree char *path = xprintf("%.*s/v1/ca", (int)length, url);
-    CURL *easy = curl_use_easy();
-    curl_use_set(easy, CURLOPT_URL, path);
     curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_use_set(easy, CURLOPT_SSL_VERIFYPEER, 0L); /* the pin authenticates the certificate */
-    curl_use_set(easy, CURLOPT_SSL_VERIFYHOST, 0L);
     curl_use_set(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
     curl_use_set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CLIENT_CONNECT_MS);
     curl_use_set(easy, CURLOPT_TIMEOUT_MS, (long)CLIENT_REPLY_MS);
+    if (contact->unverified) {
+        curl_use_set(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_use_set(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (contact->cacert != NULL) {
+        curl_use_set(easy, CURLOPT_CAINFO, contact->cacert);
+    }
+    if (contact->user_agent != NULL) {
+        curl_use_set(easy, CURLOPT_USERAGENT, contact->user_agent);
+    }
+    if (contact->body != NULL) {
+        curl_use_set(easy, CURLOPT_POSTFIELDS, contact->body);
+    }
+}
+
+bool contact_send(const struct contact *contact, struct contact_reply *ret_reply, struct err *err)
+{
+    char fault[CURL_ERROR_SIZE] = "";
+    size_t length = strlen(contact->url);
+    while (length > 0 && contact->url[length - 1] == '/') {
+        length--;
+    }
+    autofree char *url = xprintf("%.*s%s", (int)length, contact->url, contact->path);
+    struct curl_slist *headers = curl_use_append(NULL, "Content-Type: application/json");
+    CURL *easy = curl_use_easy();
+    *ret_reply = (struct contact_reply){0};
+    set_options(easy, contact);
+    curl_use_set(easy, CURLOPT_URL, url);
+    curl_use_set(easy, CURLOPT_HTTPHEADER, headers);
     curl_use_set(easy, CURLOPT_ERRORBUFFER, fault);
     curl_use_set(easy, CURLOPT_WRITEFUNCTION, take_body);
-    curl_use_set(easy, CURLOPT_WRITEDATA, answer);
+    curl_use_set(easy, CURLOPT_WRITEDATA, ret_reply);
     curl_use_set(easy, CURLOPT_HEADERFUNCTION, take_header);
-    curl_use_set(easy, CURLOPT_HEADERDATA, answer);
+    curl_use_set(easy, CURLOPT_HEADERDATA, ret_reply);
     CURLcode code = curl_easy_perform(easy);
-    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, ret_status);
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &ret_reply->status);
     curl_easy_cleanup(easy);
-    if (code == CURLE_OK) {
-        return true;
-    }
-    err_set(err, ERR_UNREACHABLE, "the controller at %s cannot be reached: %s", url,
-            fault[0] != '\0' ? fault : curl_easy_strerror(code));
-    return err_hint(err, "see that gpuctld serves there, and that no firewall is between");
+    curl_slist_free_all(headers);
+    return code == CURLE_OK ||
+           err_set(err, code == CURLE_PEER_FAILED_VERIFICATION ? ERR_UNAUTHENTICATED : ERR_UNREACHABLE,
+                   "the controller at %s cannot be reached: %s", contact->url,
+                   fault[0] != '\0' ? fault : curl_easy_strerror(code));
 }
 
 bool authority_fetch(const char *url, const char *pin, char **ret_pem, int64_t *ret_ahead_ms, struct err *err)
 {
-    struct answer answer = {0};
-    long status = 0;
-    *ret_ahead_ms = 0;
+    /* the pin authenticates the certificate */
+    const struct contact contact = {.url = url, .path = "/v1/ca", .unverified = true};
+    struct contact_reply reply;
     curl_use_begin(CURL_GLOBAL_DEFAULT);
-    bool asked = ask(url, &answer, &status, err);
-    if (answer.date_ms != 0) {
-        *ret_ahead_ms = clock_wall_ms() - answer.date_ms;
-    }
-    bool fits = asked && status == 200 && answer.body.length > 0 && pin_fits(pin, answer.body.bytes);
-    if (asked && status != 200) {
+    bool asked = contact_send(&contact, &reply, err) ||
+                 err_hint(err, "see that gpuctld serves there, and that no firewall is between");
+    *ret_ahead_ms = reply.date_ms != 0 ? clock_wall_ms() - reply.date_ms : 0;
+    bool fits = asked && reply.status == 200 && reply.body.length > 0 && pin_fits(pin, reply.body.bytes);
+    if (asked && reply.status != 200) {
         err_set(err, ERR_UNREACHABLE, "what answers at %s shows no certificate authority (HTTP status %ld)",
-                url, status);
+                url, reply.status);
         err_hint(err, "see that the address is right and a controller with TLS of its own serves there");
     } else if (asked && !fits) {
         err_set(err, ERR_UNAUTHENTICATED,
@@ -103,9 +116,9 @@ bool authority_fetch(const char *url, const char *pin, char **ret_pem, int64_t *
         err_hint(err, HINT_LINE);
     }
     if (fits) {
-        *ret_pem = text_take(&answer.body);
+        *ret_pem = text_take(&reply.body);
     }
-    text_finish(&answer.body);
+    text_finish(&reply.body);
     return fits;
 }
 

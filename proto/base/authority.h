@@ -7,6 +7,26 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
+#include "proto/base/text.h"
+
+/* A request without a token: a POST of JSON, or a GET if there is no body. */
+struct contact {
+    const char *url, *path;
+    const char *body;       /* or NULL */
+    const char *cacert;     /* file of certificates that sign the controller's; NULL: the system's */
+    bool unverified;        /* any certificate is taken */
+    const char *user_agent; /* or NULL */
+};
+
+struct contact_reply {
+    struct text body; /* the caller finishes it */
+    long status;
+    int64_t date_ms; /* the server's clock; 0: it did not say */
+};
+
+/* Sends one request and waits for the reply, which may have 64 KiB. ERR_UNAUTHENTICATED if the controller's
+ * certificate is refused, ERR_UNREACHABLE if there is no reply; *ret_reply is set in any case. */
+bool contact_send(const struct contact *contact, struct contact_reply *ret_reply, struct err *err);
 
 /* Fetches the certificate of the authority from https://HOST:PORT and compares it with the pin. Nothing else
  * in the reply is trusted, and no token is sent. The caller frees *ret_pem. *ret_ahead_ms: how far the clock

@@ -188,8 +188,9 @@ static bool decode_spec(const json_t *json, struct order *order, struct err *err
     return true;
 }
 
-static bool decode_order(const json_t *json, struct order *order, struct err *err)
+static bool decode_order(json_t *json, struct order *order, struct err *err)
 {
+    order->json = json;
     return member_need_attempt_id(json, "epoch", &order->attempt_id, err) &&
            member_read_order_phase(json, "phase", true, &order->phase, err) &&
            json_need_text(json, "job_id", &order->job_id, err) &&

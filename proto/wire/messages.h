@@ -155,6 +155,8 @@ struct poll_message {
 };
 
 struct order {
+    json_t
+        *json; /* after a decode: the order itself, part of the reply's; its strings and spec point into it */
     uint64_t attempt_id;
     enum order_phase phase;
     const char *job_id;

@@ -42,11 +42,9 @@ struct written *written_begin(const char *members)
                                           .spec = &written->spec,
                                           .node = "alpha",
                                           .visible_devices = "GPU-b,GPU-d",
-                                          .errors = "/state/errors",
-                                          .socket = "/run/5/rank.sock",
-                                          .runner = "/state/runner/0123456789abcdef",
-                                          .function = "/state/function",
-                                          .results = "/state/results"};
+                                          .logs = "/state",
+                                          .run = "/run/5",
+                                          .runner = "/state/runner/0123456789abcdef"};
     return written;
 }
 

@@ -131,19 +131,16 @@ void rig_fake_rank(struct rig *rig)
     rig_field(rig, "env", text);
 }
 
-bool rig_cgroup(struct rig *rig, int version)
+bool rig_cgroup(struct rig *rig)
 {
-    static const char *const roots[2][2] = {{"/sys/fs/cgroup/pids", "/sys/fs/cgroup/freezer"},
-                                            {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}};
+    static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
     for (size_t i = 0; i < 2; i++) {
-        const char *root = roots[version - 1][i];
         char sign[64], path[128];
-        snprintf(sign, sizeof sign, "%s/%s", root, version == 2 ? "cgroup.controllers" : "cgroup.procs");
-        snprintf(path, sizeof path, "%s/gpuctl-test-%d", root, (int)getpid());
+        snprintf(sign, sizeof sign, "%s/cgroup.controllers", roots[i]);
+        snprintf(path, sizeof path, "%s/gpuctl-test-%d", roots[i], (int)getpid());
         if (access(sign, F_OK) == 0 && mkdir(path, 0700) == 0) {
             snprintf(rig->cgroup, sizeof rig->cgroup, "%s", path);
             rig_field(rig, "cgroup", path);
-            rig_field(rig, "cgroup_version", version == 2 ? "2" : "1");
             return true;
         }
     }

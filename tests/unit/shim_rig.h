@@ -35,8 +35,8 @@ void rig_range(struct rig *rig, int first, int last);
 /* Lets the ranks find tests/unit/shim_fake_rank.c as $FAKE_RANK, and the shim as $GPUCTL_SOCKET. */
 void rig_fake_rank(struct rig *rig);
 
-/* Gives the attempt a cgroup of this version; false where this host does not let us make one. */
-bool rig_cgroup(struct rig *rig, int version);
+/* Gives the attempt a cgroup; false where this host does not let us make one. */
+bool rig_cgroup(struct rig *rig);
 
 /* Writes the launch file and assigns the folder; the fields logs, cwd (the root) and attempt id are there
  * already.

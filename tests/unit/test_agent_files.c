@@ -11,9 +11,9 @@
 
 #include "agent/base/address.h"
 #include "agent/attempt/cgroup.h"
-#include "agent/launch/launch.h"
+#include "agent/common/launch_file.h"
 #include "agent/base/stage_file.h"
-#include "agent/base/lines.h"
+#include "agent/output/output_parts.h"
 #include "agent/output/record.h"
 #include "agent/launch/runner.h"
 #include "agent/launch/shims.h"
@@ -139,49 +139,53 @@ static void write_file(const char *path, const void *bytes, size_t length)
     ck_assert_int_eq(write(file, bytes, length), length);
 }
 
+static bool parse(const char *bytes, size_t length, struct launch *ret_launch)
+{
+    char *copy = xalloc(length + 1);
+    memcpy(copy, bytes, length);
+    return launch_parse(copy, length, ret_launch, NULL);
+}
+
 START_TEST(what_is_put_into_a_launch_file_is_found_again)
 {
     autotext struct text launch = {0};
     launch_put(&launch, "epoch", "5");
+    launch_put(&launch, "logs", "/state/attempts/5");
+    launch_put(&launch, "cwd", "/tmp");
+    launch_put(&launch, "arg", "true");
     launch_put(&launch, "cgroup", "/sys/fs/cgroup/x");
-    launch_put_int(&launch, "cgroup_version", 1);
     launch_put_int(&launch, "port_first", 20000);
+    launch_put_int(&launch, "port_last", 20001);
     launch_put_int(&launch, "received", 123456789);
     launch_put_int(&launch, "granted", 2);
     launch_put_env(&launch, "CUDA_VISIBLE_DEVICES", "GPU-b,GPU-d");
     launch_put_int(&launch, "rank", 2);
     launch_put_env(&launch, "RANK", "2");
     launch_put_int(&launch, "rank", 3);
-    autofree char *path = xprintf("%s/launch", folder);
-    write_file(path, launch.bytes, launch.length);
-    struct launch_facts facts;
-    ck_assert(launch_read(folder, &facts, NULL));
-    ck_assert_uint_eq(facts.rank_count, 2);
-    ck_assert_int_eq(facts.ranks[1], 3);
-    ck_assert_str_eq(facts.devices, "GPU-b,GPU-d");
-    ck_assert_str_eq(facts.cgroup, "/sys/fs/cgroup/x");
-    ck_assert_int_eq(facts.cgroup_version, 1);
-    ck_assert(facts.holds_port);
-    ck_assert_int_eq(facts.received_us, 123456789);
-    ck_assert_int_eq(facts.granted, 2);
-    launch_facts_finish(&facts);
-    write_file(path, launch.bytes, launch.length - 1);
-    ck_assert(!launch_read(folder, &facts, NULL));
+    struct launch read;
+    ck_assert(!parse(launch.bytes, launch.length - 1, &read));
+    ck_assert(parse(launch.bytes, launch.length, &read));
+    ck_assert_uint_eq(read.rank_count, 2);
+    ck_assert_int_eq(read.ranks[1].number, 3);
+    ck_assert_str_eq(read.ranks[0].env[0], "RANK=2");
+    ck_assert_str_eq(launch_variable(&read, "CUDA_VISIBLE_DEVICES"), "GPU-b,GPU-d");
+    ck_assert_ptr_null(launch_variable(&read, "CUDA_VISIBLE"));
+    ck_assert_str_eq(read.cgroup, "/sys/fs/cgroup/x");
+    ck_assert_int_eq(read.port_first, 20000);
+    ck_assert_int_eq(read.received_us, 123456789);
+    ck_assert_int_eq(read.granted, 2);
+    launch_finish(&read);
 }
 END_TEST
 
 /* --- pieces of logs ------------------------------------------------------------------------------------- */
 
-#define CUT(text, full, final, old) lines_cut(text, strlen(text), full, final, old)
+#define CUT(text, full, final, old) output_cut(text, strlen(text), full, final, old)
 
 static void expect_cut_short(const char *bytes, size_t length)
 {
-    autofree char *path = xprintf("%s/launch", folder);
-    struct launch_facts facts;
-    struct err err = {0};
-    write_file(path, bytes, length);
-    ck_assert(!launch_read(folder, &facts, &err));
-    ck_assert_ptr_nonnull(strstr(err.text, "cut short"));
+    struct launch launch;
+    ck_assert(!parse(bytes, length, &launch));
 }
 
 START_TEST(a_launch_file_whose_writer_was_killed_is_none)
@@ -332,9 +336,9 @@ START_TEST(a_cgroup_is_cleared_with_those_that_the_job_made_below)
     autofree char *other = xprintf("%s/7/d", folder);
     ck_assert(file_make_directories(deep, 0700, NULL));
     ck_assert(file_make_directories(other, 0700, NULL));
-    ck_assert(cgroup_clear(path, 2));
+    ck_assert(cgroup_clear(path));
     ck_assert_int_ne(access(path, F_OK), 0);
-    ck_assert(cgroup_clear(path, 2));
+    ck_assert(cgroup_clear(path));
 }
 END_TEST
 
@@ -344,7 +348,7 @@ START_TEST(a_cgroup_in_which_something_is_left_is_not_cleared)
     autofree char *held = xprintf("%s/7/a/held", folder);
     ck_assert(file_make_directories(below, 0700, NULL));
     write_file(held, "x", 1);
-    ck_assert(!cgroup_clear(path, 1));
+    ck_assert(!cgroup_clear(path));
     ck_assert_int_eq(access(held, F_OK), 0);
 }
 END_TEST
@@ -368,31 +372,23 @@ static void each_recorded(void (*work)(const char *recorded))
 }
 
 /* It is kept as lines; the real one has a NUL behind each word. */
-static void stage_recorded_launch(const char *recorded)
+static void read_recorded_launch(const char *recorded)
 {
-    autofree char *path = xprintf("%s/launch.txt", recorded), *target = xprintf("%s/launch", folder);
+    autofree char *path = xprintf("%s/launch.txt", recorded);
     autofree char *text = NULL;
+    struct launch launch;
     size_t length;
     struct err err;
     ck_assert_msg(file_read(path, 1000000, &text, &length, &err), "%s", err.text);
     for (size_t i = 0; i < length; i++) {
         text[i] = text[i] == '\n' ? '\0' : text[i];
     }
-    write_file(target, text, length);
-}
-
-static void read_recorded_launch(const char *recorded)
-{
-    struct launch_facts facts;
-    struct err err = {0};
-    stage_recorded_launch(recorded);
-    ck_assert_msg(launch_read(folder, &facts, &err), "%s", err.text);
-    ck_assert_uint_eq(facts.rank_count, 2);
-    ck_assert_int_eq(facts.ranks[1], 1);
-    ck_assert(facts.holds_port);
-    ck_assert_int_eq(facts.cgroup_version, 2);
-    ck_assert_ptr_nonnull(strstr(facts.cgroup, "/gpuctl-node0-"));
-    launch_facts_finish(&facts);
+    ck_assert_msg(launch_parse(give(text), length, &launch, &err), "%s", err.text);
+    ck_assert_uint_eq(launch.rank_count, 2);
+    ck_assert_int_eq(launch.ranks[1].number, 1);
+    ck_assert_int_ne(launch.port_first, 0);
+    ck_assert_ptr_nonnull(strstr(launch.cgroup, "/gpuctl-node0-"));
+    launch_finish(&launch);
 }
 
 START_TEST(launch_files_of_earlier_agents_are_read)

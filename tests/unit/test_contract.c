@@ -417,7 +417,6 @@ END_TEST
 static void take_environment(struct written *written)
 {
     written->contract.environment = "/state/environments/e";
-    written->contract.environment_python = "/state/environments/e/bin/python";
     contract_write(&written->contract, &written->launch);
 }
 
@@ -458,16 +457,14 @@ END_TEST
 START_TEST(a_bundle_is_imported_from_before_what_the_job_names)
 {
     struct written *written = written_begin("{'gpus':4,'command':['x'],'bundle':{'blob':'" BLOB "'}}");
-    written->contract.work = "/state/5/folder";
     contract_write(&written->contract, &written->launch);
-    assert_all("PYTHONPATH", "/state/5/folder");
+    assert_all("PYTHONPATH", "/state/work");
     written_end(written);
     written =
         written_begin("{'gpus':4,'function':{'blob':'" BLOB "'},'bundle':{'blob':'" BLOB
                       "','python_path':['src','.','a/b']},'env':{'PYTHONPATH':'/own:/more'},'workdir':'/w'}");
-    written->contract.work = "/state/5/folder";
     contract_write(&written->contract, &written->launch);
-    assert_all("PYTHONPATH", "/state/5/folder:/state/5/folder/src:/state/5/folder/a/b:/own:/more");
+    assert_all("PYTHONPATH", "/state/work:/state/work/src:/state/work/a/b:/own:/more");
     written_end(written);
 }
 END_TEST

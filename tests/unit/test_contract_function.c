@@ -151,7 +151,7 @@ START_TEST(a_function_finds_its_modules_and_python)
 {
     struct written *written =
         written_begin("{'gpus':4,'python':'/venv/bin/python','env':{'PYTHONUNBUFFERED':'1'}," FUNCTION "}");
-    written->contract.modules = "/state/modules.zip";
+    written->spec.function.modules = "its hash";
     written->contract.python = "/agents/python";
     contract_write(&written->contract, &written->launch);
     ck_assert_str_eq(written_argument(written), "/venv/bin/python");

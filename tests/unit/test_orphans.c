@@ -73,10 +73,10 @@ START_TEST(what_names_attempt_id_and_run_folder_is_killed_and_nothing_else)
     autofree char *spelled = xprintf("%s/../ours", theirs);
     pid_t rank = start(ATTEMPT_ID, ours), same = start(ATTEMPT_ID, spelled);
     pid_t later = start(ATTEMPT_ID + 1, ours), other_cluster = start(ATTEMPT_ID, theirs);
-    ck_assert(!orphans_kill(NULL, 2, ATTEMPT_ID, ours));
+    ck_assert(!orphans_kill(NULL, ATTEMPT_ID, ours));
     ck_assert_int_eq(waitpid(rank, NULL, 0), rank);
     ck_assert_int_eq(waitpid(same, NULL, 0), same);
-    ck_assert(orphans_kill(NULL, 2, ATTEMPT_ID, ours));
+    ck_assert(orphans_kill(NULL, ATTEMPT_ID, ours));
     ck_assert(lives(later));
     ck_assert(lives(other_cluster));
     end(later);
@@ -94,7 +94,7 @@ START_TEST(what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone)
     for (int more = 0; more <= 2; more++) {
         files.rlim_cur = (rlim_t)(first + more);
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
-        ck_assert_int_eq(orphans_kill(NULL, 2, ATTEMPT_ID, ours), more == 2);
+        ck_assert_int_eq(orphans_kill(NULL, ATTEMPT_ID, ours), more == 2);
     }
 }
 END_TEST
@@ -127,6 +127,34 @@ static void end_attempt(struct attempt *attempt)
     loop_destroy(context.loop);
 }
 
+/* Its array id once pointed into a reply that was freed. */
+START_TEST(an_order_outlives_the_reply_that_brought_it)
+{
+    struct attempt *attempt = begin_attempt();
+    const int64_t devices[] = {3};
+    struct order order = {.attempt_id = ATTEMPT_ID,
+                          .phase = ORDER_RUN,
+                          .job_id = "jjjjjjjjjjjjjjjj",
+                          .array_id = "bbbbbbbbbbbbbbbb",
+                          .tracking_token = "token",
+                          .tasks = 2,
+                          .devices = devices,
+                          .device_count = 1,
+                          .spec = json_object()};
+    struct poll_reply reply = {.orders = &order, .order_count = 1}, decoded;
+    ck_assert(poll_reply_decode(poll_reply_encode(&reply), &decoded, NULL));
+    json_decref(order.spec);
+    attempt_order(attempt, &decoded.orders[0]);
+    poll_reply_finish(&decoded);
+    ck_assert_str_eq(attempt->order.array_id, "bbbbbbbbbbbbbbbb");
+    ck_assert_str_eq(attempt->order.tracking_token, "token");
+    ck_assert_int_eq(attempt->order.devices[0], 3);
+    attempt_order(attempt, &(struct order){.phase = ORDER_STOP}); /* which brings no spec */
+    ck_assert(json_is_object(attempt->order.spec));
+    end_attempt(attempt);
+}
+END_TEST
+
 static void enough(void *closure)
 {
     loop_end(context.loop);
@@ -156,7 +184,6 @@ START_TEST(what_does_not_go_is_looked_for_ever_less_often)
     autofree char *process = xprintf("%s/file", ours);
     close(open(process, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     attempt->cgroup = xstrdup(ours); /* which cannot be removed with something in it */
-    attempt->cgroup_version = 2;
     attempt_salvage(attempt);
     int64_t before = 0;
     for (int look = 0; look < 12; look++) {
@@ -179,6 +206,7 @@ Suite *orphans_suite(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, what_names_attempt_id_and_run_folder_is_killed_and_nothing_else);
     tcase_add_test(tests, what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone);
+    tcase_add_test(tests, an_order_outlives_the_reply_that_brought_it);
     tcase_add_test(tests, an_attempt_that_ends_in_the_middle_of_a_stop_is_cleared_once);
     tcase_add_test(tests, what_does_not_go_is_looked_for_ever_less_often);
     suite_add_tcase(suite, tests);

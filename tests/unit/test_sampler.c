@@ -46,12 +46,11 @@ static void lay_process(int pid, int parent, int own_ticks, int child_ticks, int
     lay(name, text);
 }
 
-static struct usage read_here(const char *cgroup, int version)
+static struct usage read_here(const char *cgroup)
 {
     autofree char *proc = xprintf("%s/proc", folder);
     autofree char *path = cgroup != NULL ? xprintf("%s/%s", folder, cgroup) : NULL;
-    return usage_read(
-        &(struct usage_source){.proc = proc, .cgroup = path, .cgroup_version = version, .shim = SHIM});
+    return usage_read(&(struct usage_source){.proc = proc, .cgroup = path, .shim = SHIM});
 }
 
 static void assert_usage(struct usage usage, int64_t ticks, int64_t pages)
@@ -67,9 +66,8 @@ START_TEST(a_cgroup_that_counts_is_believed_but_for_files_that_lie_idle)
     lay("cg/cpu.stat", "usage_usec 123456\nuser_usec 1\nsystem_usec 2\n");
     lay("cg/memory.current", "5000000\n");
     lay("cg/memory.stat", "anon 1\ninactive_anon 7\ninactive_file 2000000\nactive_file 3\n");
-    lay("cg/cgroup.procs", "201\n");
-    lay_process(201, 1, 1000, 0, 1000);
-    struct usage usage = read_here("cg", 2);
+    lay_process(201, SHIM, 1000, 0, 1000);
+    struct usage usage = read_here("cg");
     ck_assert_int_eq(usage.cpu_us, 123456);
     ck_assert_int_eq(usage.memory_bytes, 3000000);
 }
@@ -78,45 +76,30 @@ END_TEST
 START_TEST(a_cgroup_that_counts_no_memory_has_that_of_its_processes)
 {
     lay("cg/cpu.stat", "nr_periods 0\nusage_usec 77\n");
-    lay("cg/cgroup.procs", "201\n");
-    lay_process(201, 1, 1000, 0, 12);
-    struct usage usage = read_here("cg", 2);
+    lay_process(201, SHIM, 1000, 0, 12);
+    struct usage usage = read_here("cg");
     ck_assert_int_eq(usage.cpu_us, 77);
     ck_assert_int_eq(usage.memory_bytes, 12 * sysconf(_SC_PAGESIZE));
-}
-END_TEST
-
-START_TEST(processes_of_a_cgroup_of_version_1_and_below_it_are_summed)
-{
-    lay("cg/cgroup.procs", "201\n202\n999\n"); /* the last one has ended meanwhile */
-    lay("cg/made/deep/cgroup.procs", "203\n");
-    lay_process(201, 1, 100, 20, 10);
-    lay_process(202, 201, 3, 0, 20);
-    lay_process(203, 1, 4, 0, 30);
-    lay_process(204, 201, 5000, 0, 5000); /* in another cgroup */
-    assert_usage(read_here("cg", 1), 100 + 20 + 3 + 4 + 3 * 3, 60);
 }
 END_TEST
 
 START_TEST(without_a_cgroup_the_descendants_of_the_shim_are_summed)
 {
     lay_process(SHIM, 1, 999, 999, 999);
-    lay_process(150, SHIM, 10, 0, 1);
-    lay_process(90, 150, 20, 0, 2); /* numbers have begun anew */
+    lay_process(150, SHIM, 10, 7, 1); /* it has waited for children that used 7 */
+    lay_process(90, 150, 20, 0, 2);   /* numbers have begun anew */
     lay_process(300, 90, 30, 0, 3);
     lay_process(301, 1, 4000, 0, 4000);
     lay("proc/version", "Linux\n");
-    assert_usage(read_here(NULL, 2), 10 + 20 + 30 + 3 * 3, 6);
+    assert_usage(read_here(NULL), 10 + 7 + 20 + 30 + 3 * 3, 6);
 }
 END_TEST
 
 START_TEST(what_has_no_process_left_has_no_usage)
 {
-    lay("cg/cgroup.procs", "");
     lay_process(201, 1, 1, 1, 1);
-    ck_assert_int_eq(read_here("cg", 1).cpu_us, -1);
-    ck_assert_int_eq(read_here("gone", 2).memory_bytes, -1);
-    ck_assert_int_eq(read_here(NULL, 2).cpu_us, -1);
+    ck_assert_int_eq(read_here("gone").memory_bytes, -1);
+    ck_assert_int_eq(read_here(NULL).cpu_us, -1);
 }
 END_TEST
 
@@ -277,7 +260,6 @@ Suite *sampler_suite(void)
     tcase_add_checked_fixture(usage, set_up, tear_down);
     tcase_add_test(usage, a_cgroup_that_counts_is_believed_but_for_files_that_lie_idle);
     tcase_add_test(usage, a_cgroup_that_counts_no_memory_has_that_of_its_processes);
-    tcase_add_test(usage, processes_of_a_cgroup_of_version_1_and_below_it_are_summed);
     tcase_add_test(usage, without_a_cgroup_the_descendants_of_the_shim_are_summed);
     tcase_add_test(usage, what_has_no_process_left_has_no_usage);
     tcase_add_test(usage, cpu_time_is_a_share_of_all_cpus);

@@ -245,9 +245,9 @@ END_TEST
 
 /* A rank in a cgroup, with an orphan, a folder of the job's own where it may make one, and the end of them
  * all. */
-static void cgroup_used(int version)
+START_TEST(a_cgroup_holds_all_and_is_removed)
 {
-    if (!rig_cgroup(&rig, version)) {
+    if (!rig_cgroup(&rig)) {
         close(rig.agent_socket); /* no such cgroups on this host, or not for us */
         rig.agent_socket = -1;
         return;
@@ -266,23 +266,12 @@ static void cgroup_used(int version)
     ck_assert_int_eq(all_gone("0.stdout"), 1);
     rig_forget(&rig);
 }
-
-START_TEST(a_cgroup_of_version_1_holds_all_and_is_removed)
-{
-    cgroup_used(1);
-}
-END_TEST
-
-START_TEST(a_cgroup_of_version_2_holds_all_and_is_removed)
-{
-    cgroup_used(2);
-}
 END_TEST
 
 /* A process that is in the cgroup but not below the shim. */
-static void cgroup_stranger(int version)
+START_TEST(a_stranger_in_the_cgroup_is_killed_too)
 {
-    if (!rig_cgroup(&rig, version)) {
+    if (!rig_cgroup(&rig)) {
         close(rig.agent_socket);
         rig.agent_socket = -1;
         return;
@@ -304,11 +293,6 @@ static void cgroup_stranger(int version)
     ck_assert_int_eq(waitpid(stranger, &status, 0), stranger);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     rig_forget(&rig);
-}
-
-START_TEST(a_stranger_in_the_cgroup_is_killed_too)
-{
-    cgroup_stranger(_i);
 }
 END_TEST
 
@@ -384,9 +368,8 @@ void rig_suite_kill(Suite *suite)
     tcase_add_test(sweep, a_storm_of_200_stubborn_orphans_is_swept_away);
     tcase_add_test(sweep, children_of_children_get_the_hint_whoever_their_parent_is);
     TCase *cgroup = kill_case(suite, "cgroup");
-    tcase_add_test(cgroup, a_cgroup_of_version_1_holds_all_and_is_removed);
-    tcase_add_test(cgroup, a_cgroup_of_version_2_holds_all_and_is_removed);
-    tcase_add_loop_test(cgroup, a_stranger_in_the_cgroup_is_killed_too, 1, 3);
+    tcase_add_test(cgroup, a_cgroup_holds_all_and_is_removed);
+    tcase_add_test(cgroup, a_stranger_in_the_cgroup_is_killed_too);
     TCase *lease = kill_case(suite, "lease");
     tcase_add_test(lease, the_lease_asks_and_then_kills);
     tcase_add_test(lease, a_later_lease_replaces_the_earlier);

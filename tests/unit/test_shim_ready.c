@@ -176,7 +176,6 @@ START_TEST(a_cgroup_that_is_not_there_is_declined)
 {
     rig_shell(&rig, "true");
     rig_field(&rig, "cgroup", "/no/such/cgroup");
-    rig_field(&rig, "cgroup_version", "2");
     rig_field(&rig, "rank", "0");
     expect_declined("cgroup /no/such/cgroup: No such file or directory");
 }
@@ -192,7 +191,6 @@ START_TEST(a_cgroup_that_no_process_can_enter_is_declined)
     ck_assert_int_eq(symlink("/dev/full", procs), 0);
     rig_shell(&rig, "true");
     rig_field(&rig, "cgroup", cgroup);
-    rig_field(&rig, "cgroup_version", "2");
     rig_field(&rig, "rank", "0");
     expect_declined(expected);
 }

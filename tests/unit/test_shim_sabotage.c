@@ -70,7 +70,7 @@ START_TEST(metrics_are_not_written_through_a_link)
 }
 END_TEST
 
-/* A folder that looks like a cgroup of version 2 to the shim, with a counter that the test owns. */
+/* A folder that looks like a cgroup to the shim, with a counter that the test owns. */
 static void fake_cgroup(void)
 {
     autofree char *folder = xprintf("%s/group", rig.root);
@@ -87,7 +87,6 @@ static void fake_cgroup(void)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
     rig_field(&rig, "cgroup", folder);
-    rig_field(&rig, "cgroup_version", "2");
 }
 
 #define ONE_MORE    "echo 'oom_kill 5' >group/memory.events; "

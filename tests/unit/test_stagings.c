@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/environment/builder.h"
 #include "agent/environment/environments.h"
 #include "agent/environment/payload.h"
 #include "agent/environment/stagings.h"
@@ -26,7 +25,6 @@
 static struct children *children;
 static struct environments *environments;
 static struct payloads *payloads;
-static struct builder *builder;
 static struct stagings *stagings;
 static struct staging wanted[STAGINGS];
 static bool (*is_over)(void);
@@ -123,14 +121,14 @@ static void setup(void)
     children = children_create(rig.loop);
     environments = environments_create(folder, python, 1000, &err);
     payloads = payloads_create(cache, rig.controller, &err);
-    builder = builder_create("/script.py", children, environments);
     stagings = stagings_create(&(struct stagings_config){.node = "node0",
                                                          .boot_id = "boot",
                                                          .loop = rig.loop,
                                                          .controller = rig.controller,
                                                          .payloads = payloads,
                                                          .environments = environments,
-                                                         .builder = builder,
+                                                         .children = children,
+                                                         .script = "/script.py",
                                                          .stranger = be_stranger});
     strangers = 0;
     stage = 0;
@@ -143,7 +141,6 @@ static void setup(void)
 static void teardown(void)
 {
     stagings_destroy(stagings);
-    builder_destroy(builder);
     payloads_destroy(payloads);
     environments_destroy(environments);
     children_destroy(children);

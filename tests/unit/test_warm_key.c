@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/launch.h"
 #include "agent/launch/warm_key.h"
 #include "proto/base/cleanup.h"
 #include "tests/unit/agent_suites.h"
@@ -17,6 +16,8 @@ static struct warm_key key_of(const char *python, const char *variable, int atte
     struct warm_key key;
     autofree char *logs = xprintf("/state/attempts/%d", attempt_id);
     autofree char *own = xprintf("GPUCTL_EPOCH=%d", attempt_id);
+    launch_put(&launch, "epoch", "7");
+    launch_put(&launch, "cwd", "/tmp");
     launch_put(&launch, "logs", logs);
     launch_put(&launch, "arg", python);
     launch_put(&launch, "arg", "train.py");
@@ -30,7 +31,11 @@ static struct warm_key key_of(const char *python, const char *variable, int atte
         launch_put_int(&launch, "rank", rank);
         launch_put(&launch, "env", number);
     }
-    warm_key_make(&launch, &key);
+    size_t length = launch.length;
+    struct launch parsed;
+    ck_assert(launch_parse(text_take(&launch), length, &parsed, NULL));
+    warm_key_make(&parsed, &key);
+    launch_finish(&parsed);
     return key;
 }
 

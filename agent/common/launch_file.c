@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes and parses launch files. A parsed file has every field that its readers rely on, within its limits.
+ * Unknown keys are ignored; they are for newer shims. contract.c and stage.c decide the content of a file. */
+#include "agent/common/launch_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/limits.h"
+
+/* --- writing -------------------------------------------------------------------------------------------- */
+
+void launch_put(struct text *launch, const char *key, const char *value)
+{
+    text_append_bytes(launch, key, strlen(key) + 1);
+    text_append_bytes(launch, value, strlen(value) + 1);
+}
+
+void launch_put_int(struct text *launch, const char *key, int64_t value)
+{
+    autofree char *number = xprintf("%lld", (long long)value);
+    launch_put(launch, key, number);
+}
+
+void launch_put_env(struct text *launch, const char *name, const char *value)
+{
+    autofree char *pair = xprintf("%s=%s", name, value);
+    launch_put(launch, "env", pair);
+}
+
+/* --- reading -------------------------------------------------------------------------------------------- */
+
+static void list_add(char ***list, size_t *count, char *text)
+{
+    if ((*count & (*count + 1)) == 0) { /* the array has room for 2^n entries, the last of them NULL */
+        *list = xrealloc(*list, 2 * (*count + 1) * sizeof **list);
+    }
+    (*list)[(*count)++] = text;
+    (*list)[*count] = NULL;
+}
+
+static bool rank_add(struct launch *launch, const char *value, struct err *err)
+{
+    int64_t number;
+    if (!text_to_int(value, 0, LIMIT_GPUS - 1, &number) || launch->rank_count >= LIMIT_NODE_DEVICES) {
+        return err_set(err, ERR_MALFORMED, "launch file: rank %.32s, after %zu others", value,
+                       launch->rank_count);
+    }
+    launch->ranks = xrealloc(launch->ranks, (launch->rank_count + 1) * sizeof *launch->ranks);
+    launch->ranks[launch->rank_count++] = (struct launch_rank){.number = (int)number};
+    return true;
+}
+
+static void env_add(struct launch *launch, char *value)
+{
+    if (launch->rank_count == 0) {
+        list_add(&launch->env, &launch->env_count, value);
+    } else {
+        struct launch_rank *rank = &launch->ranks[launch->rank_count - 1];
+        list_add(&rank->env, &rank->env_count, value);
+    }
+}
+
+static bool field_take(struct launch *launch, const char *key, char *value, struct err *err)
+{
+    const struct {
+        const char *key;
+        const char **text;
+    } texts[] = {{"epoch", &launch->attempt_id},
+                 {"logs", &launch->logs},
+                 {"cwd", &launch->cwd},
+                 {"cgroup", &launch->cgroup},
+                 {"hold", &launch->hold}};
+    const struct {
+        const char *key;
+        int64_t *number;
+        int64_t min, max;
+    } numbers[] = {{"port_first", &launch->port_first, 1, 65535},
+                   {"port_last", &launch->port_last, 1, 65535},
+                   {"store_rank", &launch->store_rank, 0, LIMIT_GPUS - 1},
+                   {"torchrun", &launch->torchrun, 0, 1},
+                   {"log_limit", &launch->log_limit, LIMIT_STREAM_MIN_BYTES, LIMIT_STREAM_MAX_BYTES},
+                   {"failed_grace_ms", &launch->failed_grace_ms, 0, LIMIT_GRACE_MS},
+                   {"granted", &launch->granted, 0, LIMIT_NODE_DEVICES},
+                   {"received", &launch->received_us, 0, INT64_MAX}};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (strcmp(key, texts[i].key) == 0) {
+            *texts[i].text = value;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (strcmp(key, numbers[i].key) == 0) {
+            return text_to_int(value, numbers[i].min, numbers[i].max, numbers[i].number) ||
+                   err_set(err, ERR_MALFORMED, "launch file: %s is %.32s", key, value);
+        }
+    }
+    if (strcmp(key, "arg") == 0) {
+        list_add(&launch->arguments, &launch->argument_count, value);
+    } else if (strcmp(key, "env") == 0) {
+        env_add(launch, value);
+    } else if (strcmp(key, "pattern") == 0 && launch->pattern_count < LAUNCH_PATTERNS) {
+        launch->patterns[launch->pattern_count++] = value;
+    } else if (strcmp(key, "rank") == 0) {
+        return rank_add(launch, value, err);
+    }
+    return true;
+}
+
+static bool fields_take(struct launch *launch, char *bytes, size_t size, struct err *err)
+{
+    const char *end = bytes + size;
+    if (size == 0 || size > LIMIT_LAUNCH_BYTES || bytes[size - 1] != '\0') {
+        return err_set(err, ERR_MALFORMED, "launch file: %zu bytes that do not end a field", size);
+    }
+    for (char *key = bytes; key < end;) {
+        char *value = key + strlen(key) + 1;
+        if (value >= end) {
+            return err_set(err, ERR_MALFORMED, "launch file: %.32s has no value", key);
+        }
+        if (!field_take(launch, key, value, err)) {
+            return false;
+        }
+        key = value + strlen(value) + 1;
+    }
+    return true;
+}
+
+static bool rank_known(const struct launch *launch, int64_t number)
+{
+    for (size_t i = 0; i < launch->rank_count; i++) {
+        if (launch->ranks[i].number == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_complete(const struct launch *launch, struct err *err)
+{
+    const char *missing = launch->attempt_id == NULL               ? "epoch"
+                          : launch->logs == NULL                   ? "logs"
+                          : launch->cwd == NULL                    ? "cwd"
+                          : launch->argument_count == 0            ? "arg"
+                          : launch->rank_count == 0                ? "rank"
+                          : launch->port_last < launch->port_first ? "port_last"
+                                                                   : NULL;
+    if (missing == NULL && launch->store_rank >= 0) {
+        missing = launch->port_first == 0                   ? "port_first for store_rank"
+                  : !rank_known(launch, launch->store_rank) ? "rank that store_rank names"
+                                                            : NULL;
+    }
+    return missing == NULL || err_set(err, ERR_MALFORMED, "launch file: no %s", missing);
+}
+
+bool launch_parse(char *bytes, size_t size, struct launch *ret_launch, struct err *err)
+{
+    struct launch launch = {.bytes = bytes,
+                            .failed_grace_ms = FAILED_GRACE_MS,
+                            .store_rank = -1,
+                            .log_limit = LIMIT_STREAM_BYTES};
+    if (!fields_take(&launch, bytes, size, err) || !is_complete(&launch, err)) {
+        launch_finish(&launch);
+        return false;
+    }
+    *ret_launch = launch;
+    return true;
+}
+
+void launch_finish(struct launch *launch)
+{
+    for (size_t i = 0; i < launch->rank_count; i++) {
+        free(launch->ranks[i].env);
+    }
+    free(launch->ranks);
+    free(launch->env);
+    free(launch->arguments);
+    free(launch->bytes);
+    *launch = (struct launch){0};
+}
+
+const char *launch_variable(const struct launch *launch, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < launch->env_count; i++) {
+        if (strncmp(launch->env[i], name, length) == 0 && launch->env[i][length] == '=') {
+            return launch->env[i] + length + 1;
+        }
+    }
+    return NULL;
+}
