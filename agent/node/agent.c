@@ -197,11 +197,9 @@ static void find_address(struct agent_context *context)
 static bool open_environments(struct agent_context *context, struct err *err)
 {
     const struct config *config = &context->config;
-    autofree char *script = runner_stage_builder(config->state, err);
-    if (script != NULL) {
-        context->environments =
-            environments_create(config->environments, config->python, config->environments_gib * GIB, err);
-    }
+    autofree char *script = xprintf("%s/" RUNNER_ENVIRONMENT_FILE, context->runner);
+    context->environments =
+        environments_create(config->environments, config->python, config->environments_gib * GIB, err);
     if (context->environments == NULL) {
         return false;
     }
@@ -217,7 +215,6 @@ static bool open_parts(struct agent *agent, struct err *err)
     const struct controller_client_config controller = {context->config.url, context->config.token_file,
                                                         context->config.cacert};
     autofree char *payloads = xprintf("%s/payloads", context->config.state);
-    autofree char *warm_folder = xprintf("%s/warm", context->config.state);
     if (!open_folders(agent, err) || !open_devices(context, err) || !lock_gpus(&context->devices, err)) {
         return false;
     }
@@ -239,14 +236,11 @@ static bool open_parts(struct agent *agent, struct err *err)
     if (!open_environments(context, err)) {
         return false;
     }
-    const struct warm_config warm = {.folder = warm_folder,
+    const struct warm_config warm = {.folder = context->runner,
                                      .imports = config->preload,
                                      .limit_bytes = config->warm_mib * MIB,
                                      .shim_log = agent->shim_log};
-    context->warm = warm_create(&warm, context->shims, context->children, context->loop, err);
-    if (context->warm == NULL) {
-        return false;
-    }
+    context->warm = warm_create(&warm, context->shims, context->children, context->loop);
     context->uploads = uploads_create(context->controller);
     context->outputs =
         outputs_create(context->config.name, context->controller, context->loop, context->folder_pool);
