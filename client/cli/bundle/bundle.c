@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the field `bundle` of a spec, and how a folder becomes its archive. It promises that an unchanged
- * folder gives an unchanged hash, so that it is sent once. Which files are taken is tree.c's, their form
- * tar.c's. */
+/* The field `bundle` of a spec, and how a folder becomes a blob. An unchanged folder gives an unchanged hash,
+ * so it is sent once. tree.c chooses the files, tar.c writes the archive. */
 #include "client/cli/bundle/bundle.h"
 
 #include <errno.h>
@@ -15,6 +14,7 @@
 #include "client/cli/transport/blob.h"
 #include "client/cli/show/print.h"
 #include "client/cli/bundle/tar.h"
+#include "client/cli/bundle/tree.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
@@ -83,33 +83,6 @@ static bool check_python_path(const struct tree *tree, const char *root, json_t 
 
 /* --- the archive --- */
 
-static bool pack_file(struct tar *tar, const char *root, const struct tree_entry *entry, struct err *err)
-{
-    autofree char *local = xprintf("%s/%s", root, entry->path);
-    int fd = open(local, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    autofclose FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (file == NULL) {
-        err_errno(err, "cannot read %s", local);
-        return err_hint(err, "name it in .gitignore when the job does not need it");
-    }
-    bool good = tar_add_file(tar, entry->path, file, entry->size, entry->mode, entry->modified_s, err);
-    return good || err->hint[0] != '\0' || err_hint(err, "try again when nothing writes there");
-}
-
-bool bundle_pack(const char *root, const struct tree *tree, FILE *out, char ret_hex[HASH_HEX + 1],
-                 size_t *ret_length, struct err *err)
-{
-    autotar struct tar *tar = tar_create(out);
-    bool good = true;
-    for (size_t i = 0; good && i < tree->count; i++) {
-        const struct tree_entry *entry = &tree->entries[i];
-        good = S_ISDIR(entry->mode)    ? tar_add_folder(tar, entry->path, entry->mode, err)
-               : entry->target != NULL ? tar_add_link(tar, entry->path, entry->target, err)
-                                       : pack_file(tar, root, entry, err);
-    }
-    return good && tar_end(tar, ret_hex, ret_length, err);
-}
-
 /* A file without a name, which goes with its last user. */
 static FILE *open_scratch(struct err *err)
 {
@@ -134,7 +107,7 @@ static bool put_folder(struct api *api, json_t *bundle, const char *root, const 
     size_t length;
     char hex[HASH_HEX + 1];
     autofclose FILE *scratch = open_scratch(err);
-    if (scratch == NULL || !bundle_pack(root, tree, scratch, hex, &length, err)) {
+    if (scratch == NULL || !tar_pack(root, tree, scratch, hex, &length, err)) {
         return false;
     }
     if (api != NULL && (int64_t)length >= CLIENT_BUNDLE_TOLD_BYTES && !blob_is_there(api, hex)) {

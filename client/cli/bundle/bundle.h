@@ -5,13 +5,10 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "client/cli/transport/api.h"
 #include "client/cli/show/notes.h"
-#include "client/cli/bundle/tree.h"
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
 
 /* `bundle` of a job file: its `source` is named from folder, afterwards from here. */
 bool bundle_read(const char *folder, json_t *spec, struct err *err);
@@ -23,9 +20,5 @@ bool bundle_fill(struct api *api, json_t *spec, const char *field, struct notes 
 
 /* The same without sending: names the blob by its hash. */
 bool bundle_name(json_t *spec, struct err *err);
-
-/* An archive of the tree of that folder; its hash and length. */
-bool bundle_pack(const char *root, const struct tree *tree, FILE *out, char ret_hex[HASH_HEX + 1],
-                 size_t *ret_length, struct err *err);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the patterns of .gitignore: negation, anchoring, folders only, "**". It promises that the last line
- * that matches decides, and time in proportion to pattern and path. Single names are libc's fnmatch to match;
- * of several files the one of
- * the nearest folder decides, and in it .gpuctlignore before .gitignore. Which files there are is tree.c's.
- */
+/* Matches paths with .gitignore files: negation, anchoring, folders only, "**". The last line that matches
+ * decides. Of several files that of the nearest folder decides, and in one folder .gpuctlignore before
+ * .gitignore. A match takes time in proportion to pattern and path; libc's fnmatch matches single names. */
 #include "client/cli/bundle/ignore.h"
 
 #include <fnmatch.h>
@@ -232,10 +230,7 @@ bool rules_leave_out(const struct rules *rules, const char *path, bool is_folder
     return false;
 }
 
-/* --- the folders around --- */
-
-/* Bytes of root that name the top of its repository; 0: there is none. */
-static size_t top_of(const char *root)
+size_t rules_top_of(const char *root)
 {
     for (size_t length = strlen(root); length > 0; length--) {
         autofree char *mark = xprintf("%.*s/.git", (int)length, root);
@@ -244,56 +239,4 @@ static size_t top_of(const char *root)
         }
     }
     return 0;
-}
-
-/* Reads one folder, and asks for the next on the way to the root. */
-static bool read_one(const char *root, size_t at, size_t top, struct surroundings *around, bool *ret_left_out,
-                     struct err *err)
-{
-    autofree char *folder = xstrndup(root, at);
-    const char *path = at > top ? folder + top + 1 : "";
-    struct rules *rules = &around->items[around->count];
-    if (!rules_read(folder, path, around->count > 0 ? rules - 1 : NULL, rules, err)) {
-        return false;
-    }
-    around->count++;
-    size_t next = at + 1 + strcspn(root + at + 1, "/");
-    autofree char *inner = xstrndup(root + top + 1, next - top - 1);
-    *ret_left_out = rules_leave_out(rules, inner, true);
-    return true;
-}
-
-bool rules_read_around(const char *root, struct surroundings *ret_around, struct err *err)
-{
-    struct surroundings around = {0};
-    size_t top = top_of(root), levels = 0;
-    for (const char *slash = root + top; top > 0 && slash != NULL && *slash != '\0';
-         slash = strchr(slash + 1, '/')) {
-        levels++;
-    }
-    bool good = true, left_out = false;
-    around.items = xzalloc((levels + 1) * sizeof around.items[0]);
-    for (size_t at = top; good && !left_out && around.count < levels; at += 1 + strcspn(root + at + 1, "/")) {
-        good = read_one(root, at, top, &around, &left_out, err);
-    }
-    if (!good || left_out) {
-        rules_finish_around(&around);
-    }
-    around.path = xstrdup(around.count > 0 ? root + top + 1 : "");
-    if (good) {
-        *ret_around = around;
-    } else {
-        rules_finish_around(&around);
-    }
-    return good;
-}
-
-void rules_finish_around(struct surroundings *around)
-{
-    for (size_t i = 0; i < around->count; i++) {
-        rules_finish(&around->items[i]);
-    }
-    free(around->items);
-    free(around->path);
-    *around = (struct surroundings){0};
 }

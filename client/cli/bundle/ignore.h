@@ -45,16 +45,7 @@ void rules_finish(struct rules *rules);
 /* path is from the topmost folder; those on its way must have been asked for before. rules may be NULL. */
 bool rules_leave_out(const struct rules *rules, const char *path, bool is_folder);
 
-/* The folders around one that is part of a git repository, from the repository's top. */
-struct surroundings {
-    struct rules *items; /* the last is of the nearest folder */
-    size_t count;        /* 0: none count */
-    char *path;          /* of the folder itself, from the top */
-};
-
-/* None count without a repository, or where they leave out the folder itself, which somebody has chosen. root
- * is a real path. */
-bool rules_read_around(const char *root, struct surroundings *ret_around, struct err *err);
-void rules_finish_around(struct surroundings *around);
+/* Bytes of the real path root that name the top of its git repository; 0 without one. */
+size_t rules_top_of(const char *root);
 
 #endif
