@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how local files get into a job. It promises that a file is sent as it was when it was read, and that
- * only what is small rides in the spec. */
+/* Adds local files to a job. A file is sent as it was when it was read; only small ones are part of the spec.
+ */
 #include "client/cli/bundle/attach.h"
 
 #include <errno.h>
@@ -14,21 +14,7 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-
-static bool lies_below(const char *path)
-{
-    if (path[0] == '/' || path[0] == '\0') {
-        return false;
-    }
-    for (const char *part = path; part != NULL; part = strchr(part, '/')) {
-        part += *part == '/';
-        size_t length = strcspn(part, "/");
-        if (length == 0 || (length == 2 && strncmp(part, "..", 2) == 0) || (length == 1 && part[0] == '.')) {
-            return false;
-        }
-    }
-    return true;
-}
+#include "proto/spec/jobspec_parts.h"
 
 bool attach_split(const char *argument, char **ret_local, char **ret_remote, struct err *err)
 {
@@ -36,7 +22,7 @@ bool attach_split(const char *argument, char **ret_local, char **ret_remote, str
     size_t length = colon != NULL ? (size_t)(colon - argument) : strlen(argument);
     autofree char *local = xstrndup(argument, length);
     const char *plain = strncmp(local, "./", 2) == 0 ? local + 2 : local;
-    const char *remote = colon != NULL ? colon + 1 : lies_below(plain) ? plain : basename(local);
+    const char *remote = colon != NULL ? colon + 1 : jobspec_is_inner_path(plain) ? plain : basename(local);
     if (local[0] == '\0' || remote[0] == '\0') {
         return err_field(err, ERR_USAGE, "file", "write --file LOCAL or --file LOCAL:REMOTE",
                          "--file \"%s\" names no file", argument);
@@ -177,7 +163,8 @@ static bool fill_source(struct api *api, const char *folder, json_t *entry, int6
     autofree char *local = source[0] == '/' ? xstrdup(source) : xprintf("%s/%s", folder, source);
     if (json_object_get(entry, "path") == NULL) {
         const char *plain = strncmp(source, "./", 2) == 0 ? source + 2 : source;
-        json_object_set_new(entry, "path", json_string(lies_below(plain) ? plain : basename(source)));
+        json_object_set_new(entry, "path",
+                            json_string(jobspec_is_inner_path(plain) ? plain : basename(source)));
     }
     json_object_del(entry, "source");
     return fill_entry(api, entry, local, left, err);

@@ -127,29 +127,28 @@ static struct path split(const char *text)
     return path;
 }
 
-static bool any_depth(const struct rule *rule, size_t part)
+/* Only the last "**" on the way is tried again, one part further: what it stood for before is no matter. */
+static bool matches_path(const struct rule *rule, const struct path *path)
 {
-    return strcmp(rule->parts[part], "**") == 0;
-}
-
-/* Moves on by one part of the pattern. reached[i]: the parts before this one can match the first i of the
- * path. */
-static void step(const struct rule *rule, size_t part, const struct path *path, bool *reached)
-{
-    bool last = part + 1 == rule->count;
-    if (any_depth(rule, part)) { /* at the end it stands for what is inside, elsewhere also for nothing */
-        bool before = false;
-        for (size_t i = 0; i <= path->count; i++) {
-            bool here = reached[i];
-            reached[i] = before || (here && !last);
-            before = before || here;
+    size_t part = 0, at = 0, part_again = 0, at_again = 0;
+    while (at < path->count) {
+        if (part < rule->count && strcmp(rule->parts[part], "**") == 0) {
+            part_again = ++part;
+            at_again = at;
+            if (part == rule->count) { /* at the end it stands for all that is inside */
+                return true;
+            }
+        } else if (part < rule->count && fnmatch(rule->parts[part], path->parts[at], 0) == 0) {
+            part++;
+            at++;
+        } else if (part_again > 0) {
+            part = part_again;
+            at = ++at_again;
+        } else {
+            return false;
         }
-        return;
     }
-    for (size_t i = path->count; i > 0; i--) {
-        reached[i] = reached[i - 1] && fnmatch(rule->parts[part], path->parts[i - 1], 0) == 0;
-    }
-    reached[0] = false;
+    return part == rule->count;
 }
 
 static bool matches(const struct rule *rule, const struct path *path, bool is_folder)
@@ -157,15 +156,8 @@ static bool matches(const struct rule *rule, const struct path *path, bool is_fo
     if (rule->folders_only && !is_folder) {
         return false;
     }
-    if (!rule->anchored) {
-        return fnmatch(rule->parts[0], path->parts[path->count - 1], 0) == 0;
-    }
-    autofree bool *reached = xzalloc((path->count + 1) * sizeof reached[0]);
-    reached[0] = true;
-    for (size_t i = 0; i < rule->count; i++) {
-        step(rule, i, path, reached);
-    }
-    return reached[path->count];
+    return rule->anchored ? matches_path(rule, path)
+                          : fnmatch(rule->parts[0], path->parts[path->count - 1], 0) == 0;
 }
 
 enum ignore_verdict ignore_ask(const struct ignore *ignore, const char *path, bool is_folder)
