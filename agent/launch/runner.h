@@ -14,8 +14,8 @@
 
 /* Each program, and its file: the runner of functions and its helper for torch's store, the launcher for
  * Accelerate, the watch of gangs with its helpers for JAX and MLflow and the file that starts it, the builder
- * of environments and its helper for pip, and the forkserver of warm workers. agent/meson.build embeds
- * agent/python/gpuctl_<name>.py as <name>_source. */
+ * of environments and its helpers for the node's Python and for pip, and the forkserver of warm workers.
+ * agent/meson.build embeds agent/python/gpuctl_<name>.py as <name>_source. */
 #define RUNNER_PROGRAMS(X)                                                                                   \
     X(runner, "gpuctl_runner.py")                                                                            \
     X(store, "gpuctl_store.py")                                                                              \
@@ -25,6 +25,7 @@
     X(mlflow, "gpuctl_mlflow.py")                                                                            \
     X(site, SHIM_WATCH_FOLDER "/sitecustomize.py")                                                           \
     X(environment, RUNNER_ENVIRONMENT_FILE)                                                                  \
+    X(base, "gpuctl_base.py")                                                                                \
     X(pip, "gpuctl_pip.py")                                                                                  \
     X(warm, "gpuctl_warm.py")
 

@@ -12,7 +12,7 @@ several calls at once only one builds. A killed call leaves no marker and no pro
 Each line on stdout is a JSON object: {"text": ...} is a step, {"alive": true} says that the build goes on without news; the last line is
 {"ready": true, "folder": ..., "python": ...} or {"failed": ..., "by_user": ..., "lasting": ...}. The program ends itself and all its
 processes on SIGTERM, and when its stdin ends, which happens with the agent. It needs only the standard library, from Python 3.8 on, and
-gpuctl_pip.py beside it, which runs pip.
+two files beside it: gpuctl_base.py says what the base has, gpuctl_pip.py runs pip.
 """
 
 import argparse
@@ -25,7 +25,6 @@ import os
 import re
 import shutil
 import signal
-import site
 import subprocess
 import sys
 import sysconfig
@@ -33,6 +32,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from gpuctl_base import Base, normalize  # noqa: E402
 from gpuctl_pip import Failure, Pip, failure_of, mask, say  # noqa: E402
 
 del sys.path[0]  # the rest of sys.path is the base's
@@ -79,11 +79,6 @@ PIN = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*==\s*([A-Za-z0
 ASKS_FOR_MORE = re.compile(r"(-e|-r|--editable|--requirement)\b")
 
 
-def normalize(name: str) -> str:
-    """Return a distribution's name in its normal form, for comparisons."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def lines_of(text: str) -> "List[Line]":
     """Return the lines of a requirements file without comments."""
     found = []
@@ -119,80 +114,6 @@ def is_met(pinned: str, installed: str) -> bool:
         return known is not None and bool(known.SpecifierSet("==" + pinned).contains(installed, prereleases=True))
     except ValueError:
         return False
-
-
-# --- the base --------------------------------------------------------------------------------------
-
-
-class Base:
-    """The Python that runs this file, and its packages beyond the standard library."""
-
-    def __init__(self) -> None:
-        self.folders = base_folders()
-        self.pth = "".join(line + "\n" for line in self.folders + import_lines(self.folders))
-        self.installed, self.metadata = installed_in(self.folders)
-
-    def mtimes(self) -> "Dict[str, int]":
-        """Return the modification time of each folder in ns: it changes when a distribution comes or goes."""
-        return {folder: os.stat(folder).st_mtime_ns for folder in self.folders}
-
-
-def base_folders() -> "List[str]":
-    """Return the entries of sys.path beyond the standard library, the user's entries first, in the order of ranks that use the base."""
-    standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
-    standard |= {os.path.join(path, "lib-dynload") for path in standard}
-    plain = list(sys.path)
-    if sys.prefix == sys.base_prefix and os.path.isdir(site.getusersitepackages()):
-        site.addsitedir(site.getusersitepackages())
-    users = [path for path in sys.path if path not in plain]
-    return [path for path in users + plain if path not in standard and os.path.isdir(path)]
-
-
-def import_lines(folders: "List[str]") -> "List[str]":
-    """Return the code lines of the base's .pth files: hooks of packages that are installed in editable mode.
-
-    A line that asks for its own folder is left out, because here it would get another folder.
-    """
-    found = []
-    for folder in folders:
-        for name in sorted(os.listdir(folder)):
-            if name.endswith(".pth") and not name.startswith("."):
-                with open(os.path.join(folder, name), encoding="utf-8", errors="ignore") as file:
-                    found += [line.rstrip() for line in file if line.startswith(("import ", "import\t")) and "sitedir" not in line]
-    return list(dict.fromkeys(found))
-
-
-def installed_in(folders: "List[str]") -> "Tuple[Dict[str, str], List[str]]":
-    """Return ({normalized name: version}, metadata folders); of two folders with one package the first counts, as it does for imports."""
-    versions: Dict[str, str] = {}
-    metadata = []
-    for folder in folders:
-        for entry in sorted(os.listdir(folder)):
-            if entry.endswith((".dist-info", ".egg-info")):
-                path = os.path.join(folder, entry)
-                name, version = title_of(path)
-                if name and name not in versions:
-                    versions[name] = version
-                    metadata.append(path)
-    return versions, metadata
-
-
-def title_of(path: str) -> "Tuple[str, str]":
-    """Return (normalized name, version) of a metadata folder; usually the folder's own name contains both."""
-    stem, kind = os.path.splitext(os.path.basename(path))
-    name, _, version = stem.rpartition("-")
-    if kind == ".dist-info" and name and re.match(r"\d", version):
-        return normalize(name), version.replace("_", "-") if "+" not in version else version
-    found = distribution_at(path).metadata
-    return normalize(found["Name"] or ""), found["Version"] or ""
-
-
-def distribution_at(path: str) -> "Any":
-    """Return the distribution of a metadata folder."""
-    from importlib.metadata import PathDistribution
-    from pathlib import Path
-
-    return PathDistribution(Path(path))
 
 
 # --- the folder ------------------------------------------------------------------------------------
@@ -326,22 +247,8 @@ def make_venv(environment: str, base: Base) -> None:
     lib = os.path.join(environment, "lib", "python{}.{}".format(*sys.version_info[:2]), "site-packages")
     with open(os.path.join(lib, PTH_NAME), "w", encoding="utf-8") as file:
         file.write(base.pth)
-    for name, target in programs_of(base.metadata).items():
+    for name, target in base.programs().items():
         write_program(environment, name, target)
-
-
-def programs_of(metadata: "List[str]") -> "Dict[str, str]":
-    """Return {name: module:function} of the console programs of the base's packages."""
-    found: Dict[str, str] = {}
-    for folder in metadata:
-        try:
-            entries = distribution_at(folder).entry_points
-        except Exception:  # a malformed file
-            continue
-        for entry in entries:
-            if entry.group == "console_scripts":
-                found.setdefault(entry.name, entry.value.split("[")[0].strip())
-    return found
 
 
 def write_program(environment: str, name: str, target: str) -> None:
