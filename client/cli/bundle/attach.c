@@ -34,7 +34,7 @@ bool attach_split(const char *argument, char **ret_local, char **ret_remote, str
 
 /* --- contents --- */
 
-/* A small file's content as a member of the entry: text where it is text, else base64. */
+/* Puts the content of a small file into the entry: as text if it is text, else as base64. */
 static bool set_inline(json_t *entry, const char *local, size_t max, size_t *ret_length, struct err *err)
 {
     autofree char *bytes = NULL;
@@ -86,7 +86,7 @@ static bool check_file(const char *local, struct stat *ret_status, struct err *e
     return false;
 }
 
-/* Puts the content into the entry. *left is what may still ride in the spec. */
+/* Puts the content into the entry. *left: bytes that the spec may still hold. */
 static bool fill_entry(struct api *api, json_t *entry, const char *local, int64_t *left, struct err *err)
 {
     struct stat status;
@@ -119,7 +119,7 @@ static json_t *make_entry(struct api *api, const char *argument, int64_t *left, 
     return fill_entry(api, entry, local, left, err) ? give(entry) : NULL;
 }
 
-/* What may still ride in the spec next to what does already. */
+/* Returns how many bytes of files the spec may still hold. */
 static int64_t room_left(const json_t *entries)
 {
     int64_t left = CLIENT_INLINE_BYTES;

@@ -83,7 +83,7 @@ static bool check_python_path(const struct tree *tree, const char *root, json_t 
 
 /* --- the archive --- */
 
-/* A file without a name, which goes with its last user. */
+/* Opens a file without a name, which ends with its last user. */
 static FILE *open_scratch(struct err *err)
 {
     const char *folder = getenv("TMPDIR");
@@ -100,7 +100,7 @@ static FILE *open_scratch(struct err *err)
     return file;
 }
 
-/* Puts the hash of the packed folder in the place of its name, and sends the bytes unless api is NULL. */
+/* Packs the folder, sends the archive unless api is NULL, and replaces the folder's name by the hash. */
 static bool put_folder(struct api *api, json_t *bundle, const char *root, const struct tree *tree,
                        struct err *err)
 {
@@ -123,7 +123,7 @@ static bool put_folder(struct api *api, json_t *bundle, const char *root, const 
     return true;
 }
 
-/* Errors that name no member of their own are about the folder. */
+/* Says that an error without a field is about the folder. */
 static bool place(const char *field, struct err *err)
 {
     struct err inner = *err;
@@ -141,7 +141,7 @@ static bool need_folder(const char *root, struct err *err)
     return err_errno(err, "cannot send the folder %s", root);
 }
 
-/* A bundle as it will be, for the checks of all other members. */
+/* Checks all other members with any hash in place of the folder. */
 static bool check_members(const json_t *bundle, struct err *err)
 {
     char any[HASH_HEX + 1];
@@ -153,7 +153,7 @@ static bool check_members(const json_t *bundle, struct err *err)
     return jobspec_decode_bundle(copy, &decoded, err);
 }
 
-/* Looks at all that can be wrong here. */
+/* Lists the folder, and checks everything that can be checked here. */
 static bool look(json_t *bundle, const char *root, struct tree *ret_tree, struct notes *notes,
                  struct err *err)
 {

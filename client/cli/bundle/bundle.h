@@ -10,12 +10,11 @@
 #include "client/cli/show/notes.h"
 #include "proto/base/err.h"
 
-/* `bundle` of a job file: its `source` is named from folder, afterwards from here. */
+/* `bundle` of a job file: makes its `source`, a path from folder, a path from here. */
 bool bundle_read(const char *folder, json_t *spec, struct err *err);
 
-/* Packs the `source` of the spec's bundle, puts it, and names its blob instead. With api NULL nothing is
- * packed or sent: the folder is only looked at, and source becomes an absolute path. field is what errors are
- * about; notes may be NULL. */
+/* Packs the `source` of the spec's bundle, uploads it, and names its blob instead. With api NULL the folder
+ * is only listed, and source becomes an absolute path. Errors name field. notes may be NULL. */
 bool bundle_fill(struct api *api, json_t *spec, const char *field, struct notes *notes, struct err *err);
 
 /* The same without sending: names the blob by its hash. */

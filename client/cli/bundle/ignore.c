@@ -19,7 +19,7 @@ struct rule {
     char **parts; /* borrowed from the text */
     size_t count;
     bool negated, folders_only;
-    bool anchored; /* it is about a path from here, not about a name wherever it is */
+    bool anchored; /* it matches paths from the file's folder, not names at any depth */
 };
 
 struct ignore {
@@ -30,7 +30,7 @@ struct ignore {
 
 /* --- lines --- */
 
-/* Spaces at the end do not count, but one behind a backslash does. */
+/* Removes spaces at the end, except for one behind a backslash. */
 static void trim(char *line)
 {
     char *end = line;
@@ -127,7 +127,8 @@ static struct path split(const char *text)
     return path;
 }
 
-/* Only the last "**" on the way is tried again, one part further: what it stood for before is no matter. */
+/* After a mismatch only the last "**" is tried again, for one more part of the path. An earlier one need not
+ * be: the last one can stand for any of the same parts. */
 static bool matches_path(const struct rule *rule, const struct path *path)
 {
     size_t part = 0, at = 0, part_again = 0, at_again = 0;
@@ -135,7 +136,7 @@ static bool matches_path(const struct rule *rule, const struct path *path)
         if (part < rule->count && strcmp(rule->parts[part], "**") == 0) {
             part_again = ++part;
             at_again = at;
-            if (part == rule->count) { /* at the end it stands for all that is inside */
+            if (part == rule->count) { /* at the end it matches everything inside */
                 return true;
             }
         } else if (part < rule->count && fnmatch(rule->parts[part], path->parts[at], 0) == 0) {

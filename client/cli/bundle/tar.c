@@ -16,7 +16,7 @@
 
 enum kind { KIND_FILE = '0', KIND_LINK = '2', KIND_FOLDER = '5', KIND_RECORDS = 'x' };
 
-/* As POSIX has it; all of it is text, and numbers are octal. */
+/* The header of POSIX. All of it is text, and numbers are octal. */
 struct header {
     char name[100];
     char mode[8], uid[8], gid[8];
@@ -82,7 +82,7 @@ static void set_chars(char *field, size_t size, const char *text, size_t length)
     memcpy(field, text, length < size ? length : size);
 }
 
-/* Where a long path is cut into prefix and name; 0: it needs no cut, or there is no place for one. */
+/* Returns where a long path is cut into prefix and name; 0 if it needs no cut or cannot be cut. */
 static size_t cut_of(const char *path)
 {
     size_t length = strlen(path);
@@ -142,7 +142,7 @@ static void add_record(struct text *records, const char *name, const char *value
     text_printf(records, "%zu %s=%s\n", length + digits, name, value);
 }
 
-/* What does not fit into the header that follows. */
+/* Writes the path and target that do not fit into the following header. */
 static bool put_records(struct tar *tar, const struct entry *entry, struct err *err)
 {
     autotext struct text records = {0};

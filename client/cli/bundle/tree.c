@@ -17,9 +17,9 @@
 #include "proto/limits.h"
 
 #define LARGEST 3  /* entries that an error names */
-#define NOTED   10 /* entries that are left out and have a note of their own */
+#define NOTED   10 /* left out entries that get a note each */
 
-/* One entry of the root, with all that is in it. */
+/* One entry of the root, with everything in it. */
 struct tally {
     char *name;
     int64_t bytes;
@@ -34,7 +34,7 @@ struct walk {
     struct tree tree;
     struct tally *tallies;
     size_t tally_count;
-    size_t left_out; /* that somebody may miss */
+    size_t left_out; /* entries that a person may miss */
     struct notes *notes;
     struct err *err;
 };
@@ -75,7 +75,7 @@ static size_t depth_of(const char *path)
     return depth;
 }
 
-/* Does a link's target lie in the root, as far as the names tell? */
+/* Whether a link's target lies in the root, judged by names alone. */
 static bool leads_inside(const char *path, const char *target)
 {
     long depth = (long)depth_of(path);
@@ -89,7 +89,7 @@ static bool leads_inside(const char *path, const char *target)
     return target[0] != '/' && depth >= 0;
 }
 
-/* Says what is left out, and why. */
+/* Notes an entry that is left out, and why. */
 static bool leave_out(struct walk *walk, const char *format, const char *path, const char *target)
 {
     if (walk->left_out++ < NOTED) {
@@ -114,7 +114,7 @@ static struct tally *tally_of(struct walk *walk, const char *path)
     return last;
 }
 
-/* Beyond the limits entries are only counted, so that the error can tell what there is. */
+/* Adds an entry. Beyond the limits it only counts, for the error. */
 static void add(struct walk *walk, const char *path, const struct stat *status, const char *target)
 {
     struct tree *tree = &walk->tree;
@@ -135,10 +135,10 @@ static void add(struct walk *walk, const char *path, const struct stat *status, 
                                                        .target = target != NULL ? xstrdup(target) : NULL};
 }
 
-/* The way to where a link leads, from its own folder and inside of the root; NULL: it leads outside. */
+/* Returns the target of a link as a path inside the root; NULL if it leads outside. */
 static char *inner_target(const struct walk *walk, const char *path, const char *local, const char *target)
 {
-    autofree char *real = realpath(local, NULL); /* NULL: there is nothing yet */
+    autofree char *real = realpath(local, NULL); /* NULL: the target does not exist */
     size_t root = strlen(walk->root);
     bool inside = real != NULL && strncmp(real, walk->root, root) == 0 && strchr("/", real[root]) != NULL;
     if (leads_inside(path, target) && (real == NULL || inside)) {
@@ -185,7 +185,7 @@ static bool visit(struct walk *walk, const char *inside, const char *name, const
     if (walk->tree.files > CLIENT_BUNDLE_SEEN) {
         return true;
     }
-    if (lstat(local, &status) != 0) { /* gone since it was listed */
+    if (lstat(local, &status) != 0) { /* it was removed after the listing */
         return errno == ENOENT || err_errno(walk->err, "cannot read %s", local);
     }
     bool is_folder = S_ISDIR(status.st_mode);

@@ -18,7 +18,7 @@
 static const struct rule {
     const char *pattern;
     const char *what, *hint;
-    const char *url_hint; /* for lines with a URL; NULL: these are good */
+    const char *url_hint; /* for lines with a URL; NULL: these are accepted */
 } rules[] = {
     {"^(-e|--editable([= \t]|$))", "is an editable installation, which nodes cannot have",
      "send its folder with --bundle DIR and --python-path, or name the package and its version",
@@ -44,9 +44,9 @@ struct reading {
     regex_t compiled[RULES];
 };
 
-/* Where one line stands. */
+/* The place of a line. */
 struct place {
-    const char *folder; /* that other files are named from */
+    const char *folder; /* from which other files are named */
     const char *file;   /* NULL: the line was given by hand */
     size_t line;
     int depth;
@@ -61,16 +61,17 @@ static bool refuse(struct reading *reading, const struct place *at, const char *
     return err_field(reading->err, ERR_USAGE, reading->field, hint, "%s: \"%.100s\" %s", place, line, what);
 }
 
-/* --- what a line is about --- */
+/* --- kinds of lines --- */
 
-/* The address of a file is none that a node can use. */
+/* Whether a line has an address that a node can use, so not that of a file. */
 static bool has_url(const char *line)
 {
     const char *scheme = strstr(line, "://");
     return scheme != NULL && (scheme - line < 4 || strncmp(scheme - 4, "file", 4) != 0);
 }
 
-/* The file of "-r FILE", "-rFILE", "--requirement FILE" or "--requirement=FILE"; NULL for other lines. */
+/* Returns the file of "-r FILE", "-rFILE", "--requirement FILE" or "--requirement=FILE"; NULL for other
+ * lines. */
 static const char *included_by(const char *line)
 {
     static const char name[] = "--requirement";
@@ -137,7 +138,7 @@ static void cut_comment(char *line)
     line[length] = '\0';
 }
 
-/* One whole line, which may be changed. */
+/* Takes one whole line, which it may change. */
 static bool take_line(struct reading *reading, const struct place *at, char *line)
 {
     cut_comment(line);
@@ -172,7 +173,7 @@ static bool take_text(struct reading *reading, struct place *at, char *text)
         }
         bool goes_on = length > 0 && line[length - 1] == '\\' && !is_comment(line) && rest != NULL;
         if (is_comment(line)) {
-            text_append(&whole, " "); /* so that it stays a comment where it is joined to */
+            text_append(&whole, " "); /* so that it is still a comment in the joined line */
         }
         text_append_bytes(&whole, line, goes_on ? length - 1 : length);
         if (goes_on) {
@@ -225,7 +226,7 @@ static void begin(struct reading *reading)
     }
 }
 
-/* The lines, or NULL after an error. */
+/* Returns the lines, or NULL after an error. */
 static json_t *end(struct reading *reading, bool good)
 {
     for (size_t i = 0; i < RULES; i++) {
