@@ -1,38 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Python programs that the agent contains and writes to disk: gpuctl_runner.py runs a function in a rank;
- * gpuctl_accelerate.py is `accelerate launch` in a rank; gpuctl_watch.py with gpuctl_site.py, gpuctl_jax.py
- * and gpuctl_mlflow.py help frameworks to make one world of a gang; gpuctl_environment.py builds the
- * environments of jobs; gpuctl_warm.py is the forkserver of warm workers. */
+/* The Python programs that the agent contains and writes to disk. */
 #ifndef AGENT_RUNNER_H
 #define AGENT_RUNNER_H
 
 #include <stddef.h>
 
 #include "agent/base/trash.h"
+#include "agent/shim/shimwire.h"
 #include "proto/base/err.h"
 
-/* The programs at the time of the build, as NAME_source and NAME_source_length. X(NAME) */
-#define RUNNER_PROGRAMS(X) X(runner) X(accelerate) X(watch) X(jax) X(mlflow) X(site) X(environment) X(warm)
-#define AS_SOURCE(name)                                                                                      \
+#define RUNNER_ACCELERATE_FILE  "gpuctl_accelerate.py"
+#define RUNNER_ENVIRONMENT_FILE "gpuctl_environment.py"
+
+/* Each program, and its file: the runner of functions and its helper for torch's store, the launcher for
+ * Accelerate, the watch of gangs with its helpers for JAX and MLflow and the file that starts it, the builder
+ * of environments and its helpers for the node's Python and for pip, and the forkserver of warm workers.
+ * agent/meson.build embeds agent/python/gpuctl_<name>.py as <name>_source. */
+#define RUNNER_PROGRAMS(X)                                                                                   \
+    X(runner, "gpuctl_runner.py")                                                                            \
+    X(store, "gpuctl_store.py")                                                                              \
+    X(accelerate, RUNNER_ACCELERATE_FILE)                                                                    \
+    X(watch, "gpuctl_watch.py")                                                                              \
+    X(jax, "gpuctl_jax.py")                                                                                  \
+    X(mlflow, "gpuctl_mlflow.py")                                                                            \
+    X(site, SHIM_WATCH_FOLDER "/sitecustomize.py")                                                           \
+    X(environment, RUNNER_ENVIRONMENT_FILE)                                                                  \
+    X(base, "gpuctl_base.py")                                                                                \
+    X(pip, "gpuctl_pip.py")                                                                                  \
+    X(warm, "gpuctl_warm.py")
+
+#define RUNNER_DECLARE(name, file)                                                                           \
     extern const unsigned char name##_source[];                                                              \
     extern const size_t name##_source_length;
-RUNNER_PROGRAMS(AS_SOURCE)
+RUNNER_PROGRAMS(RUNNER_DECLARE)
+#undef RUNNER_DECLARE
 
-#define RUNNER_ACCELERATE_FILE "gpuctl_accelerate.py"
-
-/* Writes the programs of ranks (gpuctl_runner.py, gpuctl_accelerate.py, gpuctl_watch.py, gpuctl_jax.py,
- * gpuctl_mlflow.py and watch/sitecustomize.py) into <folder>/<16 hex digits of the SHA-256 of all>, unless
- * they are there. Returns that inner folder, which the caller frees; NULL with an error. */
+/* Writes the programs into <folder>/<16 hex digits of the SHA-256 of all>, unless they are there. Returns
+ * that inner folder, which the caller frees; NULL with an error. */
 char *runner_stage(const char *folder, struct err *err);
 
 /* Removes other versions; only when no attempt lives that may still import one. */
 void runner_drop_others(const char *folder, const char *kept, struct trash *trash);
-
-/* Writes <folder>/gpuctl_environment.py; a running builder has read its file already. Returns the path, which
- * the caller frees; NULL with an error. */
-char *runner_stage_builder(const char *folder, struct err *err);
-
-/* Writes <folder>/gpuctl_warm.py. Returns the folder, which the caller frees; NULL with an error. */
-char *runner_stage_warm(const char *folder, struct err *err);
 
 #endif

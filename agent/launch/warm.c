@@ -15,7 +15,6 @@
 #include <utlist.h>
 
 #include "agent/common/fd_message.h"
-#include "agent/launch/runner.h"
 #include "agent/shim/shimwire.h"
 #include "agent/launch/warm_key.h"
 #include "proto/base/cleanup.h"
@@ -529,16 +528,11 @@ bool warm_step(struct warm *warm)
 }
 
 struct warm *warm_create(const struct warm_config *config, const struct shims *shims,
-                         struct children *children, struct loop *loop, struct err *err)
+                         struct children *children, struct loop *loop)
 {
-    char *folder = runner_stage_warm(config->folder, err);
-    if (folder == NULL) {
-        return NULL;
-    }
     struct warm *warm = xzalloc(sizeof *warm);
     *warm = (struct warm){
         .config = *config, .shims = shims, .children = children, .loop = loop, .timer = {.due = timer_due}};
-    warm->config.folder = folder;
     return warm;
 }
 
@@ -551,6 +545,5 @@ void warm_destroy(struct warm *warm)
         kind_drop(warm->kinds);
     }
     loop_disarm(warm->loop, &warm->timer);
-    free((void *)(uintptr_t)warm->config.folder);
     free(warm);
 }

@@ -18,15 +18,15 @@
 struct warm;
 
 struct warm_config {
-    const char *folder;  /* the folder to which gpuctl_warm.py is written */
+    const char *folder;  /* of gpuctl_warm.py */
     const char *imports; /* names of modules, separated by commas; installed ones are imported */
     int64_t limit_bytes; /* of memory; 0: there are no warm workers */
     int shim_log;        /* receives the shims' stderr */
 };
 
-/* The caller keeps imports. NULL with an error. */
+/* The caller keeps folder and imports. */
 struct warm *warm_create(const struct warm_config *config, const struct shims *shims,
-                         struct children *children, struct loop *loop, struct err *err);
+                         struct children *children, struct loop *loop);
 void warm_destroy(struct warm *warm);
 
 /* Takes a waiting shim for a launch file whose command is a Python, with a worker for each rank. False: there

@@ -198,11 +198,9 @@ static void find_address(struct agent_context *context)
 static bool open_environments(struct agent_context *context, struct err *err)
 {
     const struct config *config = &context->config;
-    context->builder = runner_stage_builder(config->state, err);
-    if (context->builder != NULL) {
-        context->environments =
-            environments_create(config->environments, config->python, config->environments_gib * GIB, err);
-    }
+    context->builder = xprintf("%s/" RUNNER_ENVIRONMENT_FILE, context->runner);
+    context->environments =
+        environments_create(config->environments, config->python, config->environments_gib * GIB, err);
     if (context->environments == NULL) {
         return false;
     }
@@ -210,16 +208,14 @@ static bool open_environments(struct agent_context *context, struct err *err)
     return true;
 }
 
-static bool open_warm(struct agent *agent, struct err *err)
+static void open_warm(struct agent *agent)
 {
     struct agent_context *context = &agent->context;
-    autofree char *folder = xprintf("%s/warm", context->config.state);
-    const struct warm_config warm = {.folder = folder,
+    const struct warm_config warm = {.folder = context->runner,
                                      .imports = context->config.preload,
                                      .limit_bytes = context->config.warm_mib * MIB,
                                      .shim_log = agent->shim_log};
-    context->warm = warm_create(&warm, context->shims, context->children, context->loop, err);
-    return context->warm != NULL;
+    context->warm = warm_create(&warm, context->shims, context->children, context->loop);
 }
 
 /* Parts that need no files of the agent, and no others but those before them. */
@@ -246,9 +242,10 @@ static bool open_parts(struct agent *agent, struct err *err)
     if ((context->controller = controller_client_create(&controller, context->loop, err)) == NULL ||
         (context->shims = shims_create(agent->shim_log, !config->host_memory, context->loop, err)) == NULL ||
         (context->payloads = payloads_create(payloads, context->controller, err)) == NULL ||
-        !open_environments(context, err) || !open_warm(agent, err)) {
+        !open_environments(context, err)) {
         return false;
     }
+    open_warm(agent);
     context->uploads = uploads_create(context->controller);
     context->outputs = outputs_create(config->name, context->controller, context->loop, context->folder_pool);
     return (context->journal = journal_open(config->state, err)) != NULL;

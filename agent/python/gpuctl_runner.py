@@ -3,9 +3,8 @@
 
 It loads the pickled call from $GPUCTL_FUNCTION, makes it, and stores the value or the exception in $GPUCTL_RESULT_DIR under the name
 $GPUCTL_RANK. A file with its final name is complete. A failure to load, run or store is reported in one sentence with a remedy. The
-interpreter's teardown cannot change the exit code of a rank whose value is stored. On rank 0 of a gang it hands the socket that has
-listened since before the start ($GPUCTL_STORE_FD) to torch's TCPStore, or lets go of it for JAX's coordinator. It also tells JAX about the
-gang. The agent makes the environment of a rank and collects its files.
+interpreter's teardown cannot change the exit code of a rank whose value is stored. The agent makes the environment of a rank and collects
+its files. gpuctl_store.py, in the same folder, lets torch and JAX find the gang.
 
 It is started by `import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_runner; gpuctl_runner.main()` with its folder as the argument,
 so that Python caches its byte code. It needs only the standard library, from Python 3.8 on. Modules that most functions do not need are
@@ -35,10 +34,6 @@ TRACEBACK_LIMIT = 256 * 1024  # characters
 MESSAGE_LIMIT = 64 * 1024  # characters
 BRIEF_LIMIT = 500  # characters
 FRAMES_LIMIT = 256
-
-GUESTS_WAIT_S = 30.0
-JAX_CLUSTERS = "jax._src.clusters"
-LIBUV_TAKES_SOCKETS = (2, 8)  # the first torch whose libuv store listens on a socket that it is given
 
 
 # --- what is refused --------------------------------------------------------------------------------
@@ -397,169 +392,7 @@ def say(text: str) -> None:
         return
 
 
-# --- the store of torch.distributed -----------------------------------------------------------------
-
-
-class Listener:
-    """The socket that holds MASTER_PORT on rank 0. While it listens, ranks that connect before the store exists wait in its backlog."""
-
-    def __init__(self, fd: int, port: int) -> None:
-        self.fd = fd
-        self.port = port
-        self.listens = True
-        self.given = -1  # the duplicate that the last store received, and closes
-        self.ports: set[int] = set()  # of all stores that this process has hosted
-
-    def release(self) -> None:
-        """Stop listening: the port stays bound, but any program that sets SO_REUSEADDR can bind it, too."""
-        import socket
-
-        held = socket.socket(fileno=os.dup(self.fd))
-        held.shutdown(socket.SHUT_RD)
-        held.close()
-        self.listens = False
-
-    def is_given(self) -> bool:
-        """Return whether the last store still has its duplicate: a second server on one socket would steal its connections."""
-        try:
-            return self.given >= 0 and os.fstat(self.given).st_ino == os.fstat(self.fd).st_ino
-        except OSError:
-            return False
-
-    def create(self, init: "Callable[..., None]", store: "Any", args: tuple, named: dict) -> None:
-        """Make a TCPStore: on the held socket if it is the server of that port, unchanged in all other cases."""
-        port = named.get("port", args[1] if len(args) > 1 else None)
-        if not named.get("is_master", args[3] if len(args) > 3 else False):
-            return init(store, *args, **named)
-        if port == self.port and self.listens and "master_listen_fd" not in named and len(args) < 8 and not self.is_given():
-            self.given = os.dup(self.fd)
-            named = dict(named, master_listen_fd=self.given)
-            if "use_libuv" in (init.__doc__ or "") and torch_version() < LIBUV_TAKES_SOCKETS:
-                named["use_libuv"] = False
-        try:
-            init(store, *args, **named)
-            self.ports.add(store.port)
-        except BaseException:
-            if named.get("master_listen_fd") == self.given and self.is_given():
-                os.close(self.given)
-            raise
-
-    def adopt(self, distributed: "Any") -> None:
-        """Make torch's TCPStore use the socket, or let go of it if this torch can only bind."""
-        kind = getattr(distributed, "TCPStore", None)
-        if kind is None or getattr(kind.__init__, "listener", None) is not None:
-            return
-        original = kind.__init__
-        if self.listens and "master_listen_fd" not in (original.__doc__ or ""):
-            self.release()
-
-        def __init__(store: object, *args: object, **named: object) -> None:
-            self.create(original, store, args, named)
-
-        __init__.__doc__ = original.__doc__
-        setattr(__init__, "listener", self)  # noqa: B010
-        kind.__init__ = __init__
-
-
-class Hook:
-    """A finder that finds nothing itself: it calls `seen` with a module after its import, or `missed` if it cannot see the import."""
-
-    def __init__(self, name: str, seen: "Callable[[Any], None]", missed: "Callable[[], None]") -> None:
-        self.name = name
-        self.seen = seen
-        self.missed = missed
-        self.busy = False
-
-    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        if name != self.name or self.busy:
-            return None
-        self.busy = True
-        try:
-            spec = find_spec(name, path, target)
-            if spec is not None:
-                self.wrap(spec.loader)
-        except AttributeError:  # a loader that cannot be wrapped
-            self.missed()
-        finally:
-            self.busy = False
-        return spec
-
-    def wrap(self, loader: "Any") -> None:
-        """Call `seen` after the loader has executed the module."""
-        execute = loader.exec_module
-
-        def exec_module(module: "Any") -> None:
-            execute(module)
-            if module.__name__ == self.name:
-                self.seen(module)
-                sys.meta_path.remove(self)
-
-        loader.exec_module = exec_module
-
-
-def find_spec(name: str, path: "Any", target: "Any") -> "Any":
-    """Return the first spec that a finder offers."""
-    for finder in sys.meta_path:
-        spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
-        if spec is not None:
-            return spec
-    return None
-
-
-def torch_version() -> "tuple[int, ...]":
-    """Return (major, minor) of the imported torch; a version in another format counts as new."""
-    numbers = str(sys.modules["torch"].__version__).split(".")[:2]
-    return tuple(map(int, numbers)) if all(number.isdigit() for number in numbers) else LIBUV_TAKES_SOCKETS
-
-
-def torch_takes_sockets() -> bool:
-    """Return whether this Python has a torch whose TCPStore accepts a socket, according to its type stubs; nothing is imported.
-
-    The answer is needed before any rank can have connected: for an older torch a reset connection is fatal, a refused one is not.
-    """
-    spec = find_spec("torch", None, None)
-    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
-        try:
-            with open(os.path.join(folder, "_C", "_distributed_c10d.pyi"), "rb") as stubs:
-                return b"master_listen_fd" in stubs.read()
-        except OSError:
-            continue
-    return False
-
-
-def listener_of_rank() -> "Listener | None":
-    """Return the socket that this rank inherited, connected to torch; None if there is none."""
-    number = os.environ.pop("GPUCTL_STORE_FD", None)
-    if number is None:
-        return None
-    os.set_inheritable(int(number), False)
-    listener = Listener(int(number), int(os.environ["MASTER_PORT"]))
-    if "torch.distributed" in sys.modules:
-        listener.adopt(sys.modules["torch.distributed"])
-        return listener
-    if not torch_takes_sockets():
-        listener.release()
-    sys.meta_path.insert(0, Hook("torch.distributed", listener.adopt, listener.release))
-    return listener
-
-
-# --- the processes of jax.distributed ---------------------------------------------------------------
-
-
-def watch_jax(listener: "Listener | None") -> None:
-    """Tell JAX about the gang after its import. A JAX with other internals is left unchanged, and needs explicit arguments."""
-
-    def release() -> None:
-        if listener is not None and listener.listens:
-            listener.release()
-
-    def seen(clusters: "Any") -> None:
-        quietly(lambda: beside("gpuctl_jax").tell(clusters, release))
-
-    if JAX_CLUSTERS in sys.modules:
-        seen(sys.modules[JAX_CLUSTERS])
-    else:
-        sys.meta_path.insert(0, Hook(JAX_CLUSTERS, seen, lambda: None))
+# --- the life of a rank -----------------------------------------------------------------------------
 
 
 def beside(name: str) -> "Any":
@@ -572,58 +405,6 @@ def beside(name: str) -> "Any":
         return importlib.import_module(name)
     finally:
         sys.path.remove(folder)
-
-
-def wait_for_guests(ports: "set[int]") -> None:
-    """Wait until no other rank is connected to a store of this process, at most 30 s: other ranks still need its content."""
-    import select
-    import time
-
-    end = time.monotonic() + GUESTS_WAIT_S
-    while True:
-        guests = [fd for fd in guests_of(ports) if not hung_up(select, [fd], 0)]
-        left_s = end - time.monotonic()
-        if not guests or left_s <= 0:
-            return
-        hung_up(select, guests, min(left_s, 1.0))  # at most a second, because new connections may come
-
-
-def hung_up(select: "Any", fds: "list[int]", timeout_s: float) -> bool:
-    """Return whether the other end of a connection closes within the time."""
-    poll = select.poll()
-    for fd in fds:
-        poll.register(fd, select.POLLRDHUP)
-    return bool(poll.poll(timeout_s * 1000))
-
-
-def guests_of(ports: "set[int]") -> "list[int]":
-    """Return the sockets of this process that are connections from another process to one of the ports."""
-    import socket
-
-    own, served = set(), {}
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            if not os.readlink("/proc/self/fd/" + name).startswith("socket:"):
-                continue
-            with socket.socket(fileno=os.dup(int(name))) as connection:
-                if connection.family not in (socket.AF_INET, socket.AF_INET6):
-                    continue
-                here, there = connection.getsockname(), connection.getpeername()
-        except OSError:  # closed meanwhile, or not connected
-            continue
-        if there[1] in ports:
-            own.add(end_of(here))
-        if here[1] in ports:
-            served[int(name)] = end_of(there)
-    return [fd for fd, end in served.items() if end not in own]
-
-
-def end_of(address: tuple) -> "tuple[str, int]":
-    """Return an end of a connection in one spelling, for sockets of both families."""
-    return (address[0][len("::ffff:") :] if address[0].startswith("::ffff:") else address[0], address[1])
-
-
-# --- the life of a rank -----------------------------------------------------------------------------
 
 
 def flush_files() -> None:
@@ -683,8 +464,9 @@ def exit_code(request: SystemExit) -> int:
 def run() -> int:
     """Load and make the call, and store its outcome. Return the exit code; KeyboardInterrupt passes."""
     try:
-        listener = listener_of_rank()
-        watch_jax(listener)
+        store = beside("gpuctl_store")
+        listener = store.listener_of_rank()
+        store.watch_jax(listener)
         function, args, kwargs = load()
         keep(function(*args, **kwargs))
     except SystemExit as request:
@@ -695,7 +477,7 @@ def run() -> int:
         fail(fault)
         return 1
     if listener is not None and listener.ports:
-        quietly(lambda: wait_for_guests(listener.ports))
+        quietly(lambda: store.wait_for_guests(listener.ports))
     return 0
 
 

@@ -138,6 +138,7 @@ def check_forks() -> None:
 def folders_of_modules() -> "dict[str, int]":
     """Return the folders of the imported modules, each with the time of its last addition, replacement or removal, in ns since 1970."""
     folders = {os.path.dirname(path) for path in map(file_of, list(sys.modules.values())) if path}
+    folders.discard(os.path.dirname(__file__))  # the agent's, where Python keeps byte code
     return {folder: os.stat(folder).st_mtime_ns for folder in folders if os.path.isdir(folder)}
 
 

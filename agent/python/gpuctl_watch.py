@@ -23,20 +23,22 @@ OWN_RANKS = "A program that starts its own ranks wants --launch-mode node."
 
 set_at: "dict[str, str]" = {}  # variables of RENDEZVOUS that the program has set, with the line: "train.py:12"
 told = False
+begun = False
 
 
 def begin() -> None:
     """Install the watch, once in a process of an attempt."""
-    if "GPUCTL_SOCKET" not in os.environ or Finder.begun:
+    global begun
+    if "GPUCTL_SOCKET" not in os.environ or begun:
         return
-    Finder.begun = True
+    begun = True
+    adopt("mlflow.tracking.fluent", share_runs)
     if "GPUCTL_MASTER" in os.environ and "GPUCTL_WORLD_SIZE" in os.environ:
-        ADOPTED.update(OF_A_GANG)
         sys.addaudithook(remember)
-    for name, adopt in ADOPTED.items():
-        if name in sys.modules:  # imported by a warm worker already
-            adopt(sys.modules[name])
-    sys.meta_path.insert(0, Finder())
+        adopt("torch.distributed.distributed_c10d", lambda module: replace(module, "init_process_group", watched))
+        adopt("accelerate.launchers", lambda module: replace(module, "notebook_launcher", in_this_process))
+        if "GPUCTL_FUNCTION" not in os.environ:  # in a function job the runner tells JAX
+            adopt("jax._src.clusters", lambda module: tell_jax_of(module, lambda: None))
 
 
 # --- what the program sets --------------------------------------------------------------------------
@@ -60,36 +62,56 @@ def place() -> str:
 # --- what torch is asked for ------------------------------------------------------------------------
 
 
-class Finder:
-    """A finder that finds nothing itself: it adopts the modules of ADOPTED after their import."""
+def adopt(name: str, seen: "Callable[[Any], None]", missed: "Callable[[], None]" = lambda: None) -> None:
+    """Call seen(module) after the import of a module, or now if it is there; call missed() if its import cannot be seen."""
+    if name in sys.modules:  # a warm worker has imported it
+        seen(sys.modules[name])
+        return
+    if not Finder.wanted:
+        sys.meta_path.insert(0, Finder())
+    Finder.wanted[name] = seen, missed
 
-    begun = False
+
+class Finder:
+    """A finder that finds nothing itself: it watches the imports of the wanted modules."""
+
+    wanted: "dict[str, tuple[Callable[[Any], None], Callable[[], None]]]" = {}
 
     def __init__(self) -> None:
         self.busy = False
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        if name not in ADOPTED or self.busy:
+        if name not in self.wanted or self.busy:
             return None
         self.busy = True
         try:
-            specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if hasattr(finder, "find_spec"))
-            spec: Any = next((spec for spec in specs if spec is not None), None)
+            spec = spec_of(name, path, target)
         finally:
             self.busy = False
-        if hasattr(getattr(spec, "loader", None), "exec_module"):
-            self.wrap(spec.loader)
+        if spec is not None:
+            self.wrap(spec.loader, name)
         return spec
 
-    def wrap(self, loader: "Any") -> None:
-        execute = loader.exec_module
+    def wrap(self, loader: "Any", name: str) -> None:
+        """Have the loader call `seen` after it has executed the module."""
+        seen, missed = self.wanted[name]
+        try:
+            execute = loader.exec_module
 
-        def exec_module(module: "Any") -> None:
-            execute(module)
-            if module.__name__ in ADOPTED:
-                ADOPTED[module.__name__](module)
+            def exec_module(module: "Any") -> None:
+                execute(module)
+                if module.__name__ == name:
+                    seen(module)
 
-        loader.exec_module = exec_module
+            loader.exec_module = exec_module
+        except AttributeError:  # a loader without the method, or one that cannot be changed
+            missed()
+
+
+def spec_of(name: str, path: "Any" = None, target: "Any" = None) -> "Any":
+    """Return the first spec that a finder offers; nothing is imported."""
+    specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    return next((spec for spec in specs if spec is not None), None)
 
 
 def replace(module: "Any", name: str, adopted: "Callable[..., Any]") -> None:
@@ -147,24 +169,15 @@ def beside(name: str) -> "Any":
         sys.path.remove(folder)
 
 
-def tell_jax(clusters: "Any") -> None:
-    """Tell JAX about the gang; in a function job the runner does so."""
-    if "GPUCTL_FUNCTION" not in os.environ:
-        quietly(lambda: beside("gpuctl_jax").tell(clusters, lambda: None))
+def tell_jax_of(clusters: "Any", release: "Callable[[], None]") -> None:
+    """Tell JAX about the gang; `release` lets go of MASTER_PORT if this process listens on it."""
+    quietly(lambda: beside("gpuctl_jax").tell(clusters, release))
 
 
 def share_runs(fluent: "Any") -> None:
     mlflow = beside("gpuctl_mlflow")
     replace(fluent, "start_run", mlflow.shared)
     replace(fluent, "set_experiment", mlflow.surely)
-
-
-ADOPTED: "dict[str, Callable[[Any], None]]" = {"mlflow.tracking.fluent": share_runs}
-OF_A_GANG: "dict[str, Callable[[Any], None]]" = {
-    "torch.distributed.distributed_c10d": lambda module: replace(module, "init_process_group", watched),
-    "accelerate.launchers": lambda module: replace(module, "notebook_launcher", in_this_process),
-    "jax._src.clusters": tell_jax,
-}
 
 
 class Wanted:

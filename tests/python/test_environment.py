@@ -3,6 +3,7 @@
 
 import base64
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -434,14 +435,15 @@ def test_a_folder_that_cannot_be_made_is_the_nodes_fault(node: Node) -> None:
 
 
 @pytest.fixture(scope="module")
-def parts() -> Any:
-    import importlib.util
+def builder() -> Iterator[Any]:
+    sys.path.insert(0, str(BUILDER.parent))
+    yield importlib.import_module("gpuctl_environment")
+    sys.path.remove(str(BUILDER.parent))
 
-    spec = importlib.util.spec_from_file_location("gpuctl_environment", BUILDER)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+
+@pytest.fixture(scope="module")
+def parts(builder: Any) -> Any:
+    return importlib.import_module("gpuctl_pip")
 
 
 @pytest.mark.parametrize(
@@ -463,8 +465,8 @@ def parts() -> Any:
         ("v1.0", "1.0", True),
     ],
 )
-def test_versions_are_equal_as_pip_sees_it(parts: Any, pinned: str, installed: str, met: bool) -> None:
-    assert parts.is_met(pinned, installed) is met
+def test_versions_are_equal_as_pip_sees_it(builder: Any, pinned: str, installed: str, met: bool) -> None:
+    assert builder.is_met(pinned, installed) is met
     packaging = pytest.importorskip("packaging.specifiers")
     try:
         assert packaging.SpecifierSet(f"=={pinned}").contains(installed, prereleases=True) is met

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/cli/bundle/bundle.h"
+#include "client/cli/bundle/tar.h"
 #include "client/cli/bundle/tree.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -51,7 +52,7 @@ static void pack(char ret_hex[HASH_HEX + 1])
     struct err err;
     size_t length;
     ck_assert(tree_read(cli_folder, &tree, &notes, &err));
-    ck_assert_msg(bundle_pack(cli_folder, &tree, file, ret_hex, &length, &err), "%s", err.text);
+    ck_assert_msg(tar_pack(cli_folder, &tree, file, ret_hex, &length, &err), "%s", err.text);
     ck_assert_int_eq(length % 512, 0);
     ck_assert_int_eq(ftell(file), (long)length);
     notes_finish(&notes);
@@ -192,7 +193,7 @@ START_TEST(a_file_that_gets_shorter_meanwhile_is_an_error)
     write_file("a", "12345");
     ck_assert(tree_read(cli_folder, &tree, &notes, &err));
     write_file("a", "1");
-    ck_assert(!bundle_pack(cli_folder, &tree, file, hex, &length, &err));
+    ck_assert(!tar_pack(cli_folder, &tree, file, hex, &length, &err));
     ck_assert_str_eq(err.text, "a became shorter while it was read");
     ck_assert_str_eq(err.hint, "try again when nothing writes there");
 }

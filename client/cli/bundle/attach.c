@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how local files get into a job. It promises that a file is sent as it was when it was read, and that
- * only what is small rides in the spec. */
+/* Adds local files to a job. A file is sent as it was when it was read; only small ones are part of the spec.
+ */
 #include "client/cli/bundle/attach.h"
 
 #include <errno.h>
@@ -14,21 +14,7 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-
-static bool lies_below(const char *path)
-{
-    if (path[0] == '/' || path[0] == '\0') {
-        return false;
-    }
-    for (const char *part = path; part != NULL; part = strchr(part, '/')) {
-        part += *part == '/';
-        size_t length = strcspn(part, "/");
-        if (length == 0 || (length == 2 && strncmp(part, "..", 2) == 0) || (length == 1 && part[0] == '.')) {
-            return false;
-        }
-    }
-    return true;
-}
+#include "proto/spec/jobspec_parts.h"
 
 bool attach_split(const char *argument, char **ret_local, char **ret_remote, struct err *err)
 {
@@ -36,7 +22,7 @@ bool attach_split(const char *argument, char **ret_local, char **ret_remote, str
     size_t length = colon != NULL ? (size_t)(colon - argument) : strlen(argument);
     autofree char *local = xstrndup(argument, length);
     const char *plain = strncmp(local, "./", 2) == 0 ? local + 2 : local;
-    const char *remote = colon != NULL ? colon + 1 : lies_below(plain) ? plain : basename(local);
+    const char *remote = colon != NULL ? colon + 1 : jobspec_is_inner_path(plain) ? plain : basename(local);
     if (local[0] == '\0' || remote[0] == '\0') {
         return err_field(err, ERR_USAGE, "file", "write --file LOCAL or --file LOCAL:REMOTE",
                          "--file \"%s\" names no file", argument);
@@ -48,7 +34,7 @@ bool attach_split(const char *argument, char **ret_local, char **ret_remote, str
 
 /* --- contents --- */
 
-/* A small file's content as a member of the entry: text where it is text, else base64. */
+/* Puts the content of a small file into the entry: as text if it is text, else as base64. */
 static bool set_inline(json_t *entry, const char *local, size_t max, size_t *ret_length, struct err *err)
 {
     autofree char *bytes = NULL;
@@ -100,7 +86,7 @@ static bool check_file(const char *local, struct stat *ret_status, struct err *e
     return false;
 }
 
-/* Puts the content into the entry. *left is what may still ride in the spec. */
+/* Puts the content into the entry. *left: bytes that the spec may still hold. */
 static bool fill_entry(struct api *api, json_t *entry, const char *local, int64_t *left, struct err *err)
 {
     struct stat status;
@@ -133,7 +119,7 @@ static json_t *make_entry(struct api *api, const char *argument, int64_t *left, 
     return fill_entry(api, entry, local, left, err) ? give(entry) : NULL;
 }
 
-/* What may still ride in the spec next to what does already. */
+/* Returns how many bytes of files the spec may still hold. */
 static int64_t room_left(const json_t *entries)
 {
     int64_t left = CLIENT_INLINE_BYTES;
@@ -177,7 +163,8 @@ static bool fill_source(struct api *api, const char *folder, json_t *entry, int6
     autofree char *local = source[0] == '/' ? xstrdup(source) : xprintf("%s/%s", folder, source);
     if (json_object_get(entry, "path") == NULL) {
         const char *plain = strncmp(source, "./", 2) == 0 ? source + 2 : source;
-        json_object_set_new(entry, "path", json_string(lies_below(plain) ? plain : basename(source)));
+        json_object_set_new(entry, "path",
+                            json_string(jobspec_is_inner_path(plain) ? plain : basename(source)));
     }
     json_object_del(entry, "source");
     return fill_entry(api, entry, local, left, err);

@@ -10,12 +10,12 @@
 #include "proto/base/err.h"
 #include "proto/base/options.h"
 
-/* Splits "LOCAL[:REMOTE]". Without REMOTE it is LOCAL as long as that lies below the current directory, else
- * its last part. The caller frees both. */
+/* Splits "LOCAL[:REMOTE]". Without REMOTE, a LOCAL below the current directory keeps its path, and any other
+ * gets its last part. The caller frees both. */
 bool attach_split(const char *argument, char **ret_local, char **ret_remote, struct err *err);
 
-/* Adds to the "files" of the spec. What does not fit into CLIENT_INLINE_BYTES is put as blobs first; with api
- * NULL it is only named by its hash. */
+/* Adds to the "files" of the spec. Files beyond CLIENT_INLINE_BYTES are uploaded as blobs first; with api
+ * NULL they are only named by their hashes. */
 bool attach_files(struct api *api, const struct option_list *files, json_t *spec, struct err *err);
 
 /* Entries of the spec's "files" that name a local file as "source" get its content instead. A path that is

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the field `bundle` of a spec, and how a folder becomes its archive. It promises that an unchanged
- * folder gives an unchanged hash, so that it is sent once. Which files are taken is tree.c's, their form
- * tar.c's. */
+/* The field `bundle` of a spec, and how a folder becomes a blob. An unchanged folder gives an unchanged hash,
+ * so it is sent once. tree.c chooses the files, tar.c writes the archive. */
 #include "client/cli/bundle/bundle.h"
 
 #include <errno.h>
@@ -15,6 +14,7 @@
 #include "client/cli/transport/blob.h"
 #include "client/cli/show/print.h"
 #include "client/cli/bundle/tar.h"
+#include "client/cli/bundle/tree.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
@@ -83,34 +83,7 @@ static bool check_python_path(const struct tree *tree, const char *root, json_t 
 
 /* --- the archive --- */
 
-static bool pack_file(struct tar *tar, const char *root, const struct tree_entry *entry, struct err *err)
-{
-    autofree char *local = xprintf("%s/%s", root, entry->path);
-    int fd = open(local, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    autofclose FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (file == NULL) {
-        err_errno(err, "cannot read %s", local);
-        return err_hint(err, "name it in .gitignore when the job does not need it");
-    }
-    bool good = tar_add_file(tar, entry->path, file, entry->size, entry->mode, entry->modified_s, err);
-    return good || err->hint[0] != '\0' || err_hint(err, "try again when nothing writes there");
-}
-
-bool bundle_pack(const char *root, const struct tree *tree, FILE *out, char ret_hex[HASH_HEX + 1],
-                 size_t *ret_length, struct err *err)
-{
-    autotar struct tar *tar = tar_create(out);
-    bool good = true;
-    for (size_t i = 0; good && i < tree->count; i++) {
-        const struct tree_entry *entry = &tree->entries[i];
-        good = S_ISDIR(entry->mode)    ? tar_add_folder(tar, entry->path, entry->mode, err)
-               : entry->target != NULL ? tar_add_link(tar, entry->path, entry->target, err)
-                                       : pack_file(tar, root, entry, err);
-    }
-    return good && tar_end(tar, ret_hex, ret_length, err);
-}
-
-/* A file without a name, which goes with its last user. */
+/* Opens a file without a name, which ends with its last user. */
 static FILE *open_scratch(struct err *err)
 {
     const char *folder = getenv("TMPDIR");
@@ -127,14 +100,14 @@ static FILE *open_scratch(struct err *err)
     return file;
 }
 
-/* Puts the hash of the packed folder in the place of its name, and sends the bytes unless api is NULL. */
+/* Packs the folder, sends the archive unless api is NULL, and replaces the folder's name by the hash. */
 static bool put_folder(struct api *api, json_t *bundle, const char *root, const struct tree *tree,
                        struct err *err)
 {
     size_t length;
     char hex[HASH_HEX + 1];
     autofclose FILE *scratch = open_scratch(err);
-    if (scratch == NULL || !bundle_pack(root, tree, scratch, hex, &length, err)) {
+    if (scratch == NULL || !tar_pack(root, tree, scratch, hex, &length, err)) {
         return false;
     }
     if (api != NULL && (int64_t)length >= CLIENT_BUNDLE_TOLD_BYTES && !blob_is_there(api, hex)) {
@@ -150,7 +123,7 @@ static bool put_folder(struct api *api, json_t *bundle, const char *root, const 
     return true;
 }
 
-/* Errors that name no member of their own are about the folder. */
+/* Says that an error without a field is about the folder. */
 static bool place(const char *field, struct err *err)
 {
     struct err inner = *err;
@@ -168,7 +141,7 @@ static bool need_folder(const char *root, struct err *err)
     return err_errno(err, "cannot send the folder %s", root);
 }
 
-/* A bundle as it will be, for the checks of all other members. */
+/* Checks all other members with any hash in place of the folder. */
 static bool check_members(const json_t *bundle, struct err *err)
 {
     char any[HASH_HEX + 1];
@@ -180,7 +153,7 @@ static bool check_members(const json_t *bundle, struct err *err)
     return jobspec_decode_bundle(copy, &decoded, err);
 }
 
-/* Looks at all that can be wrong here. */
+/* Lists the folder, and checks everything that can be checked here. */
 static bool look(json_t *bundle, const char *root, struct tree *ret_tree, struct notes *notes,
                  struct err *err)
 {

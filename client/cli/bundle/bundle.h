@@ -5,27 +5,19 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "client/cli/transport/api.h"
 #include "client/cli/show/notes.h"
-#include "client/cli/bundle/tree.h"
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
 
-/* `bundle` of a job file: its `source` is named from folder, afterwards from here. */
+/* `bundle` of a job file: makes its `source`, a path from folder, a path from here. */
 bool bundle_read(const char *folder, json_t *spec, struct err *err);
 
-/* Packs the `source` of the spec's bundle, puts it, and names its blob instead. With api NULL nothing is
- * packed or sent: the folder is only looked at, and source becomes an absolute path. field is what errors are
- * about; notes may be NULL. */
+/* Packs the `source` of the spec's bundle, uploads it, and names its blob instead. With api NULL the folder
+ * is only listed, and source becomes an absolute path. Errors name field. notes may be NULL. */
 bool bundle_fill(struct api *api, json_t *spec, const char *field, struct notes *notes, struct err *err);
 
 /* The same without sending: names the blob by its hash. */
 bool bundle_name(json_t *spec, struct err *err);
-
-/* An archive of the tree of that folder; its hash and length. */
-bool bundle_pack(const char *root, const struct tree *tree, FILE *out, char ret_hex[HASH_HEX + 1],
-                 size_t *ret_length, struct err *err);
 
 #endif

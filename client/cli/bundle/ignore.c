@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the patterns of .gitignore: negation, anchoring, folders only, "**". It promises that the last line
- * that matches decides, and time in proportion to pattern and path. Single names are libc's fnmatch to match;
- * of several files the one of
- * the nearest folder decides, and in it .gpuctlignore before .gitignore. Which files there are is tree.c's.
- */
+/* Matches paths with .gitignore files: negation, anchoring, folders only, "**". The last line that matches
+ * decides. Of several files that of the nearest folder decides, and in one folder .gpuctlignore before
+ * .gitignore. A match takes time in proportion to pattern and path; libc's fnmatch matches single names. */
 #include "client/cli/bundle/ignore.h"
 
 #include <fnmatch.h>
@@ -21,7 +19,7 @@ struct rule {
     char **parts; /* borrowed from the text */
     size_t count;
     bool negated, folders_only;
-    bool anchored; /* it is about a path from here, not about a name wherever it is */
+    bool anchored; /* it matches paths from the file's folder, not names at any depth */
 };
 
 struct ignore {
@@ -32,7 +30,7 @@ struct ignore {
 
 /* --- lines --- */
 
-/* Spaces at the end do not count, but one behind a backslash does. */
+/* Removes spaces at the end, except for one behind a backslash. */
 static void trim(char *line)
 {
     char *end = line;
@@ -129,29 +127,29 @@ static struct path split(const char *text)
     return path;
 }
 
-static bool any_depth(const struct rule *rule, size_t part)
+/* After a mismatch only the last "**" is tried again, for one more part of the path. An earlier one need not
+ * be: the last one can stand for any of the same parts. */
+static bool matches_path(const struct rule *rule, const struct path *path)
 {
-    return strcmp(rule->parts[part], "**") == 0;
-}
-
-/* Moves on by one part of the pattern. reached[i]: the parts before this one can match the first i of the
- * path. */
-static void step(const struct rule *rule, size_t part, const struct path *path, bool *reached)
-{
-    bool last = part + 1 == rule->count;
-    if (any_depth(rule, part)) { /* at the end it stands for what is inside, elsewhere also for nothing */
-        bool before = false;
-        for (size_t i = 0; i <= path->count; i++) {
-            bool here = reached[i];
-            reached[i] = before || (here && !last);
-            before = before || here;
+    size_t part = 0, at = 0, part_again = 0, at_again = 0;
+    while (at < path->count) {
+        if (part < rule->count && strcmp(rule->parts[part], "**") == 0) {
+            part_again = ++part;
+            at_again = at;
+            if (part == rule->count) { /* at the end it matches everything inside */
+                return true;
+            }
+        } else if (part < rule->count && fnmatch(rule->parts[part], path->parts[at], 0) == 0) {
+            part++;
+            at++;
+        } else if (part_again > 0) {
+            part = part_again;
+            at = ++at_again;
+        } else {
+            return false;
         }
-        return;
     }
-    for (size_t i = path->count; i > 0; i--) {
-        reached[i] = reached[i - 1] && fnmatch(rule->parts[part], path->parts[i - 1], 0) == 0;
-    }
-    reached[0] = false;
+    return part == rule->count;
 }
 
 static bool matches(const struct rule *rule, const struct path *path, bool is_folder)
@@ -159,15 +157,8 @@ static bool matches(const struct rule *rule, const struct path *path, bool is_fo
     if (rule->folders_only && !is_folder) {
         return false;
     }
-    if (!rule->anchored) {
-        return fnmatch(rule->parts[0], path->parts[path->count - 1], 0) == 0;
-    }
-    autofree bool *reached = xzalloc((path->count + 1) * sizeof reached[0]);
-    reached[0] = true;
-    for (size_t i = 0; i < rule->count; i++) {
-        step(rule, i, path, reached);
-    }
-    return reached[path->count];
+    return rule->anchored ? matches_path(rule, path)
+                          : fnmatch(rule->parts[0], path->parts[path->count - 1], 0) == 0;
 }
 
 enum ignore_verdict ignore_ask(const struct ignore *ignore, const char *path, bool is_folder)
@@ -232,10 +223,7 @@ bool rules_leave_out(const struct rules *rules, const char *path, bool is_folder
     return false;
 }
 
-/* --- the folders around --- */
-
-/* Bytes of root that name the top of its repository; 0: there is none. */
-static size_t top_of(const char *root)
+size_t rules_top_of(const char *root)
 {
     for (size_t length = strlen(root); length > 0; length--) {
         autofree char *mark = xprintf("%.*s/.git", (int)length, root);
@@ -244,56 +232,4 @@ static size_t top_of(const char *root)
         }
     }
     return 0;
-}
-
-/* Reads one folder, and asks for the next on the way to the root. */
-static bool read_one(const char *root, size_t at, size_t top, struct surroundings *around, bool *ret_left_out,
-                     struct err *err)
-{
-    autofree char *folder = xstrndup(root, at);
-    const char *path = at > top ? folder + top + 1 : "";
-    struct rules *rules = &around->items[around->count];
-    if (!rules_read(folder, path, around->count > 0 ? rules - 1 : NULL, rules, err)) {
-        return false;
-    }
-    around->count++;
-    size_t next = at + 1 + strcspn(root + at + 1, "/");
-    autofree char *inner = xstrndup(root + top + 1, next - top - 1);
-    *ret_left_out = rules_leave_out(rules, inner, true);
-    return true;
-}
-
-bool rules_read_around(const char *root, struct surroundings *ret_around, struct err *err)
-{
-    struct surroundings around = {0};
-    size_t top = top_of(root), levels = 0;
-    for (const char *slash = root + top; top > 0 && slash != NULL && *slash != '\0';
-         slash = strchr(slash + 1, '/')) {
-        levels++;
-    }
-    bool good = true, left_out = false;
-    around.items = xzalloc((levels + 1) * sizeof around.items[0]);
-    for (size_t at = top; good && !left_out && around.count < levels; at += 1 + strcspn(root + at + 1, "/")) {
-        good = read_one(root, at, top, &around, &left_out, err);
-    }
-    if (!good || left_out) {
-        rules_finish_around(&around);
-    }
-    around.path = xstrdup(around.count > 0 ? root + top + 1 : "");
-    if (good) {
-        *ret_around = around;
-    } else {
-        rules_finish_around(&around);
-    }
-    return good;
-}
-
-void rules_finish_around(struct surroundings *around)
-{
-    for (size_t i = 0; i < around->count; i++) {
-        rules_finish(&around->items[i]);
-    }
-    free(around->items);
-    free(around->path);
-    *around = (struct surroundings){0};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What .gitignore and .gpuctlignore files leave out, with git's meaning: one file, and those of folders that
- * lie in one another. */
+/* The rules of .gitignore and .gpuctlignore files, with git's meaning: those of one file, and of nested
+ * folders. */
 #ifndef CLI_IGNORE_H
 #define CLI_IGNORE_H
 
@@ -11,15 +11,15 @@
 
 struct ignore;
 
-/* What a file says of a path; nothing leaves it to the files of the folders around. */
+/* The verdict of a file on a path. After IGNORE_NOTHING the file of the folder above decides. */
 enum ignore_verdict { IGNORE_NOTHING, IGNORE_LEAVE_OUT, IGNORE_TAKE };
 
-/* Never fails: a line that means nothing matches nothing. */
+/* Never fails: an invalid line matches nothing. */
 struct ignore *ignore_parse(const char *text);
 void ignore_destroy(struct ignore *ignore);
 
-/* path is from the folder that the file lies in. The folders on its way must have been asked for before: what
- * lies in one that is left out is not asked for. */
+/* path is relative to the file's folder. The caller asks for each folder on the way first, and does not enter
+ * folders that are left out. */
 enum ignore_verdict ignore_ask(const struct ignore *ignore, const char *path, bool is_folder);
 
 static inline void cleanup_ignore(struct ignore **ignore)
@@ -32,29 +32,20 @@ static inline void cleanup_ignore(struct ignore **ignore)
 
 /* The files of one folder. */
 struct rules {
-    const struct rules *above; /* of the folder around it; NULL: none count */
-    size_t skip;               /* bytes of a path from the topmost folder that lead into this one */
-    struct ignore *ignore;     /* NULL: it has no such file */
+    const struct rules *above; /* of the folder above; NULL: there are none */
+    size_t skip;               /* length of the folder's path from the topmost folder, with its slash */
+    struct ignore *ignore;     /* NULL: the folder has no such file */
 };
 
-/* Reads the files of a folder. path is its own, from the topmost folder, "" for that itself. */
+/* Reads the files of a folder. path is the folder's, from the topmost folder; "" for that one itself. */
 bool rules_read(const char *folder, const char *path, const struct rules *above, struct rules *ret_rules,
                 struct err *err);
 void rules_finish(struct rules *rules);
 
-/* path is from the topmost folder; those on its way must have been asked for before. rules may be NULL. */
+/* path is from the topmost folder. The caller asks as for ignore_ask. rules may be NULL. */
 bool rules_leave_out(const struct rules *rules, const char *path, bool is_folder);
 
-/* The folders around one that is part of a git repository, from the repository's top. */
-struct surroundings {
-    struct rules *items; /* the last is of the nearest folder */
-    size_t count;        /* 0: none count */
-    char *path;          /* of the folder itself, from the top */
-};
-
-/* None count without a repository, or where they leave out the folder itself, which somebody has chosen. root
- * is a real path. */
-bool rules_read_around(const char *root, struct surroundings *ret_around, struct err *err);
-void rules_finish_around(struct surroundings *around);
+/* Returns how many bytes of the real path root name the top of its git repository; 0 without one. */
+size_t rules_top_of(const char *root);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice of the files of a folder. It promises that no link is followed, that none which leads
- * outside is taken, and that a folder which is too large is told by what makes it so. Patterns are
- * ignore.c's, bytes are bundle.c's. */
+/* Chooses the files of a folder. No link is followed, and none that leads outside is taken. For a folder that
+ * is too large the error names the largest entries. ignore.c matches the patterns, tar.c reads the files. */
 #include "client/cli/bundle/tree.h"
 
 #include <dirent.h>
@@ -18,22 +17,24 @@
 #include "proto/limits.h"
 
 #define LARGEST 3  /* entries that an error names */
-#define NOTED   10 /* entries that are left out and have a note of their own */
+#define NOTED   10 /* left out entries that get a note each */
 
-/* One entry of the root, with all that is in it. */
+/* One entry of the root, with everything in it. */
 struct tally {
     char *name;
     int64_t bytes;
     size_t files;
+    int64_t share; /* its part of the sum that is too large */
 };
 
 struct walk {
-    const char *root; /* a real path */
-    struct surroundings around;
+    const char *root;   /* a real path */
+    const char *prefix; /* the root's path from the topmost folder with rules; "" for that itself */
+    struct ignore *never;
     struct tree tree;
     struct tally *tallies;
     size_t tally_count;
-    size_t left_out; /* that somebody may miss */
+    size_t left_out; /* entries that a person may miss */
     struct notes *notes;
     struct err *err;
 };
@@ -42,30 +43,21 @@ static bool walk_folder(struct walk *walk, const char *inside, const struct rule
 
 /* --- what is left out --- */
 
-/* What tools keep beside code, and what belongs to this machine. */
-static bool never_travels(const char *local, const char *name, bool is_folder)
+/* Entries that tools keep beside code, or that are of this machine. */
+static const char never[] =
+    ".git\n.hg\n.svn\n__pycache__\nnode_modules\n.tox\n.nox\n.mypy_cache\n.pytest_cache\n"
+    ".ruff_cache\nmlruns\n.ipynb_checkpoints\n.DS_Store\n*.pyc\n";
+
+static bool never_travels(const struct walk *walk, const char *local, const char *name, bool is_folder)
 {
-    static const char *const names[] = {".git",          ".hg",         ".svn",   "__pycache__",
-                                        "node_modules",  ".tox",        ".nox",   ".mypy_cache",
-                                        ".pytest_cache", ".ruff_cache", "mlruns", ".ipynb_checkpoints",
-                                        ".DS_Store"};
-    size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return true;
-        }
-    }
-    if (length > 4 && strcmp(name + length - 4, ".pyc") == 0) {
-        return true;
-    }
     autofree char *mark = is_folder ? xprintf("%s/pyvenv.cfg", local) : NULL;
-    return mark != NULL && access(mark, F_OK) == 0;
+    return ignore_ask(walk->never, name, is_folder) == IGNORE_LEAVE_OUT ||
+           (mark != NULL && access(mark, F_OK) == 0);
 }
 
 static char *from_top(const struct walk *walk, const char *path)
 {
-    const char *prefix = walk->around.path;
-    return xprintf("%s%s%s", prefix, prefix[0] != '\0' && path[0] != '\0' ? "/" : "", path);
+    return xprintf("%s%s%s", walk->prefix, walk->prefix[0] != '\0' && path[0] != '\0' ? "/" : "", path);
 }
 
 static bool is_left_out(const struct walk *walk, const struct rules *rules, const char *path, bool is_folder)
@@ -83,7 +75,7 @@ static size_t depth_of(const char *path)
     return depth;
 }
 
-/* Does a link's target lie in the root, as far as the names tell? */
+/* Whether a link's target lies in the root, judged by names alone. */
 static bool leads_inside(const char *path, const char *target)
 {
     long depth = (long)depth_of(path);
@@ -97,7 +89,7 @@ static bool leads_inside(const char *path, const char *target)
     return target[0] != '/' && depth >= 0;
 }
 
-/* Says what is left out, and why. */
+/* Notes an entry that is left out, and why. */
 static bool leave_out(struct walk *walk, const char *format, const char *path, const char *target)
 {
     if (walk->left_out++ < NOTED) {
@@ -122,7 +114,7 @@ static struct tally *tally_of(struct walk *walk, const char *path)
     return last;
 }
 
-/* Beyond the limits entries are only counted, so that the error can tell what there is. */
+/* Adds an entry. Beyond the limits it only counts, for the error. */
 static void add(struct walk *walk, const char *path, const struct stat *status, const char *target)
 {
     struct tree *tree = &walk->tree;
@@ -143,10 +135,10 @@ static void add(struct walk *walk, const char *path, const struct stat *status, 
                                                        .target = target != NULL ? xstrdup(target) : NULL};
 }
 
-/* The way to where a link leads, from its own folder and inside of the root; NULL: it leads outside. */
+/* Returns the target of a link as a path inside the root; NULL if it leads outside. */
 static char *inner_target(const struct walk *walk, const char *path, const char *local, const char *target)
 {
-    autofree char *real = realpath(local, NULL); /* NULL: there is nothing yet */
+    autofree char *real = realpath(local, NULL); /* NULL: the target does not exist */
     size_t root = strlen(walk->root);
     bool inside = real != NULL && strncmp(real, walk->root, root) == 0 && strchr("/", real[root]) != NULL;
     if (leads_inside(path, target) && (real == NULL || inside)) {
@@ -193,11 +185,11 @@ static bool visit(struct walk *walk, const char *inside, const char *name, const
     if (walk->tree.files > CLIENT_BUNDLE_SEEN) {
         return true;
     }
-    if (lstat(local, &status) != 0) { /* gone since it was listed */
+    if (lstat(local, &status) != 0) { /* it was removed after the listing */
         return errno == ENOENT || err_errno(walk->err, "cannot read %s", local);
     }
     bool is_folder = S_ISDIR(status.st_mode);
-    if (never_travels(local, name, is_folder) || is_left_out(walk, rules, path, is_folder)) {
+    if (never_travels(walk, local, name, is_folder) || is_left_out(walk, rules, path, is_folder)) {
         return true;
     }
     if (S_ISLNK(status.st_mode)) {
@@ -256,23 +248,21 @@ static bool walk_folder(struct walk *walk, const char *inside, const struct rule
 
 /* --- too large --- */
 
-static int by_bytes(const void *a, const void *b)
+static int by_share(const void *a, const void *b)
 {
     const struct tally *left = a, *right = b;
-    return (left->bytes < right->bytes) - (left->bytes > right->bytes);
-}
-
-static int by_files(const void *a, const void *b)
-{
-    const struct tally *left = a, *right = b;
-    return (left->files < right->files) - (left->files > right->files);
+    return (left->share < right->share) - (left->share > right->share);
 }
 
 static bool refuse(struct walk *walk, bool bytes)
 {
     autotext struct text largest = {0};
     char is[32], limit[32], part[32];
-    qsort(walk->tallies, walk->tally_count, sizeof walk->tallies[0], bytes ? by_bytes : by_files);
+    for (size_t i = 0; i < walk->tally_count; i++) {
+        struct tally *tally = &walk->tallies[i];
+        tally->share = bytes ? tally->bytes : (int64_t)tally->files;
+    }
+    qsort(walk->tallies, walk->tally_count, sizeof walk->tallies[0], by_share);
     for (size_t i = 0; i < walk->tally_count && i < LARGEST; i++) {
         const struct tally *tally = &walk->tallies[i];
         print_bytes(tally->bytes, part);
@@ -295,19 +285,45 @@ static bool refuse(struct walk *walk, bool bytes)
 
 /* --- the tree --- */
 
+/* Reads the rules of the folders from the top of the repository to the root, one by one, and walks the root.
+ * at is the length of a folder's path. Rules that leave out the root do not count, because a person has
+ * chosen it. */
+static bool walk_from(struct walk *walk, size_t top, size_t at, const struct rules *above)
+{
+    struct rules rules;
+    if (walk->root[at] == '\0') {
+        return walk_folder(walk, "", above, 0);
+    }
+    autofree char *folder = xstrndup(walk->root, at);
+    if (!rules_read(folder, at > top ? folder + top + 1 : "", above, &rules, walk->err)) {
+        return false;
+    }
+    size_t next = at + 1 + strcspn(walk->root + at + 1, "/");
+    autofree char *inner = xstrndup(walk->root + top + 1, next - top - 1);
+    bool left_out = rules_leave_out(&rules, inner, true);
+    walk->prefix = left_out ? "" : walk->prefix;
+    bool good = left_out ? walk_folder(walk, "", NULL, 0) : walk_from(walk, top, next, &rules);
+    rules_finish(&rules);
+    return good;
+}
+
+static bool walk_root(struct walk *walk)
+{
+    size_t top = rules_top_of(walk->root), length = strlen(walk->root);
+    bool is_inside = top > 0 && top < length;
+    walk->prefix = is_inside ? walk->root + top + 1 : "";
+    return walk_from(walk, top, is_inside ? top : length, NULL);
+}
+
 bool tree_read(const char *root, struct tree *ret_tree, struct notes *notes, struct err *err)
 {
     autofree char *real = realpath(root, NULL);
-    struct walk walk = {.root = real, .notes = notes, .err = err};
+    autoignore struct ignore *fixed = ignore_parse(never);
+    struct walk walk = {.root = real, .never = fixed, .notes = notes, .err = err};
     if (real == NULL) {
         return err_errno(err, "cannot read %s", root);
     }
-    bool good = rules_read_around(real, &walk.around, err);
-    if (good) {
-        const struct surroundings *around = &walk.around;
-        good = walk_folder(&walk, "", around->count > 0 ? &around->items[around->count - 1] : NULL, 0);
-    }
-    rules_finish_around(&walk.around);
+    bool good = walk_root(&walk);
     if (walk.left_out > NOTED) {
         notes_add(notes, "%zu more are left out", walk.left_out - NOTED);
     }

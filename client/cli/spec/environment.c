@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the field `environment` of a spec. It promises that its lines are the same text, and so the same
- * environment, however they travel. What the lines may be is requirements.c's. */
+/* The field `environment` of a spec. Its lines are the same text, and so the same environment, whether they
+ * are sent in the spec or as a blob. requirements.c reads the lines. */
 #include "client/cli/spec/environment.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ bool environment_read(const char *folder, json_t *spec, struct err *err)
 
 /* --- options --- */
 
-/* What a pipe holds can be read once: then it is left for when it is sent. */
+/* Whether a file must not be read yet: a pipe can be read only once, when the job is sent. */
 static bool is_for_later(const struct api *api, const char *path)
 {
     struct stat status;
@@ -81,7 +81,7 @@ static bool add_options(const struct api *api, const struct spec_options *option
     return true;
 }
 
-/* --- lines that do not ride in the spec --- */
+/* --- lines that are sent as a blob --- */
 
 static void join(const json_t *lines, struct text *out)
 {

@@ -10,11 +10,11 @@
 #include "client/cli/spec/spec.h"
 #include "proto/base/err.h"
 
-/* `environment` of a job file, with files named from folder: afterwards it has lines, and no file. */
+/* `environment` of a job file, whose files are named from folder: replaces the file by its lines. */
 bool environment_read(const char *folder, json_t *spec, struct err *err);
 
-/* Adds what the options say, checks the whole, and puts lines that are too many for the spec as a blob. With
- * api NULL nothing is sent. */
+/* Adds the options, checks the result, and uploads lines that are too long for the spec as a blob. With api
+ * NULL nothing is sent. */
 bool environment_fill(struct api *api, const struct spec_options *options, json_t *spec, struct err *err);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what becomes of a requirements file before it travels. It promises that no line names a file of this
- * machine: files that are included are written out, packages of local folders and archives are refused. What
- * pip makes of the rest is pip's. */
+/* Reads requirements files of pip for nodes, which have no file of this machine. Files that are included
+ * become part of the lines. Lines that need another local file or folder are refused by a table. pip judges
+ * the rest. */
 #include "client/cli/spec/requirements.h"
 
+#include <regex.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/cleanup.h"
@@ -12,21 +14,39 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define BUNDLE_HINT "send its folder with --bundle DIR and --python-path, or name the package and its version"
-#define WHEEL_HINT                                                                                           \
-    "name a package and its version, or a URL that the nodes reach; send code with --bundle DIR and "        \
-    "--python-path"
+/* Lines that no node can install, as POSIX extended expressions. */
+static const struct rule {
+    const char *pattern;
+    const char *what, *hint;
+    const char *url_hint; /* for lines with a URL; NULL: these are accepted */
+} rules[] = {
+    {"^(-e|--editable([= \t]|$))", "is an editable installation, which nodes cannot have",
+     "send its folder with --bundle DIR and --python-path, or name the package and its version",
+     "write NAME @ URL, without -e"},
+    {"^(-c|--constraint([= \t]|$))", "names a file of this machine",
+     "write the versions into the requirements themselves", NULL},
+    {"^(-f|-i|--(find-links|index-url|extra-index-url)([= \t]|$))", "names a folder of this machine",
+     "name an index that the nodes reach by https", NULL},
+    {"^([./]|[^-/:][^/:]*@|[^- \t;][^ \t;]*(/|\\.(whl|zip|tgz|tar(\\.(gz|bz2|xz))?)([ \t;]|$)))",
+     "is a file or folder of this machine",
+     "name a package and its version, or a URL that the nodes reach; send code with --bundle DIR and "
+     "--python-path",
+     NULL},
+};
+
+#define RULES (sizeof rules / sizeof rules[0])
 
 struct reading {
     json_t *lines;
     size_t bytes;
     const char *field;
     struct err *err;
+    regex_t compiled[RULES];
 };
 
-/* Where one line stands. */
+/* The place of a line. */
 struct place {
-    const char *folder; /* that other files are named from */
+    const char *folder; /* from which other files are named */
     const char *file;   /* NULL: the line was given by hand */
     size_t line;
     int depth;
@@ -41,57 +61,37 @@ static bool refuse(struct reading *reading, const struct place *at, const char *
     return err_field(reading->err, ERR_USAGE, reading->field, hint, "%s: \"%.100s\" %s", place, line, what);
 }
 
-/* --- what a line is about --- */
+/* --- kinds of lines --- */
 
-/* One option of pip with a value: "-r FILE", "-rFILE", "--requirement FILE", "--requirement=FILE". NULL: the
- * line is another. */
-static const char *value_of(const char *line, const char *letter, const char *name)
+/* Whether a line has an address that a node can use, so not that of a file. */
+static bool has_url(const char *line)
 {
-    size_t length = strlen(name);
-    const char *value = NULL;
-    if (strncmp(line, name, length) == 0 && strchr("= \t", line[length]) != NULL) {
-        value = line + length;
-    } else if (letter[0] != '\0' && strncmp(line, letter, 2) == 0 && line[1] != '-') {
-        value = line + 2;
+    const char *scheme = strstr(line, "://");
+    return scheme != NULL && (scheme - line < 4 || strncmp(scheme - 4, "file", 4) != 0);
+}
+
+/* Returns the file of "-r FILE", "-rFILE", "--requirement FILE" or "--requirement=FILE"; NULL for other
+ * lines. */
+static const char *included_by(const char *line)
+{
+    static const char name[] = "--requirement";
+    size_t length = strncmp(line, "-r", 2) == 0 ? 2 : 0;
+    if (strncmp(line, name, strlen(name)) == 0 && strchr("= \t", line[strlen(name)]) != NULL) {
+        length = strlen(name);
     }
-    return value != NULL ? value + strspn(value, "= \t") : NULL;
+    return length > 0 && !has_url(line) ? line + length + strspn(line + length, "= \t") : NULL;
 }
 
-static bool is_url(const char *text)
+static bool check(struct reading *reading, const struct place *at, const char *line)
 {
-    return strstr(text, "://") != NULL && strncmp(text, "file:", 5) != 0 && strstr(text, "+file:") == NULL;
-}
-
-static bool is_archive(const char *word, size_t length)
-{
-    static const char *const ends[] = {".whl", ".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz"};
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        size_t end = strlen(ends[i]);
-        if (length > end && strncmp(word + length - end, ends[i], end) == 0) {
-            return true;
+    bool url = has_url(line);
+    for (size_t i = 0; i < RULES; i++) {
+        const char *hint = url ? rules[i].url_hint : rules[i].hint;
+        if (hint != NULL && regexec(&reading->compiled[i], line, 0, NULL, 0) == 0) {
+            return refuse(reading, at, hint, line, rules[i].what);
         }
     }
-    return false;
-}
-
-/* Where a package comes from: behind the @ of "NAME @ URL", else the line itself. */
-static const char *source_of(const char *line)
-{
-    const char *at = strchr(line, '@'), *scheme = strstr(line, "://");
-    bool named = at != NULL && (scheme == NULL || at < scheme);
-    return named ? at + 1 + strspn(at + 1, " \t") : line;
-}
-
-/* A package by its path or a file: URL. */
-static bool is_local(const char *line)
-{
-    const char *source = source_of(line);
-    size_t word = strcspn(source, " \t;");
-    if (is_url(source)) {
-        return false;
-    }
-    return source != line || source[0] == '.' || memchr(source, '/', word) != NULL ||
-           is_archive(source, word);
+    return true;
 }
 
 /* --- lines --- */
@@ -107,35 +107,6 @@ static bool include(struct reading *reading, const struct place *at, const char 
     bool whole = name[0] == '/' || strcmp(at->folder, ".") == 0;
     autofree char *path = whole ? xstrdup(name) : xprintf("%s/%s", at->folder, name);
     return read_file(reading, path, at->depth + 1);
-}
-
-static bool take_option(struct reading *reading, const struct place *at, const char *line, bool *ret_taken)
-{
-    const char *file = value_of(line, "-r", "--requirement");
-    const char *constraint = value_of(line, "-c", "--constraint");
-    const char *links = value_of(line, "-f", "--find-links");
-    const char *index = value_of(line, "-i", "--index-url");
-    const char *extra = value_of(line, "", "--extra-index-url");
-    *ret_taken = true;
-    if (value_of(line, "-e", "--editable") != NULL) {
-        bool remote = is_url(line);
-        return refuse(reading, at, remote ? "write NAME @ URL, without -e" : BUNDLE_HINT, line,
-                      "is an editable installation, which nodes cannot have");
-    }
-    if (file != NULL && !is_url(file)) {
-        return include(reading, at, line, file);
-    }
-    if (constraint != NULL && !is_url(constraint)) {
-        return refuse(reading, at, "write the versions into the requirements themselves", line,
-                      "names a file of this machine");
-    }
-    if ((links != NULL && !is_url(links)) || (index != NULL && !is_url(index)) ||
-        (extra != NULL && !is_url(extra))) {
-        return refuse(reading, at, "name an index that the nodes reach by https", line,
-                      "names a folder of this machine");
-    }
-    *ret_taken = false;
-    return true;
 }
 
 static bool keep(struct reading *reading, const struct place *at, const char *line)
@@ -167,22 +138,17 @@ static void cut_comment(char *line)
     line[length] = '\0';
 }
 
-/* One whole line, which may be changed. */
+/* Takes one whole line, which it may change. */
 static bool take_line(struct reading *reading, const struct place *at, char *line)
 {
     cut_comment(line);
     line += strspn(line, " \t");
-    bool taken = false;
+    const char *file = included_by(line);
     if (line[0] == '\0') {
         return true;
     }
-    if (line[0] == '-') {
-        return take_option(reading, at, line, &taken) && (taken || keep(reading, at, line));
-    }
-    if (is_local(line)) {
-        return refuse(reading, at, WHEEL_HINT, line, "is a file or folder of this machine");
-    }
-    return keep(reading, at, line);
+    return file != NULL ? include(reading, at, line, file)
+                        : check(reading, at, line) && keep(reading, at, line);
 }
 
 /* --- texts --- */
@@ -207,7 +173,7 @@ static bool take_text(struct reading *reading, struct place *at, char *text)
         }
         bool goes_on = length > 0 && line[length - 1] == '\\' && !is_comment(line) && rest != NULL;
         if (is_comment(line)) {
-            text_append(&whole, " "); /* so that it stays a comment where it is joined to */
+            text_append(&whole, " "); /* so that it is still a comment in the joined line */
         }
         text_append_bytes(&whole, line, goes_on ? length - 1 : length);
         if (goes_on) {
@@ -248,30 +214,52 @@ static bool read_file(struct reading *reading, const char *path, int depth)
     return take_text(reading, &at, strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text);
 }
 
+/* --- readings --- */
+
+static void begin(struct reading *reading)
+{
+    reading->lines = json_array();
+    for (size_t i = 0; i < RULES; i++) {
+        if (regcomp(&reading->compiled[i], rules[i].pattern, REG_EXTENDED | REG_NOSUB) != 0) {
+            abort();
+        }
+    }
+}
+
+/* Returns the lines, or NULL after an error. */
+static json_t *end(struct reading *reading, bool good)
+{
+    for (size_t i = 0; i < RULES; i++) {
+        regfree(&reading->compiled[i]);
+    }
+    if (!good) {
+        json_decref(reading->lines);
+    }
+    return good ? reading->lines : NULL;
+}
+
 json_t *requirements_read(const char *path, const char *field, struct err *err)
 {
-    autojson json_t *lines = json_array();
-    struct reading reading = {.lines = lines, .field = field, .err = err};
-    return read_file(&reading, path, 0) ? give(lines) : NULL;
+    struct reading reading = {.field = field, .err = err};
+    begin(&reading);
+    return end(&reading, read_file(&reading, path, 0));
 }
 
 json_t *requirements_take(const char *folder, const json_t *given, const char *field, struct err *err)
 {
-    autojson json_t *lines = json_array();
-    for (size_t i = 0; i < json_array_size(given); i++) {
+    struct reading reading = {.err = err};
+    struct place at = {.folder = folder};
+    bool good = true;
+    begin(&reading);
+    for (size_t i = 0; good && i < json_array_size(given); i++) {
         autofree char *path = xprintf("%s[%zu]", field, i);
         const char *text = json_string_value(json_array_get(given, i));
-        struct reading reading = {.lines = lines, .field = path, .err = err};
-        struct place at = {.folder = folder};
-        if (text == NULL || strpbrk(text, "\r\n") != NULL) {
-            err_field(err, ERR_USAGE, path, "one line of a requirements file each",
-                      "%s must be a text of one line", path);
-            return NULL;
-        }
-        autofree char *line = xstrdup(text);
-        if (!take_line(&reading, &at, line)) {
-            return NULL;
-        }
+        bool is_line = text != NULL && strpbrk(text, "\r\n") == NULL;
+        autofree char *line = xstrdup(is_line ? text : "");
+        reading.field = path;
+        good = is_line ? take_line(&reading, &at, line)
+                       : err_field(err, ERR_USAGE, path, "one line of a requirements file each",
+                                   "%s must be a text of one line", path);
     }
-    return give(lines);
+    return end(&reading, good);
 }

@@ -8,9 +8,9 @@
 
 #include "proto/base/err.h"
 
-/* The lines of a file, or lines that were written by hand with local files named from folder: an array of
- * strings, flat, without comments and empty lines. What nodes cannot install is ERR_USAGE, with the line and
- * the remedy. New reference; NULL on failure. Of `field` errors are about. */
+/* Return the lines of a file, or of an array whose local files are named from folder: an array of strings,
+ * without comments, empty lines and inclusions. A line that nodes cannot install is ERR_USAGE, with the
+ * remedy. New reference; NULL on failure. Errors name `field`. */
 json_t *requirements_read(const char *path, const char *field, struct err *err);
 json_t *requirements_take(const char *folder, const json_t *lines, const char *field, struct err *err);
 

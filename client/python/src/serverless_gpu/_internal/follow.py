@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the stream of a job's output to its end. No line is lost or repeated when the controller goes away in between: the stream resumes
-behind the last event that was taken. The receiver shows the lines; watch.py reports why a job waits.
+"""Reads an event stream of a job to its end. No event is lost or repeated when the controller goes away in between: the stream resumes
+behind the last event that was taken. The receiver shows the events; watch.py reports why a job waits.
 """
 
 from __future__ import annotations
@@ -16,30 +16,35 @@ from serverless_gpu.errors import ControllerUnreachable
 Item = dict[str, Any]  # {"rank", "stream", "attempt", "text", ...}: a piece of a rank's output
 
 
-class Follow:
-    """One job's output, passed to `take` as (items, id for resuming). `run` may be called again after an interrupt."""
+def documents(events: list[Event], name: str = "message") -> list[Any]:
+    """Return the data of the events of this name; for output, whose events have the default name, Items."""
+    return list(json.loads(f"[{','.join([event.data for event in events if event.name == name])}]"))
 
-    def __init__(self, controller: Controller, job_id: str, take: Callable[[list[Item], str | None], None], last_id: str | None = None):
+
+class Follow:
+    """One stream, passed to `take` as (events, id for resuming). `run` may be called again after an interrupt."""
+
+    def __init__(self, controller: Controller, path: str, take: Callable[[list[Event], str | None], None], last_id: str | None = None):
         self._controller = controller
-        self._path = f"/v1/jobs/{job_id}/logs"
+        self._path = path
         self._to = take
-        self._last_id = last_id
+        self.last_id = last_id  # of the last event that was taken
         self._state: str | None = None
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Make a `run` on another thread end with the next message from the controller, a heartbeat at the latest."""
+        """Take no more events. A `run` on another thread ends with the next message from the controller, a heartbeat at the latest."""
         self._stopped.set()
 
     def run(self) -> str:
         """Read until the job has ended; return its state, "" if stopped. Raises ControllerError if the controller refuses the request."""
         pause = BACKOFF_S
         while self._state is None and not self._stopped.is_set():
-            before = self._last_id
+            before = self.last_id
             try:
                 self._read_stream()
             except ControllerUnreachable as error:
-                if self._last_id != before:
+                if self.last_id != before:
                     pause = BACKOFF_S
                 self._controller.lost(error)
                 self._stopped.wait(pause)
@@ -48,25 +53,23 @@ class Follow:
 
     def _read_stream(self) -> None:
         headers = {"Accept": "text/event-stream"}
-        if self._last_id is not None:
-            headers["Last-Event-ID"] = self._last_id
+        if self.last_id is not None:
+            headers["Last-Event-ID"] = self.last_id
         parser = EventParser()
         with self._controller.stream(self._path, headers) as pieces:
             self._controller.found()
             for piece in pieces:
+                events = parser.feed(piece)
                 if self._stopped.is_set():
                     return
-                events = parser.feed(piece)
                 if events:
                     self._take(events)
         if self._state is None:
             raise self._controller.unreachable("it has closed the stream")
 
     def _take(self, events: list[Event]) -> None:
-        lines = [event for event in events if event.name == "message"]
-        if lines:
-            last_id = lines[-1].id or self._last_id
-            self._to(json.loads(f"[{','.join([event.data for event in lines])}]"), last_id)
-            self._last_id = last_id
+        last_id = next((event.id for event in reversed(events) if event.id), self.last_id)
+        self._to(events, last_id)
+        self.last_id = last_id
         if events[-1].name == "end":
             self._state = str(json.loads(events[-1].data)["state"])

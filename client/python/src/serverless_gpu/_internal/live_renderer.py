@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, Protocol
 
 from serverless_gpu._internal.board import Board
 from serverless_gpu._internal.controller import Controller
-from serverless_gpu._internal.follow import Follow, Item
+from serverless_gpu._internal.follow import Follow, Item, documents
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu._internal.metrics_reader import Gauge
+from serverless_gpu._internal.sse import Event
 from serverless_gpu._internal.tracked import Run, Tracked, line
 from serverless_gpu._internal.watch import Watch
 from serverless_gpu.errors import ControllerError
@@ -76,8 +77,8 @@ class _Inbox(Messages):
     def say(self, text: str) -> None:
         self.put(_Batch([], note=text))
 
-    def take(self, items: list[Item], last_id: str | None) -> None:
-        self.put(_Batch(items, last_id))
+    def take(self, events: list[Event], last_id: str | None) -> None:
+        self.put(_Batch(documents(events), last_id))
 
     def get(self, timeout_s: float) -> _Batch | None:
         try:
@@ -105,7 +106,7 @@ class Live:
     def run(self) -> str:
         """Show the job until it is over; return its state. Raises ControllerError."""
         context, inbox = self._controller.context, _Inbox()
-        follow = Follow(Controller(context, inbox), self._job_id, inbox.take, self._last_id)
+        follow = Follow(Controller(context, inbox), f"/v1/jobs/{self._job_id}/logs", inbox.take, self._last_id)
         threading.Thread(target=_read, args=(follow, inbox), name=f"gpuctl-follow-{self._job_id}", daemon=True).start()
         gauge = Gauge(context, self._job_id, self._board, self._gauged_id)
         watch = Watch(context, self._job_id, inbox, self._board.take_view if self._screen.shows_state else None)

@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import Callable
 
 from serverless_gpu._internal.controller import Controller
-from serverless_gpu._internal.follow import Follow
+from serverless_gpu._internal.follow import Follow, documents
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu._internal.printer import Printer
+from serverless_gpu._internal.sse import Event
 from serverless_gpu._internal.tracked import Run, Tracked, line
 from serverless_gpu._internal.watch import Watch
 
@@ -21,7 +22,7 @@ class Plain:
         self._job_id = job_id
         self._messages = messages
         self._printer = Printer(count_ranks)
-        self._follow = Follow(controller, job_id, self._printer.take)
+        self._follow = Follow(controller, f"/v1/jobs/{job_id}/logs", self._show)
         self._told: Run | None = None
 
     def run(self) -> str:
@@ -36,6 +37,11 @@ class Plain:
         finally:
             watch.stop()
             tracked.stop()
+
+    def _show(self, events: list[Event], last_id: str | None) -> None:
+        items = documents(events)
+        if items:
+            self._printer.take(items)
 
     def _tell(self, run: Run) -> None:
         if run != self._told:

@@ -17,7 +17,7 @@ class Printer:
         self._output: Output | None = None
         self._attempt = 0
 
-    def take(self, items: list[Item], last_id: str | None = None) -> None:
+    def take(self, items: list[Item]) -> None:
         """Print the items, except for unfinished lines of several ranks."""
         if self._output is None:
             self._output = Output(self._count_ranks() > 1)
