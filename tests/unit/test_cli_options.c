@@ -102,10 +102,8 @@ static void assert_spec(const struct spec_options *options, const struct spec_su
 /* The options as they are when none was given. */
 static void plain(struct spec_options *options)
 {
-    struct option_table table = {0};
     *options = (struct spec_options){0};
-    spec_describe(options, &table);
-    option_table_finish(&table);
+    option_rows_default(spec_rows, options);
 }
 
 START_TEST(a_plain_spec_leaves_the_defaults_to_the_controller)

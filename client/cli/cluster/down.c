@@ -22,12 +22,10 @@ struct down_options {
     bool force;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct down_options *o = options;
-    option_flag(table, 0, "force", "cancel running and waiting jobs, and wait until they have ended",
-                &o->force);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct down_options, force, 0, "force",
+             "cancel running and waiting jobs, and wait until they have ended"),
+    ROWS_END};
 
 /* --- jobs that live --- */
 
@@ -231,6 +229,6 @@ const struct verb verb_down = {
         "nodes run whose agents are\ngone, --force kills.",
     .reach = REACH_STATE,
     .options_size = sizeof(struct down_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -34,16 +34,14 @@ struct login {
     int64_t ahead_ms;
 };
 
-static void login_describe(void *options, struct option_table *table)
-{
-    struct login_options *o = options;
-    option_text(table, 0, "ca-pin", "PIN", "of the controller's certificate authority", &o->pin);
-    option_text(table, 0, "token-file", "FILE", "that holds your token; - reads it from stdin",
-                &o->token_file);
-    option_text(table, 0, "cacert", "FILE", "certificates to trust, instead of --ca-pin", &o->cacert);
-    table->items[table->count - 1].alias = "ca-file";
-    option_flag(table, 0, "insecure-plain-http", "allow http to another host", &o->plain_allowed);
-}
+static const struct option_row login_rows[] = {
+    ROW_TEXT(struct login_options, pin, 0, "ca-pin", "PIN", "of the controller's certificate authority"),
+    ROW_TEXT(struct login_options, token_file, 0, "token-file", "FILE",
+             "that holds your token; - reads it from stdin"),
+    ROW_TEXT(struct login_options, cacert, 0, "cacert", "FILE", "certificates to trust, instead of --ca-pin",
+             .spec.alias = "ca-file"),
+    ROW_FLAG(struct login_options, plain_allowed, 0, "insecure-plain-http", "allow http to another host"),
+    ROWS_END};
 
 static void finish(struct login *login)
 {
@@ -218,6 +216,6 @@ const struct verb verb_login = {
     .most = 1,
     .reach = REACH_NOTHING,
     .options_size = sizeof(struct login_options),
-    .describe = login_describe,
+    .rows = {login_rows},
     .run = login_run,
 };

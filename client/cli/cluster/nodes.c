@@ -18,12 +18,7 @@
 
 /* --- list --- */
 
-static void list_describe(void *options, struct option_table *table)
-{
-    option_add_quiet(table, "names alone");
-    option_add_watch(table);
-    option_add_format(table);
-}
+static const struct option_row list_rows[] = {ROW_QUIET("names alone"), ROW_WATCH, ROW_FORMAT, ROWS_END};
 
 /* "from ..." while it is to come, "until ..." while it is on. */
 static void show_window(const json_t *node, const char *member, struct text *out)
@@ -108,7 +103,7 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List the nodes.",
     OF_THE_CONTROLLER,
-    .describe = list_describe,
+    .rows = {list_rows},
     .run = list_nodes,
 };
 
@@ -185,7 +180,7 @@ static const struct verb verb_show = {
     .arguments = "NAME",
     .summary = "Show one node with its labels and devices.",
     OF_A_NODE,
-    .describe = verb_describe_format,
+    .rows = {rows_format},
     .run = show_run,
 };
 
@@ -219,12 +214,8 @@ static bool check_reason(const struct call *call, struct err *err)
     return body != NULL || err_field(err, ERR_USAGE, "reason", NULL, "--reason is not UTF-8");
 }
 
-static void drain_describe(void *options, struct option_table *table)
-{
-    struct change_options *o = options;
-    option_text(table, 0, "reason", "TEXT", "shown to people", &o->reason);
-    option_add_format(table);
-}
+static const struct option_row drain_rows[] = {
+    ROW_TEXT(struct change_options, reason, 0, "reason", "TEXT", "shown to people"), ROW_FORMAT, ROWS_END};
 
 static bool drain_run(const struct call *call, int *ret_exit, struct err *err)
 {
@@ -237,7 +228,7 @@ static const struct verb verb_drain = {
     .summary = "Give a node no new work; what runs there goes on.",
     OF_A_NODE,
     .options_size = sizeof(struct change_options),
-    .describe = drain_describe,
+    .rows = {drain_rows},
     .check = check_reason,
     .run = drain_run,
 };
@@ -252,17 +243,14 @@ static const struct verb verb_resume = {
     .arguments = "NAME",
     .summary = "Give a drained node work again.",
     OF_A_NODE,
-    .describe = verb_describe_format,
+    .rows = {rows_format},
     .run = resume_run,
 };
 
-static void fence_describe(void *options, struct option_table *table)
-{
-    struct change_options *o = options;
-    option_flag(table, 0, "i-assert-dead", "nothing of it runs any more: I have made sure", &o->assert_dead);
-    option_text(table, 0, "reason", "TEXT", "shown to people", &o->reason);
-    option_add_format(table);
-}
+static const struct option_row fence_rows[] = {
+    ROW_FLAG(struct change_options, assert_dead, 0, "i-assert-dead",
+             "nothing of it runs any more: I have made sure"),
+    ROW_TEXT(struct change_options, reason, 0, "reason", "TEXT", "shown to people"), ROW_FORMAT, ROWS_END};
 
 static bool fence_check(const struct call *call, struct err *err)
 {
@@ -289,7 +277,7 @@ static const struct verb verb_fence = {
     .summary = "Declare a node dead: its jobs go to others.",
     OF_A_NODE,
     .options_size = sizeof(struct change_options),
-    .describe = fence_describe,
+    .rows = {fence_rows},
     .check = fence_check,
     .run = fence_run,
 };
@@ -325,7 +313,7 @@ static const struct verb verb_expire = {
     .least = 2,
     .most = 2,
     OF_THE_CONTROLLER,
-    .describe = verb_describe_format,
+    .rows = {rows_format},
     .check = expire_check,
     .run = expire_run,
 };

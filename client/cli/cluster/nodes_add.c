@@ -20,7 +20,7 @@
 #define CLI_DEB   "gpuctl_*.deb" /* that the agent's package needs */
 
 struct add_options {
-    struct join_options join;
+    struct join_options join; /* first, as join_rows have it */
     struct option_list packages, settings;
     const char *name;
 };
@@ -44,19 +44,14 @@ struct addition {
     char *folder;  /* there; owned */
 };
 
-static void add_describe(void *options, struct option_table *table)
-{
-    struct add_options *o = options;
-    option_multi_document(table, 0, "package", "FILE",
-                          "a .deb to install there; may be repeated (default: " CLI_DEB " and " AGENT_DEB
-                          " of this folder; else the programs are copied)",
-                          &o->packages);
-    option_text(table, 0, "name", "NAME", "of the node (default: its host name)", &o->name);
-    option_multi_document(table, 0, "set", "NAME=VALUE",
-                          "a setting of its agent, such as cpu-slots=4; may be repeated", &o->settings);
-    join_describe(&o->join, table);
-}
-
+static const struct option_row add_rows[] = {
+    ROW_LIST(struct add_options, packages, 0, "package", "FILE",
+             "a .deb to install there; may be repeated (default: " CLI_DEB " and " AGENT_DEB
+             " of this folder; else the programs are copied)"),
+    ROW_TEXT(struct add_options, name, 0, "name", "NAME", "of the node (default: its host name)"),
+    ROW_LIST(struct add_options, settings, 0, "set", "NAME=VALUE",
+             "a setting of its agent, such as cpu-slots=4; may be repeated"),
+    ROWS_END};
 /* --- what is copied --- */
 
 static void add_file(struct addition *addition, char *path)
@@ -369,6 +364,6 @@ const struct verb verb_nodes_add = {
     .most = LIMIT_NODES_ADDED,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct add_options),
-    .describe = add_describe,
+    .rows = {add_rows, join_rows},
     .run = add_run,
 };

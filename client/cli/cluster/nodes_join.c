@@ -13,13 +13,12 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-void join_describe(struct join_options *options, struct option_table *table)
-{
-    option_text(table, 0, "pool", "NAME", "that the node is to be in", &options->pool);
-    option_flag(table, 0, "reserved", "the pool is a reserved one", &options->reserved);
-    option_duration(table, 0, "ttl", "after which the token is no longer good (default 1h)",
-                    &options->ttl_ms);
-}
+const struct option_row join_rows[] = {
+    ROW_TEXT(struct join_options, pool, 0, "pool", "NAME", "that the node is to be in"),
+    ROW_FLAG(struct join_options, reserved, 0, "reserved", "the pool is a reserved one"),
+    ROW_DURATION(struct join_options, ttl_ms, 0, "ttl",
+                 "after which the token is no longer good (default 1h)"),
+    ROWS_END};
 
 bool join_make_token(struct api *api, const struct join_options *options, struct join_token_view *ret_view,
                      struct err *err)
@@ -54,12 +53,6 @@ void join_append_trust(const char *url, const struct join_token_view *view, stru
 
 /* --- join-command --- */
 
-static void command_describe(void *options, struct option_table *table)
-{
-    join_describe(options, table);
-    option_add_format(table);
-}
-
 static bool show_command(const struct call *call, const struct join_token_view *view, struct err *err)
 {
     autofree char *url = join_url(call->api, view);
@@ -93,7 +86,7 @@ const struct verb verb_nodes_join_command = {
     .summary = "Print the line that makes a machine a node; it is good once.",
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct join_options),
-    .describe = command_describe,
+    .rows = {join_rows, rows_format},
     .run = command_run,
 };
 
@@ -105,11 +98,10 @@ struct remove_options {
     bool force;
 };
 
-static void remove_describe(void *options, struct option_table *table)
-{
-    struct remove_options *o = options;
-    option_flag(table, 0, "force", "it is dead: its jobs go to others, or run twice if it is not", &o->force);
-}
+static const struct option_row remove_rows[] = {
+    ROW_FLAG(struct remove_options, force, 0, "force",
+             "it is dead: its jobs go to others, or run twice if it is not"),
+    ROWS_END};
 
 static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
 {
@@ -143,6 +135,6 @@ const struct verb verb_nodes_remove = {
     .summary = "Forget a node that is drained, and what it joined with.",
     OF_A_NODE,
     .options_size = sizeof(struct remove_options),
-    .describe = remove_describe,
+    .rows = {remove_rows},
     .run = remove_run,
 };

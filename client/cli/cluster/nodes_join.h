@@ -13,7 +13,7 @@ struct join_options {
     bool reserved;
     int64_t ttl_ms; /* 0: as the controller will */
 };
-void join_describe(struct join_options *options, struct option_table *table);
+extern const struct option_row join_rows[];
 
 /* Makes a join token; the caller finishes the view. */
 bool join_make_token(struct api *api, const struct join_options *options, struct join_token_view *ret_view,

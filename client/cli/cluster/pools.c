@@ -36,7 +36,7 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List the pools with their GPUs.",
     LISTS(pools),
-    .describe = verb_describe_format,
+    .rows = {rows_format},
 };
 
 /* --- set --- */
@@ -45,13 +45,10 @@ struct set_options {
     bool lend;
 };
 
-static void set_describe(void *options, struct option_table *table)
-{
-    struct set_options *o = options;
-    option_flag(table, 0, "lend",
-                "jobs that ask for on-demand GPUs may borrow what is free; else they may not", &o->lend);
-    option_add_format(table);
-}
+static const struct option_row set_rows[] = {
+    ROW_FLAG(struct set_options, lend, 0, "lend",
+             "jobs that ask for on-demand GPUs may borrow what is free; else they may not"),
+    ROW_FORMAT, ROWS_END};
 
 static bool set_run(const struct call *call, int *ret_exit, struct err *err)
 {
@@ -72,7 +69,7 @@ static const struct verb verb_set = {
     .most = 1,
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct set_options),
-    .describe = set_describe,
+    .rows = {set_rows},
     .run = set_run,
 };
 

@@ -76,7 +76,7 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List what projects and users may use, and what they use.",
     LISTS(accounts),
-    .describe = verb_describe_watched,
+    .rows = {rows_watched},
 };
 
 static const struct verb *const nested[] = {&verb_list, &verb_quotas_set, &verb_quotas_unset, NULL};

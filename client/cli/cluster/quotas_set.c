@@ -22,21 +22,19 @@ struct set_options {
     bool force;
 };
 
-static void set_describe(void *options, struct option_table *table)
-{
-    struct set_options *o = options;
-    option_multi_document(table, 0, "quota", "TYPE=GPUS",
-                          "of a project: GPUs that nobody takes from it; may be repeated", &o->quotas);
-    option_multi_document(table, 0, "max-gpus", "[TYPE=]GPUS",
-                          "the most at once, of a type or of all; may be repeated", &o->bounds);
-    option_text(table, 0, "max-running", "JOBS", "the most jobs at once", &o->running);
-    option_text(table, 0, "max-queued", "JOBS", "the most jobs that wait", &o->queued);
-    option_text(table, 0, "gpu-hours", "HOURS/PERIOD", "GPU hours in each period: 100/1d", &o->hours);
-    option_text(table, 0, "weight", "NUMBER", "of its fair share (1 without)", &o->weight);
-    option_flag(table, 0, "force", "attempts above a smaller quota go on as borrowed, the youngest first",
-                &o->force);
-    option_add_format(table);
-}
+static const struct option_row set_rows[] = {
+    ROW_LIST(struct set_options, quotas, 0, "quota", "TYPE=GPUS",
+             "of a project: GPUs that nobody takes from it; may be repeated"),
+    ROW_LIST(struct set_options, bounds, 0, "max-gpus", "[TYPE=]GPUS",
+             "the most at once, of a type or of all; may be repeated"),
+    ROW_TEXT(struct set_options, running, 0, "max-running", "JOBS", "the most jobs at once"),
+    ROW_TEXT(struct set_options, queued, 0, "max-queued", "JOBS", "the most jobs that wait"),
+    ROW_TEXT(struct set_options, hours, 0, "gpu-hours", "HOURS/PERIOD", "GPU hours in each period: 100/1d"),
+    ROW_TEXT(struct set_options, weight, 0, "weight", "NUMBER", "of its fair share (1 without)"),
+    ROW_FLAG(struct set_options, force, 0, "force",
+             "attempts above a smaller quota go on as borrowed, the youngest first"),
+    ROW_FORMAT,
+    ROWS_END};
 
 /* --- values --- */
 
@@ -212,7 +210,7 @@ const struct verb verb_quotas_set = {
     .most = 2,
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct set_options),
-    .describe = set_describe,
+    .rows = {set_rows},
     .check = check_kind,
     .run = set_run,
 };
@@ -221,12 +219,10 @@ struct unset_options {
     bool force;
 };
 
-static void unset_describe(void *options, struct option_table *table)
-{
-    struct unset_options *o = options;
-    option_flag(table, 0, "force", "attempts that lose their entitlement go on as borrowed", &o->force);
-    option_add_format(table);
-}
+static const struct option_row unset_rows[] = {
+    ROW_FLAG(struct unset_options, force, 0, "force",
+             "attempts that lose their entitlement go on as borrowed"),
+    ROW_FORMAT, ROWS_END};
 
 static bool unset_run(const struct call *call, int *ret_exit, struct err *err)
 {
@@ -244,7 +240,7 @@ const struct verb verb_quotas_unset = {
     .most = 2,
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct unset_options),
-    .describe = unset_describe,
+    .rows = {unset_rows},
     .check = check_kind,
     .run = unset_run,
 };

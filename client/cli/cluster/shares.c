@@ -85,5 +85,5 @@ const struct verb verb_shares = {
         "put off or brought forward:\nan hour for each doubling, three at most; for users within a project "
         "half of that.",
     LISTS(shares),
-    .describe = verb_describe_watched,
+    .rows = {rows_watched},
 };

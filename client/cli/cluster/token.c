@@ -36,7 +36,7 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List the tokens, without their secrets.",
     LISTS(tokens),
-    .describe = verb_describe_format,
+    .rows = {rows_format},
 };
 
 /* --- create --- */
@@ -46,16 +46,15 @@ struct create_options {
     int64_t expires_ms; /* 0: not given */
 };
 
-static void create_describe(void *options, struct option_table *table)
-{
-    struct create_options *o = options;
-    o->role = role_text(ROLE_USER);
-    option_choice(table, 0, "role", "ROLE", "what it may do", "user|node|admin", &o->role);
-    option_text(table, 0, "owner", "NAME", "whose it is", &o->owner);
-    option_duration(table, 0, "expires", "after which it is no longer valid", &o->expires_ms);
-    option_text(table, 0, "out", "FILE", "write it there, for you alone, instead of to stdout", &o->out);
-    option_add_format(table);
-}
+static const struct option_row create_rows[] = {
+    ROW_CHOICE(struct create_options, role, 0, "role", "ROLE", "what it may do", "user|node|admin",
+               .absent_text = "user"),
+    ROW_TEXT(struct create_options, owner, 0, "owner", "NAME", "whose it is"),
+    ROW_DURATION(struct create_options, expires_ms, 0, "expires", "after which it is no longer valid"),
+    ROW_TEXT(struct create_options, out, 0, "out", "FILE",
+             "write it there, for you alone, instead of to stdout"),
+    ROW_FORMAT,
+    ROWS_END};
 
 static bool show_secret(const struct call *call, const json_t *token, struct err *err)
 {
@@ -103,7 +102,7 @@ static const struct verb verb_create = {
     .summary = "Make a token and print its secret.",
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct create_options),
-    .describe = create_describe,
+    .rows = {create_rows},
     .run = create_run,
 };
 

@@ -9,12 +9,8 @@ struct version_options {
     bool client;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct version_options *o = options;
-    option_flag(table, 0, "client", "of this program alone", &o->client);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct version_options, client, 0, "client", "of this program alone"), ROW_FORMAT, ROWS_END};
 
 /* NULL where no controller is named or it does not answer, which is said unless there is none to speak to. */
 static json_t *ask_controller(const struct call *call, char **ret_url)
@@ -62,6 +58,6 @@ const struct verb verb_version = {
     .summary = "Show the versions of gpuctl and of the controller.",
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct version_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -14,11 +14,7 @@
 
 /* --- list --- */
 
-static void list_describe(void *options, struct option_table *table)
-{
-    option_add_quiet(table, "ids alone");
-    option_add_format(table);
-}
+static const struct option_row list_rows[] = {ROW_QUIET("ids alone"), ROW_FORMAT, ROWS_END};
 
 /* "a b c", "pool mine" or "all". */
 static void show_whose(const json_t *window, const char *member, struct text *out)
@@ -47,7 +43,7 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List the windows that are not over.",
     LISTS(windows),
-    .describe = list_describe,
+    .rows = {list_rows},
 };
 
 /* --- add --- */
@@ -57,17 +53,15 @@ struct add_options {
     bool all, hard;
 };
 
-static void add_describe(void *options, struct option_table *table)
-{
-    struct add_options *o = options;
-    option_text(table, 0, "pool", "NAME", "all nodes of a pool, also those that come later", &o->pool);
-    option_flag(table, 0, "all", "all nodes, also those that come later", &o->all);
-    option_text(table, 0, "from", "TIME", "2026-11-21T09:30:00Z or +2h (default: now)", &o->from);
-    option_text(table, 0, "until", "TIME", "when the nodes take work again", &o->until);
-    option_flag(table, 0, "hard", "stop what still runs, its grace before the beginning", &o->hard);
-    option_text(table, 0, "reason", "TEXT", "shown to people", &o->reason);
-    option_add_format(table);
-}
+static const struct option_row add_rows[] = {
+    ROW_TEXT(struct add_options, pool, 0, "pool", "NAME", "all nodes of a pool, also those that come later"),
+    ROW_FLAG(struct add_options, all, 0, "all", "all nodes, also those that come later"),
+    ROW_TEXT(struct add_options, from, 0, "from", "TIME", "2026-11-21T09:30:00Z or +2h (default: now)"),
+    ROW_TEXT(struct add_options, until, 0, "until", "TIME", "when the nodes take work again"),
+    ROW_FLAG(struct add_options, hard, 0, "hard", "stop what still runs, its grace before the beginning"),
+    ROW_TEXT(struct add_options, reason, 0, "reason", "TEXT", "shown to people"),
+    ROW_FORMAT,
+    ROWS_END};
 
 /* Whose window it is: exactly one of the three ways. */
 static bool put_whose(const struct call *call, json_t *body, struct err *err)
@@ -145,7 +139,7 @@ static const struct verb verb_add = {
     .most = LIMIT_WINDOW_NODES,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct add_options),
-    .describe = add_describe,
+    .rows = {add_rows},
     .run = add_run,
 };
 

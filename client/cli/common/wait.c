@@ -18,13 +18,10 @@ struct wait_options {
     int64_t timeout_ms; /* -1: not given */
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct wait_options *o = options;
-    o->timeout_ms = NOT_GIVEN;
-    option_duration(table, 't', "timeout", "give up after this, with exit code 8", &o->timeout_ms);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {ROW_DURATION(struct wait_options, timeout_ms, 't', "timeout",
+                                                      "give up after this, with exit code 8",
+                                                      .absent = NOT_GIVEN),
+                                         ROW_FORMAT, ROWS_END};
 
 bool wait_is_over(const json_t *job)
 {
@@ -123,6 +120,6 @@ const struct verb verb_wait = {
     OF_JOBS,
     .own_failure = EXIT_OWN_FAILURE,
     .options_size = sizeof(struct wait_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -50,6 +50,52 @@ struct common {
     bool quiet, watch;
 };
 
+/* An option of a verb. Rows are constant: the place of the value is an offset, in the verb's own struct or in
+ * struct common. A list of rows ends with ROWS_END. */
+struct option_row {
+    struct option_spec spec; /* without its target */
+    size_t offset;
+    bool is_common;
+    int64_t absent;          /* the value of a number that is not given */
+    const char *absent_text; /* the same of a text, or NULL */
+    const char *sent_as;     /* the member of a request that takes the value; or NULL */
+};
+
+/* Behind the last argument other members may be set: "the help", .absent = -1. */
+#define ROW(struct_, member_, kind_, letter_, name_, value_, ...)                                            \
+    {                                                                                                        \
+        .offset = offsetof(struct_, member_), .spec.kind = (kind_), .spec.letter = (letter_),                \
+        .spec.name = (name_), .spec.value_name = (value_), .spec.help = __VA_ARGS__                          \
+    }
+#define ROW_FLAG(struct_, member_, letter_, name_, ...)                                                      \
+    ROW(struct_, member_, OPTION_FLAG, letter_, name_, NULL, __VA_ARGS__)
+#define ROW_TEXT(struct_, member_, letter_, name_, value_, ...)                                              \
+    ROW(struct_, member_, OPTION_TEXT, letter_, name_, value_, __VA_ARGS__)
+#define ROW_CHOICE(struct_, member_, letter_, name_, value_, help_, ...)                                     \
+    ROW_TEXT(struct_, member_, letter_, name_, value_, help_, .spec.choices = __VA_ARGS__)
+#define ROW_INT(struct_, member_, letter_, name_, value_, help_, min_, ...)                                  \
+    ROW(struct_, member_, OPTION_INT, letter_, name_, value_, help_, .spec.min = (min_),                     \
+        .spec.max = __VA_ARGS__)
+#define ROW_DURATION(struct_, member_, letter_, name_, ...)                                                  \
+    ROW(struct_, member_, OPTION_DURATION, letter_, name_, "DURATION", __VA_ARGS__)
+/* One that may be given again and again. */
+#define ROW_LIST(struct_, member_, letter_, name_, value_, ...)                                              \
+    ROW(struct_, member_, OPTION_LIST, letter_, name_, value_, __VA_ARGS__)
+/* -o, -w and -q, which are the same for all verbs. */
+#define ROW_FORMAT                                                                                           \
+    ROW_CHOICE(struct common, format, 'o', "output", "FORMAT", "how to show it", PRINT_FORMATS,              \
+               .is_common = true)
+#define ROW_WATCH                                                                                            \
+    ROW_FLAG(struct common, watch, 'w', "watch", "show it again when it changes", .is_common = true)
+#define ROW_QUIET(help_) ROW_FLAG(struct common, quiet, 'q', "quiet", help_, .is_common = true)
+#define ROWS_END                                                                                             \
+    {                                                                                                        \
+        .spec.name = NULL                                                                                    \
+    }
+
+/* Of verbs that take -o alone, and -w with it. */
+extern const struct option_row rows_format[], rows_watched[];
+
 struct option_table {
     struct option_spec *items;
     size_t count;
@@ -80,8 +126,8 @@ struct verb {
     enum need need;
     int own_failure; /* exit code of every error but a wait's timeout; 0: by the table of proto/errors.h */
     size_t options_size;
-    void (*describe)(void *options, struct option_table *table); /* sets defaults, adds rows */
-    const struct listing *listing; /* of a verb whose function is list_run; or NULL */
+    const struct option_row *rows[3]; /* of its options, in up to two lists; ends with NULL */
+    const struct listing *listing;    /* of a verb whose function is list_run; or NULL */
     bool (*check)(const struct call *call, struct err *err); /* of the options, before the need; or NULL */
     /* *ret_exit starts as 0. */
     bool (*run)(const struct call *call, int *ret_exit, struct err *err);
@@ -123,26 +169,10 @@ bool verb_takes(const struct verb *verb, const struct common *common, const char
 void verb_describe(const struct verb *verb, void *options, struct common *common,
                    struct option_table *ret_table);
 
-/* Each adds one row; texts and targets are borrowed, letter is 0 where there is none. */
-void option_flag(struct option_table *table, char letter, const char *name, const char *help, bool *target);
-void option_text(struct option_table *table, char letter, const char *name, const char *value,
-                 const char *help, const char **target);
-void option_choice(struct option_table *table, char letter, const char *name, const char *value,
-                   const char *help, const char *choices, const char **target);
-void option_int(struct option_table *table, char letter, const char *name, const char *value,
-                const char *help, int64_t min, int64_t max, int64_t *target);
-void option_duration(struct option_table *table, char letter, const char *name, const char *help,
-                     int64_t *target_ms);
-/* One that may be given again and again. */
-void option_multi_document(struct option_table *table, char letter, const char *name, const char *value,
-                           const char *help, struct option_list *target);
-/* -o with the choices of print.h, -w and -q, which are the same for all verbs. */
-void option_add_format(struct option_table *table);
-void option_add_watch(struct option_table *table);
-void option_add_quiet(struct option_table *table, const char *help);
-/* A verb's describe that adds -o alone, and -w with it. */
-void verb_describe_format(void *options, struct option_table *table);
-void verb_describe_watched(void *options, struct option_table *table);
+/* Sets the values of options that are not given. */
+void option_rows_default(const struct option_row *rows, void *options);
+/* Adds the rows for values in *options, and sets the values of what is not given. */
+void option_table_add(struct option_table *table, const struct option_row *rows, void *options);
 /* Frees the table and the lists that it has filled. */
 void option_table_finish(struct option_table *table);
 

@@ -10,12 +10,8 @@ struct cancel_options {
     bool wait;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct cancel_options *o = options;
-    option_flag(table, 0, "wait", "until they have ended", &o->wait);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct cancel_options, wait, 0, "wait", "until they have ended"), ROW_FORMAT, ROWS_END};
 
 static json_t *cancel_one(struct api *api, const char *id, const void *closure, struct err *err)
 {
@@ -41,6 +37,6 @@ const struct verb verb_cancel = {
     .summary = "End jobs.",
     OF_JOBS,
     .options_size = sizeof(struct cancel_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

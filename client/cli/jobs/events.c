@@ -12,12 +12,9 @@ struct events_options {
     bool follow;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct events_options *o = options;
-    option_flag(table, 'f', "follow", "wait for more, until the job has ended", &o->follow);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct events_options, follow, 'f', "follow", "wait for more, until the job has ended"),
+    ROW_FORMAT, ROWS_END};
 
 static void show_detail(const json_t *event, const char *member, struct text *out)
 {
@@ -101,6 +98,6 @@ const struct verb verb_events = {
     .summary = "Show the history of a job.",
     OF_A_JOB,
     .options_size = sizeof(struct events_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -237,6 +237,6 @@ const struct verb verb_explain = {
         "  gpuctl explain x7k2 --watch  again whenever it changes, until the job has its GPUs\n"
         "  gpuctl explain x7k2 -o json | jq -r .reason.text",
     OF_A_JOB,
-    .describe = verb_describe_watched,
+    .rows = {rows_watched},
     .run = run,
 };

@@ -19,13 +19,10 @@ struct get_options {
     bool timing;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct get_options *o = options;
-    option_add_watch(table);
-    option_flag(table, 0, "timing", "show where the time of its starts went instead", &o->timing);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_WATCH,
+    ROW_FLAG(struct get_options, timing, 0, "timing", "show where the time of its starts went instead"),
+    ROW_FORMAT, ROWS_END};
 
 /* --- facts --- */
 
@@ -286,6 +283,6 @@ const struct verb verb_get = {
         "  gpuctl get x7k2.17 --timing -o json | jq '.attempts[0].moments'",
     OF_A_JOB,
     .options_size = sizeof(struct get_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -23,7 +23,7 @@ const struct verb verb_hold = {
     .summary = "Keep waiting jobs back.",
     .details = "They keep their place in the queue. A job that has GPUs cannot be held.",
     OF_JOBS,
-    .describe = verb_describe_format,
+    .rows = {rows_format},
     .run = run,
 };
 
@@ -32,6 +32,6 @@ const struct verb verb_release = {
     .arguments = "ID...",
     .summary = "Let held jobs wait for GPUs again.",
     OF_JOBS,
-    .describe = verb_describe_format,
+    .rows = {rows_format},
     .run = run,
 };

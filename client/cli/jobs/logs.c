@@ -23,18 +23,16 @@ struct logs_options {
     const char *stream;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct logs_options *o = options;
-    o->rank = o->attempt = o->tail = NOT_GIVEN;
-    option_flag(table, 'f', "follow", "wait for more, until the job has ended", &o->follow);
-    option_int(table, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS, &o->rank);
-    option_choice(table, 0, "stream", "NAME", "only one of the two", "stdout|stderr", &o->stream);
-    option_int(table, 'n', "tail", "LINES", "only the last lines of what is there", 0, LIMIT_TAIL_LINES,
-               &o->tail);
-    option_int(table, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1, INT32_MAX,
-               &o->attempt);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct logs_options, follow, 'f', "follow", "wait for more, until the job has ended"),
+    ROW_INT(struct logs_options, rank, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS,
+            .absent = NOT_GIVEN),
+    ROW_CHOICE(struct logs_options, stream, 0, "stream", "NAME", "only one of the two", "stdout|stderr"),
+    ROW_INT(struct logs_options, tail, 'n', "tail", "LINES", "only the last lines of what is there", 0,
+            LIMIT_TAIL_LINES, .absent = NOT_GIVEN),
+    ROW_INT(struct logs_options, attempt, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1,
+            INT32_MAX, .absent = NOT_GIVEN),
+    ROWS_END};
 
 static void make_path(const struct logs_options *options, const char *id, struct text *path)
 {
@@ -122,6 +120,6 @@ const struct verb verb_logs = {
                "stderr goes to stderr.",
     OF_A_JOB,
     .options_size = sizeof(struct logs_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -24,20 +24,19 @@ struct metrics_options {
     int64_t rank, attempt;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct metrics_options *o = options;
-    o->rank = o->attempt = NOT_GIVEN;
-    option_flag(table, 'f', "follow", "show points as they come, until the job has ended", &o->follow);
-    option_text(table, 'n', "name", "NAME", "only of this name", &o->name);
-    option_int(table, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS, &o->rank);
-    option_flag(table, 'p', "plot", "draw a chart of each name", &o->plot);
-    option_flag(table, 0, "all-ranks", "with --plot: a chart for each rank that logged the name",
-                &o->all_ranks);
-    option_int(table, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1, INT32_MAX,
-               &o->attempt);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct metrics_options, follow, 'f', "follow",
+             "show points as they come, until the job has ended"),
+    ROW_TEXT(struct metrics_options, name, 'n', "name", "NAME", "only of this name"),
+    ROW_INT(struct metrics_options, rank, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS,
+            .absent = NOT_GIVEN),
+    ROW_FLAG(struct metrics_options, plot, 'p', "plot", "draw a chart of each name"),
+    ROW_FLAG(struct metrics_options, all_ranks, 0, "all-ranks",
+             "with --plot: a chart for each rank that logged the name"),
+    ROW_INT(struct metrics_options, attempt, 0, "attempt", "N", "of an earlier attempt (default: the newest)",
+            1, INT32_MAX, .absent = NOT_GIVEN),
+    ROW_FORMAT,
+    ROWS_END};
 
 static bool check(const struct call *call, struct err *err)
 {
@@ -315,7 +314,7 @@ const struct verb verb_metrics = {
         "--name is given; in -o jsonl they are the lines with \"fraction\".",
     OF_A_JOB,
     .options_size = sizeof(struct metrics_options),
-    .describe = describe,
+    .rows = {rows},
     .check = check,
     .run = run,
 };

@@ -21,12 +21,9 @@ struct open_options {
     bool with_token;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct open_options *o = options;
-    option_flag(table, 0, "with-token", "print a link that holds your token, and open nothing",
-                &o->with_token);
-}
+static const struct option_row rows[] = {ROW_FLAG(struct open_options, with_token, 0, "with-token",
+                                                  "print a link that holds your token, and open nothing"),
+                                         ROWS_END};
 
 /* --- what to open --- */
 
@@ -260,6 +257,6 @@ const struct verb verb_open = {
     .most = 1,
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct open_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

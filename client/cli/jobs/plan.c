@@ -13,12 +13,6 @@
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
 
-static void describe(void *options, struct option_table *table)
-{
-    spec_describe(options, table);
-    option_add_format(table);
-}
-
 static bool show(const struct call *call, json_t *answer, struct err *err)
 {
     autotext struct text out = {0};
@@ -68,6 +62,6 @@ const struct verb verb_plan = {
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct spec_options),
-    .describe = describe,
+    .rows = {spec_rows, rows_format},
     .run = run,
 };

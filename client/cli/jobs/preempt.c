@@ -10,13 +10,10 @@ struct preempt_options {
     bool rehearse;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct preempt_options *o = options;
-    option_flag(table, 0, "rehearse", "ID waits: say who would have to go for it, and stop nobody",
-                &o->rehearse);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct preempt_options, rehearse, 0, "rehearse",
+             "ID waits: say who would have to go for it, and stop nobody"),
+    ROW_FORMAT, ROWS_END};
 
 /* --- rehearsal ------------------------------------------------------------------------------------------ */
 
@@ -89,6 +86,6 @@ const struct verb verb_preempt = {
                "  gpuctl preempt --rehearse b3qa  b3qa waits: who would have to go for it, and what is lost",
     OF_A_JOB,
     .options_size = sizeof(struct preempt_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

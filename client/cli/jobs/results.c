@@ -27,17 +27,14 @@ struct question {
     int64_t rank, attempt;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct results_options *o = options;
-    o->rank = o->attempt = NOT_GIVEN;
-    option_int(table, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS, &o->rank);
-    option_text(table, 0, "save", "FILE", "write the pickle of --rank (default 0) to FILE; - is stdout",
-                &o->save);
-    option_int(table, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1, INT32_MAX,
-               &o->attempt);
-    option_add_format(table);
-}
+static const struct option_row results_rows[] = {
+    ROW_INT(struct results_options, rank, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS,
+            .absent = NOT_GIVEN),
+    ROW_TEXT(struct results_options, save, 0, "save", "FILE",
+             "write the pickle of --rank (default 0) to FILE; - is stdout"),
+    ROW_INT(struct results_options, attempt, 0, "attempt", "N", "of an earlier attempt (default: the newest)",
+            1, INT32_MAX, .absent = NOT_GIVEN),
+    ROW_FORMAT, ROWS_END};
 
 /* --- what the controller has --- */
 
@@ -231,7 +228,7 @@ const struct verb verb_results = {
         "it. Commands return nothing; they appear here only with an error that they reported.",
     OF_A_JOB,
     .options_size = sizeof(struct results_options),
-    .describe = describe,
+    .rows = {results_rows},
     .check = check,
     .run = run,
 };

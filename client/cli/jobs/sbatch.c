@@ -20,20 +20,18 @@
 #include "proto/wire/views.h"
 
 struct sbatch_options {
-    struct batch_options batch;
+    struct batch_options batch; /* first, as batch_rows have it */
     struct option_list files;
     bool ignore;
     const char *key;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct sbatch_options *o = options;
-    batch_describe(&o->batch, table);
-    option_multi_document(table, 0, "file", "LOCAL[:REMOTE]", "copy a file into the job's folder", &o->files);
-    option_flag(table, 0, "ignore-unsupported", "leave out what cannot be honoured", &o->ignore);
-    option_text(table, 0, "key", "KEY", "Idempotency-Key: the same key never makes two jobs", &o->key);
-}
+static const struct option_row rows[] = {
+    ROW_LIST(struct sbatch_options, files, 0, "file", "LOCAL[:REMOTE]", "copy a file into the job's folder"),
+    ROW_FLAG(struct sbatch_options, ignore, 0, "ignore-unsupported", "leave out what cannot be honoured"),
+    ROW_TEXT(struct sbatch_options, key, 0, "key", "KEY",
+             "Idempotency-Key: the same key never makes two jobs"),
+    ROWS_END};
 
 static bool read_script(const struct call *call, struct batch *ret_batch, struct err *err)
 {
@@ -147,6 +145,6 @@ const struct verb verb_sbatch = {
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct sbatch_options),
-    .describe = describe,
+    .rows = {batch_rows, rows},
     .run = run,
 };

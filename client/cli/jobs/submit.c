@@ -18,12 +18,6 @@
 #include "proto/base/json.h"
 #include "proto/wire/views.h"
 
-static void describe(void *options, struct option_table *table)
-{
-    spec_describe(options, table);
-    option_add_format(table);
-}
-
 /* What is read from here when the job is sent. */
 static bool fill(struct api *api, const struct jobfile *file, const struct spec_options *options,
                  json_t *spec, struct notes *notes, struct err *err)
@@ -52,7 +46,8 @@ json_t *submit_spec(struct api *api, const struct jobfile *file, const struct sp
     struct spec_surroundings around = {.base = file->spec,
                                        .here = here,
                                        .reserved = getenv("DATABRICKS_USE_RESERVED_GPU_POOL"),
-                                       .host_id = host_id};
+                                       .host_id = host_id,
+                                       .one_job = call->verb == &verb_run};
     autojson json_t *spec = spec_build(options, &around, call->rest, call->rest_count, err);
     if (spec == NULL || !after_fill(api, spec, NULL, NULL, err) ||
         !fill(api, file, options, spec, notes, err) ||
@@ -185,6 +180,6 @@ const struct verb verb_submit = {
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct spec_options),
-    .describe = describe,
+    .rows = {spec_rows, rows_format},
     .run = run,
 };

@@ -16,15 +16,12 @@ struct update_options {
     const char *time_limit;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct update_options *o = options;
-    o->priority = NOT_GIVEN;
-    option_int(table, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY, &o->priority);
-    option_text(table, 't', "time-limit", "DURATION", "from the start: 90s, 15m, 2h; or \"none\"",
-                &o->time_limit);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {ROW_INT(struct update_options, priority, 0, "priority", "N",
+                                                 "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY,
+                                                 .absent = NOT_GIVEN),
+                                         ROW_TEXT(struct update_options, time_limit, 't', "time-limit",
+                                                  "DURATION", "from the start: 90s, 15m, 2h; or \"none\""),
+                                         ROW_FORMAT, ROWS_END};
 
 static bool set_limit(json_t *change, const char *text, struct err *err)
 {
@@ -86,7 +83,7 @@ const struct verb verb_update = {
     .details = "A new time limit counts from the start of the job: a limit that has passed already ends it.",
     OF_A_JOB,
     .options_size = sizeof(struct update_options),
-    .describe = describe,
+    .rows = {rows},
     .check = check,
     .run = run,
 };

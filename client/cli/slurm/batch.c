@@ -16,16 +16,16 @@
 #define DIRECTIVE  "#SBATCH"
 #define LINE_WORDS 64 /* of one directive */
 
-void batch_describe(struct batch_options *options, struct option_table *table)
-{
+const struct option_row batch_rows[] = {
 #define X(member, letter, name, value, help, fate, remark)                                                   \
-    option_text(table, letter, name, value, help, &options->member);
+    ROW_TEXT(struct batch_options, member, letter, name, value, help),
     BATCH_TEXTS(X)
 #undef X
-#define X(member, letter, name, help, fate, remark) option_flag(table, letter, name, help, &options->member);
-    BATCH_FLAGS(X)
+#define X(member, letter, name, help, fate, remark)                                                          \
+    ROW_FLAG(struct batch_options, member, letter, name, help),
+        BATCH_FLAGS(X)
 #undef X
-}
+            ROWS_END};
 
 /* What the command line says wins. */
 static void merge(struct batch_options *options, const struct batch_options *given)
@@ -114,7 +114,7 @@ static bool is_comment(const char *line)
 static bool take_directives(struct batch *batch, struct err *err)
 {
     struct option_table table = {0};
-    batch_describe(&batch->options, &table);
+    option_table_add(&table, batch_rows, &batch->options);
     bool good = true;
     bool over = false;
     const char *at = batch->text;

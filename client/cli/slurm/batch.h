@@ -92,7 +92,7 @@ struct batch_options {
     BATCH_FLAGS(BATCH_FLAG_MEMBER)
 };
 
-void batch_describe(struct batch_options *options, struct option_table *table);
+extern const struct option_row batch_rows[];
 
 struct batch {
     char *name; /* as it was given */

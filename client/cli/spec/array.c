@@ -9,14 +9,6 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-void array_describe(struct array_options *options, struct option_table *table)
-{
-    option_text(table, 0, "array", "N[%P]", "make N tasks of it, P of them at a time; see {task} below",
-                &options->count);
-    option_multi_document(table, 0, "sweep", "NAME=V,V",
-                          "a task for each value of {NAME}; several make all choices", &options->sweep);
-}
-
 /* --- --array --- */
 
 static bool refuse_count(const char *count, struct err *err)

@@ -15,8 +15,6 @@ struct array_options {
     struct option_list sweep;
 };
 
-void array_describe(struct array_options *options, struct option_table *table);
-
 /* Writes them into a spec, over what a job file says. ERR_USAGE names the option. */
 bool array_put(const struct array_options *options, json_t *spec, struct err *err);
 
