@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuctl, the command line. Owns the way from argv to a verb and from its error to an exit code; everything
  * else is in the file of the verb. */
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/cli/controller/connect.h"
+#include "client/cli/frame/completion.h"
 #include "client/cli/transport/context.h"
 #include "client/cli/show/print.h"
 #include "client/cli/common/resolve.h"
@@ -183,12 +185,26 @@ static int run_words(int argc, char **argv)
     return run_named(words[0], &common, (int)count, words);
 }
 
+/* `gpuctl --complete WORD...`, which the completion scripts ask. */
+static int complete(int count, char **words)
+{
+    const char *const *more = completion_offer(words, (size_t)count);
+    int length = 0;
+    while (more != NULL && more[length] != NULL) {
+        length++;
+    }
+    return more != NULL ? run_words(length, (char **)(uintptr_t)more) : 0;
+}
+
 int main(int argc, char **argv)
 {
     json_begin();
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         printf("gpuctl %s\n", GPUCTL_VERSION);
         return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "--complete") == 0) {
+        return complete(argc - 2, argv + 2);
     }
     return run_words(argc, argv);
 }
