@@ -54,7 +54,7 @@ static bool ask_for_backup(const struct call *call, struct err *err)
     if (!connect_controller(call, false, &api, err)) {
         return false;
     }
-    autojson json_t *backup = api_post(api, "/v1/backups", NULL, NULL, err);
+    autojson json_t *backup = api_ask(api, "POST", NULL, err, "/v1/backups");
     return answer_member(call, backup, "name", err);
 }
 

@@ -60,7 +60,7 @@ static bool cancel_all(struct api *api, const json_t *jobs, struct err *err)
     size_t i;
     json_t *job;
     json_array_foreach (jobs, i, job) {
-        json_t *reply = api_ask(api, NULL, err, "/v1/jobs/%s/cancel", id_of(job));
+        json_t *reply = api_ask(api, "POST", NULL, err, "/v1/jobs/%s/cancel", id_of(job));
         if (reply == NULL && err->code != ERR_CONFLICT) {
             return false;
         }
@@ -92,9 +92,8 @@ static bool give_up_node(struct api *api, const char *state, const char *name, i
     int64_t killed = orphans_end(state, number);
     print_note("%s has no agent that could end its jobs: %lld process%s killed", name, (long long)killed,
                killed == 1 ? " was" : "es were");
-    autofree char *path = xprintf("/v1/nodes/%s/fence", name);
     autojson json_t *body = json_pack("{s:b, s:s}", "assert_dead", 1, "reason", "gpuctl down --force");
-    autojson json_t *reply = api_post(api, path, body, NULL, err);
+    autojson json_t *reply = api_ask(api, "POST", body, err, "/v1/nodes/%s/fence", name);
     return reply != NULL;
 }
 

@@ -100,7 +100,7 @@ static bool try_token(const struct login *login, struct err *err)
                               .token = xstrdup(login->token),
                               .cacert = cacert != NULL ? xstrdup(cacert) : NULL};
     autoapi struct api *api = api_create(&context);
-    autojson json_t *version = api_get(api, "/version", err);
+    autojson json_t *version = api_get(api, err, "/version");
     if (version == NULL && err->code == ERR_UNREACHABLE) {
         authority_blame_clock(login->ahead_ms, err);
     }

@@ -83,7 +83,7 @@ static const struct listing nodes = {.name = "nodes", LIST_COLUMNS(columns), .ke
 
 static bool list_show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    autojson json_t *reply = api_get(call->api, "/v1/nodes", err);
+    autojson json_t *reply = api_get(call->api, err, "/v1/nodes");
     *ret_last = false;
     if (reply == NULL || !json_is_array(json_object_get(reply, "nodes"))) {
         return reply == NULL ? false : err_set(err, ERR_IO, "the controller's list of nodes is no list");
@@ -156,7 +156,7 @@ static void add_devices(struct grid *grid, const json_t *devices)
 static bool show_run(const struct call *call, int *ret_exit, struct err *err)
 {
     autotext struct text out = {0};
-    autojson json_t *node = api_fetch(call->api, err, "/v1/nodes/%s", call->rest[0]);
+    autojson json_t *node = api_get(call->api, err, "/v1/nodes/%s", call->rest[0]);
     if (node == NULL) {
         return false;
     }
@@ -195,7 +195,7 @@ struct change_options {
 static bool change(const struct call *call, const char *verb, json_t *body, struct err *err)
 {
     autojson json_t *sent = body;
-    autojson json_t *node = api_ask(call->api, sent, err, "/v1/nodes/%s/%s", call->rest[0], verb);
+    autojson json_t *node = api_ask(call->api, "POST", sent, err, "/v1/nodes/%s/%s", call->rest[0], verb);
     const char *state = json_string_of(node, "state");
     return answer_note(call, node, err, "node %s: %s%s%s", call->rest[0], verb,
                        state != NULL ? "; now it is " : "", state != NULL ? state : "");

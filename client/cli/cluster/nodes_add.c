@@ -328,15 +328,13 @@ static void finish(struct addition *addition)
 static bool add_run(const struct call *call, int *ret_exit, struct err *err)
 {
     autoapi struct api *api = NULL;
-    uint8_t random[10];
     char id[ID_LENGTH + 1];
     struct addition addition = {.options = call->options, .count = call->rest_count};
     addition.hosts = xzalloc(call->rest_count * sizeof addition.hosts[0]);
     for (size_t i = 0; i < call->rest_count; i++) {
         addition.hosts[i].address = call->rest[i];
     }
-    random_fill(random, sizeof random);
-    text_id_from_bytes(random, id);
+    random_id(id);
     addition.folder = xprintf("/tmp/gpuctl-join-%s", id);
     bool good = check_hosts(call, call->options, err) && find_files(&addition, err) &&
                 connect_controller(call, false, &api, err) && make_scripts(&addition, api, err);

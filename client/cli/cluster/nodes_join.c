@@ -30,7 +30,7 @@ bool join_make_token(struct api *api, const struct join_options *options, struct
     if (options->ttl_ms > 0) {
         json_object_set_new(wanted, "expires_in_s", json_integer((options->ttl_ms + 999) / 1000));
     }
-    json_t *made = api_post(api, "/v1/nodes/join-tokens", wanted, NULL, err);
+    json_t *made = api_ask(api, "POST", wanted, err, "/v1/nodes/join-tokens");
     return made != NULL && join_token_view_decode(made, ret_view, err);
 }
 
@@ -106,12 +106,11 @@ static const struct option_row remove_rows[] = {
 static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct remove_options *options = call->options;
-    autofree char *path =
-        api_path(options->force ? "/v1/nodes/%s?force=true" : "/v1/nodes/%s", call->rest[0]);
+    const char *path = options->force ? "/v1/nodes/%s?force=true" : "/v1/nodes/%s";
     int64_t deadline = clock_boot_ms() + REMOVE_WAIT_MS;
     bool removed = false;
     while (!removed) {
-        autojson json_t *reply = api_change(call->api, "DELETE", path, NULL, err);
+        autojson json_t *reply = api_ask(call->api, "DELETE", NULL, err, path, call->rest[0]);
         if (reply == NULL) {
             return false;
         }

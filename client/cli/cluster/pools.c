@@ -54,8 +54,7 @@ static bool set_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct set_options *options = call->options;
     autojson json_t *body = json_pack("{s:b}", "lend", options->lend);
-    autofree char *path = api_path("/v1/pools/%s", call->rest[0]);
-    autojson json_t *pool = api_change(call->api, "PUT", path, body, err);
+    autojson json_t *pool = api_ask(call->api, "PUT", body, err, "/v1/pools/%s", call->rest[0]);
     return answer_note(call, pool, err, "pool %s %s", call->rest[0],
                        options->lend ? "lends" : "does not lend");
 }

@@ -159,17 +159,13 @@ static bool check_kind(const struct call *call, struct err *err)
                              "\"%s\" is neither a project nor a user", call->rest[0]);
 }
 
-/* "/v1/accounts/projects/vision" of the words `project vision`. The caller frees it. */
-static char *path_of(const struct call *call, bool force)
-{
-    return api_path(force ? "/v1/accounts/%ss/%s?force=1" : "/v1/accounts/%ss/%s", call->rest[0],
-                    call->rest[1]);
-}
+/* "/v1/accounts/projects/vision" for the words `project vision`. */
+#define ACCOUNT_PATH "/v1/accounts/%ss/%s"
 
 /* The limits that it has now; an account that is not known has none. */
-static json_t *limits_now(struct api *api, const char *path, struct err *err)
+static json_t *limits_now(const struct call *call, struct err *err)
 {
-    autojson json_t *account = api_get(api, path, err);
+    autojson json_t *account = api_get(call->api, err, ACCOUNT_PATH, call->rest[0], call->rest[1]);
     if (account == NULL) {
         return err->code == ERR_NOT_FOUND ? json_object() : NULL;
     }
@@ -186,15 +182,15 @@ static bool show(const struct call *call, const json_t *account, struct err *err
 static bool set_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct set_options *options = call->options;
-    autofree char *path = path_of(call, false);
-    autojson json_t *limits = limits_now(call->api, path, err);
+    autojson json_t *limits = limits_now(call, err);
     if (limits == NULL || !apply(limits, options, err)) {
         return false;
     }
     if (options->force) {
         json_object_set_new(limits, "force", json_true());
     }
-    autojson json_t *account = api_change(call->api, "PUT", path, limits, err);
+    autojson json_t *account =
+        api_ask(call->api, "PUT", limits, err, ACCOUNT_PATH, call->rest[0], call->rest[1]);
     return show(call, account, err);
 }
 
@@ -227,8 +223,8 @@ static const struct option_row unset_rows[] = {
 static bool unset_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct unset_options *options = call->options;
-    autofree char *path = path_of(call, options->force);
-    autojson json_t *account = api_change(call->api, "DELETE", path, NULL, err);
+    const char *path = options->force ? ACCOUNT_PATH "?force=1" : ACCOUNT_PATH;
+    autojson json_t *account = api_ask(call->api, "DELETE", NULL, err, path, call->rest[0], call->rest[1]);
     return show(call, account, err);
 }
 

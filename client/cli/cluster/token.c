@@ -92,7 +92,7 @@ static bool create_run(const struct call *call, int *ret_exit, struct err *err)
     if (!connect_controller(call, false, &api, err)) {
         return false;
     }
-    autojson json_t *token = api_post(api, "/v1/tokens", wanted, NULL, err);
+    autojson json_t *token = api_ask(api, "POST", wanted, err, "/v1/tokens");
     return token != NULL && show_secret(call, token, err);
 }
 
@@ -110,7 +110,7 @@ static const struct verb verb_create = {
 
 static bool revoke_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    autojson json_t *reply = api_ask(call->api, NULL, err, "/v1/tokens/%s/revoke", call->rest[0]);
+    autojson json_t *reply = api_ask(call->api, "POST", NULL, err, "/v1/tokens/%s/revoke", call->rest[0]);
     if (reply != NULL) {
         print_note("token %s is no longer valid", call->rest[0]);
     }

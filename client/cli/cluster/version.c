@@ -23,7 +23,7 @@ static json_t *ask_controller(const struct call *call, char **ret_url)
         }
         return NULL;
     }
-    json_t *version = api_get(api, "/version", &err);
+    json_t *version = api_get(api, &err, "/version");
     if (version == NULL) {
         print_error(&err);
     }

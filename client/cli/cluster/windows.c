@@ -120,7 +120,7 @@ static bool add_run(const struct call *call, int *ret_exit, struct err *err)
     if (body == NULL || !connect_controller(call, false, &api, err)) {
         return false;
     }
-    autojson json_t *window = api_post(api, "/v1/windows", body, NULL, err);
+    autojson json_t *window = api_ask(api, "POST", body, err, "/v1/windows");
     return answer_member(call, window, "id", err);
 }
 
@@ -174,7 +174,7 @@ static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
     if (id == NULL) {
         return false;
     }
-    autofree char *path = api_path("/v1/windows/%s", id);
+    autofree char *path = xprintf("/v1/windows/%s", id);
     if (!api_send(call->api, &(struct request){.method = "DELETE", .path = path}, NULL, err)) {
         return false;
     }

@@ -214,7 +214,7 @@ static bool drain_events(struct follow *follow, struct err *err)
 static bool ask_cancel(struct follow *follow, struct err *err)
 {
     print_note("canceling job %s; Ctrl-C again leaves at once", follow->id);
-    autojson json_t *reply = api_ask(follow->api, NULL, err, "/v1/jobs/%s/cancel", follow->id);
+    autojson json_t *reply = api_ask(follow->api, "POST", NULL, err, "/v1/jobs/%s/cancel", follow->id);
     return reply != NULL || err->code == ERR_CONFLICT; /* it has just ended otherwise */
 }
 

@@ -8,7 +8,7 @@
 
 json_t *runs_get(struct api *api, const char *id, struct err *err)
 {
-    autojson json_t *answer = api_fetch(api, err, "/v1/jobs/%s/runs", id);
+    autojson json_t *answer = api_get(api, err, "/v1/jobs/%s/runs", id);
     if (answer == NULL || pages_list(answer, "runs", err) == NULL) {
         return NULL;
     }

@@ -109,10 +109,8 @@ static bool fetch_beside(struct api *api, const char *sha256, const char *place,
 {
     autofree char *real = realpath(place, NULL); /* a link stays one */
     const char *target = real != NULL ? real : place;
-    uint8_t random[10];
     char suffix[ID_LENGTH + 1];
-    random_fill(random, sizeof random);
-    text_id_from_bytes(random, suffix);
+    random_id(suffix);
     autofree char *part = xprintf("%s.%s.part", target, suffix);
     FILE *file = fopen(part, "wxe");
     if (file == NULL) {

@@ -106,10 +106,8 @@ static char *state_id(const char *state, struct err *err)
     if (file_read(path, ID_LENGTH, &known, NULL, NULL) && text_is_id(known)) {
         return give(known);
     }
-    uint8_t random[10];
     char id[ID_LENGTH + 1];
-    random_fill(random, sizeof random);
-    text_id_from_bytes(random, id);
+    random_id(id);
     bool kept = file_make_directories(folder, 0700, err) && file_replace(path, id, ID_LENGTH, 0600, err);
     return kept ? xstrdup(id) : NULL;
 }

@@ -141,7 +141,7 @@ static bool token_works(const char *url, const char *path)
     if (!connect_as(url, path, &api, NULL)) {
         return false;
     }
-    json_t *version = api_get(api, "/version", NULL);
+    json_t *version = api_get(api, NULL, "/version");
     json_decref(version);
     return version != NULL;
 }
@@ -153,7 +153,7 @@ static bool make_node_token(struct start *start, const char *url, struct err *er
         return true;
     }
     autojson json_t *wanted = json_pack("{s:s, s:s}", "role", "node", "owner", "embedded");
-    autojson json_t *made = api_post(start->api, "/v1/tokens", wanted, NULL, err);
+    autojson json_t *made = api_ask(start->api, "POST", wanted, err, "/v1/tokens");
     const char *secret = NULL;
     if (made == NULL || !json_need_text(made, "secret", &secret, err)) {
         return false;

@@ -16,7 +16,7 @@ static const struct option_row rows[] = {
 static json_t *cancel_one(struct api *api, const char *id, const void *closure, struct err *err)
 {
     const struct cancel_options *options = closure;
-    json_t *job = api_ask(api, NULL, err, "/v1/jobs/%s/cancel", id);
+    json_t *job = api_ask(api, "POST", NULL, err, "/v1/jobs/%s/cancel", id);
     if (job == NULL || !options->wait) {
         return job;
     }

@@ -207,7 +207,7 @@ void explain_print(const json_t *answer, int64_t now_ms, struct text *out)
 
 static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    autojson json_t *answer = api_fetch(call->api, err, "/v1/jobs/%s/explanation", call->id);
+    autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/explanation", call->id);
     if (answer == NULL) {
         return false;
     }

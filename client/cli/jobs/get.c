@@ -227,7 +227,7 @@ static void print_placements(const json_t *placements, struct text *out)
 
 static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    autojson json_t *job = api_fetch(call->api, err, "/v1/jobs/%s", call->id);
+    autojson json_t *job = api_get(call->api, err, "/v1/jobs/%s", call->id);
     autojson json_t *runs = job != NULL ? runs_get(call->api, call->id, err) : NULL;
     autojson json_t *events = runs != NULL ? events_get(call->api, call->id, err) : NULL;
     if (events == NULL) {
@@ -249,7 +249,7 @@ static bool show(const struct call *call, struct text *out, bool *ret_last, stru
 
 static bool show_timing(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    autojson json_t *answer = api_fetch(call->api, err, "/v1/jobs/%s/timing", call->id);
+    autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/timing", call->id);
     if (answer == NULL) {
         return false;
     }

@@ -7,7 +7,7 @@
 
 static json_t *ask_one(struct api *api, const char *id, const void *closure, struct err *err)
 {
-    return api_ask(api, NULL, err, "/v1/jobs/%s/%s", id, (const char *)closure);
+    return api_ask(api, "POST", NULL, err, "/v1/jobs/%s/%s", id, (const char *)closure);
 }
 
 /* The name of the verb is the last part of the path. */

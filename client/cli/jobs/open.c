@@ -62,7 +62,7 @@ static bool choose(struct api *api, const struct call *call, struct target *targ
 {
     char id[RESOLVED_BYTES];
     if (call->rest_count == 0) {
-        autojson json_t *version = api_get(api, "/version", err); /* is the token good? */
+        autojson json_t *version = api_get(api, err, "/version"); /* is the token good? */
         target->fragment = xstrdup("/");
         return version != NULL;
     }

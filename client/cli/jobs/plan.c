@@ -29,7 +29,7 @@ static json_t *ask(struct api *api, const struct jobfile *file, const struct spe
                    const struct call *call, struct err *err)
 {
     autojson json_t *spec = submit_spec(NULL, file, options, call, NULL, err);
-    return spec != NULL && bundle_name(spec, err) ? api_post(api, "/v1/plan", spec, NULL, err) : NULL;
+    return spec != NULL && bundle_name(spec, err) ? api_ask(api, "POST", spec, err, "/v1/plan") : NULL;
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)

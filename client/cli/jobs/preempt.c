@@ -48,7 +48,7 @@ static void print_rehearsal(const json_t *answer, struct text *out)
 
 static bool rehearse(const struct call *call, struct err *err)
 {
-    autojson json_t *answer = api_fetch(call->api, err, "/v1/jobs/%s/preemption", call->id);
+    autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/preemption", call->id);
     autotext struct text out = {0};
     if (answer == NULL) {
         return false;
@@ -69,7 +69,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     if (options->rehearse) {
         return rehearse(call, err);
     }
-    autojson json_t *answer = api_ask(call->api, NULL, err, "/v1/jobs/%s/preemption", call->id);
+    autojson json_t *answer = api_ask(call->api, "POST", NULL, err, "/v1/jobs/%s/preemption", call->id);
     return answer_note(call, answer, err, "job %s gives back its GPUs, and waits again at its old place",
                        call->id);
 }

@@ -118,7 +118,7 @@ static const struct listing tasks = {.name = "jobs", LIST_COLUMNS(task_columns),
 /* Each task learns of the sweep of its array. */
 static bool tell_sweep(const struct call *call, const char *array, json_t *items, struct err *err)
 {
-    autojson json_t *whole = api_fetch(call->api, err, "/v1/jobs/%s", array);
+    autojson json_t *whole = api_get(call->api, err, "/v1/jobs/%s", array);
     json_t *sweep = json_object_get(json_object_get(whole, "spec"), "sweep");
     size_t i;
     json_t *item;

@@ -59,7 +59,7 @@ static bool take_rows(const json_t *page, void *closure, struct err *err)
 static bool take_one_page(const struct question *question, const char *path, struct found *found,
                           struct err *err)
 {
-    autojson json_t *page = api_get(question->call->api, path, err);
+    autojson json_t *page = api_read(question->call->api, path, err);
     return page != NULL && take_rows(page, found, err);
 }
 

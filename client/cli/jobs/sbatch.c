@@ -105,7 +105,7 @@ static bool submit(const struct batch *batch, const struct call *call, int *ret_
         return false;
     }
     autojson json_t *spec = make_spec(api, batch, call, err);
-    autojson json_t *json = spec != NULL ? api_post(api, "/v1/jobs", spec, options->key, err) : NULL;
+    autojson json_t *json = spec != NULL ? api_submit(api, spec, options->key, err) : NULL;
     const char *id = NULL;
     if (json == NULL || !json_need_text(json, "id", &id, err) || !show(batch, id, err)) {
         return false;

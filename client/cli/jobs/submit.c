@@ -124,7 +124,7 @@ bool submit_send(struct api *api, const struct jobfile *file, const struct spec_
     autojson json_t *spec = submit_spec(api, file, options, call, &notes, err);
     notes_print(&notes, "bundle");
     notes_finish(&notes);
-    *ret_job = spec != NULL ? api_post(api, "/v1/jobs", spec, options->key, err) : NULL;
+    *ret_job = spec != NULL ? api_submit(api, spec, options->key, err) : NULL;
     return *ret_job != NULL;
 }
 

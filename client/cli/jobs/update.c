@@ -64,9 +64,8 @@ static bool check(const struct call *call, struct err *err)
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    autofree char *path = xprintf("/v1/jobs/%s", call->id);
     autojson json_t *change = change_of(call->options, err);
-    autojson json_t *job = api_patch(call->api, path, change, err);
+    autojson json_t *job = api_ask(call->api, "PATCH", change, err, "/v1/jobs/%s", call->id);
     const char *state = json_string_of(job, "state");
     autotext struct text limit = {0};
     cell_seconds(job, "time_limit_s", &limit);

@@ -56,7 +56,7 @@ static json_t *get_page(struct api *api, const char *path, const char *cursor, c
     autotext struct text whole = {0};
     text_append(&whole, path);
     api_query(&whole, cursor, next);
-    return api_get(api, whole.bytes, err);
+    return api_read(api, whole.bytes, err);
 }
 
 json_t *api_list(struct api *api, const char *path, const char *name, const char *cursor, int64_t max,
