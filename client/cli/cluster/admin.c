@@ -8,7 +8,6 @@
 #include "client/cli/controller/connect.h"
 #include "client/cli/transport/context.h"
 #include "client/cli/transport/instance.h"
-#include "client/cli/common/list.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"

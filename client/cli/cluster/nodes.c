@@ -4,7 +4,6 @@
 
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
-#include "client/cli/common/list.h"
 #include "client/cli/show/moment.h"
 #include "client/cli/common/watch.h"
 #include "proto/base/cleanup.h"
@@ -153,17 +152,8 @@ static void add_devices(struct grid *grid, const json_t *devices)
     }
 }
 
-static bool show_run(const struct call *call, int *ret_exit, struct err *err)
+static void print_node(const struct call *call, const json_t *node, struct text *out)
 {
-    autotext struct text out = {0};
-    autojson json_t *node = api_get(call->api, err, "/v1/nodes/%s", call->rest[0]);
-    if (node == NULL) {
-        return false;
-    }
-    if (print_is_json(call->format)) {
-        print_json(node, &out);
-        return print_out(&out, err);
-    }
     autogrid struct grid *grid = grid_create(print_facts, 2);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         bool slots = facts[i].show == show_free && json_is_true(json_object_get(node, "slots"));
@@ -171,8 +161,13 @@ static bool show_run(const struct call *call, int *ret_exit, struct err *err)
         grid_add_cell(grid, &facts[i], node);
     }
     add_devices(grid, json_object_get(node, "devices"));
-    grid_print(grid, false, 0, print_colour(), &out);
-    return print_out(&out, err);
+    grid_print(grid, false, 0, print_colour(), out);
+}
+
+static bool show_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    autojson json_t *node = api_get(call->api, err, "/v1/nodes/%s", call->rest[0]);
+    return answer_show(call, node, print_node, err);
 }
 
 static const struct verb verb_show = {

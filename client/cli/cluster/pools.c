@@ -2,7 +2,6 @@
 /* `gpuctl pools`: lists the pools, and says which of the reserved ones lend. */
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
-#include "client/cli/common/list.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl quotas`: what projects and users may use, and what they use now. Changes are quotas_set.c's. */
-#include "client/cli/common/list.h"
+#include "client/cli/common/answer.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl shares`: what projects and their users have used, against what is theirs. */
-#include "client/cli/common/list.h"
+#include "client/cli/common/answer.h"
 #include "proto/base/json.h"
 
 static void show_hours(const json_t *account, const char *member, struct text *out)

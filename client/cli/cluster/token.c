@@ -5,7 +5,6 @@
 
 #include "client/cli/common/answer.h"
 #include "client/cli/controller/connect.h"
-#include "client/cli/common/list.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"

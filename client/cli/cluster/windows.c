@@ -4,7 +4,6 @@
 
 #include "client/cli/common/answer.h"
 #include "client/cli/controller/connect.h"
-#include "client/cli/common/list.h"
 #include "client/cli/show/moment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"

@@ -1,14 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last step of many verbs: an answer of the controller, as the call's -o wants it. */
+/* The last step of many verbs: what the controller answered, as the call's -o wants it. */
 #ifndef CLI_ANSWER_H
 #define CLI_ANSWER_H
 
-#include "client/cli/frame/verb.h"
+#include <jansson.h>
+#include <stdbool.h>
 
+#include "client/cli/frame/verb.h"
+#include "proto/base/err.h"
+
+/* Appends the document where -o asks for JSON, else what print makes of it. false: there is no answer. */
+bool answer_document(const struct call *call, const json_t *answer,
+                     void (*print)(const struct call *call, const json_t *answer, struct text *out),
+                     struct text *out);
+/* The same on stdout. */
+bool answer_show(const struct call *call, const json_t *answer,
+                 void (*print)(const struct call *call, const json_t *answer, struct text *out),
+                 struct err *err);
 /* The document where -o asks for JSON, else a note for people. false: there is no answer, or stdout fails. */
 bool answer_note(const struct call *call, const json_t *answer, struct err *err, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* The same with a line on stdout: the text of that member. */
 bool answer_member(const struct call *call, const json_t *answer, const char *member, struct err *err);
+
+/* --- lists --- */
+
+struct listing {
+    const char *path, *name; /* in the API, and of the list in its answer */
+    /* The items that are shown, under another name; NULL: all. New reference. */
+    json_t *(*choose)(const json_t *items);
+    const char *shown;
+    const struct column *columns;
+    size_t count;
+    /* The objects that have rows; NULL: the items themselves. New reference. */
+    json_t *(*rows)(const json_t *items);
+    const char *key; /* the member that -q shows */
+    bool uncut;      /* its lines are never cut to the terminal */
+};
+
+#define LIST_COLUMNS(columns_) .columns = (columns_), .count = sizeof(columns_) / sizeof(columns_)[0]
+
+#define LISTS(listing_) .reach = REACH_CONTROLLER, .need = NEED_API, .listing = &(listing_), .run = list_run
+
+#define LIMIT_LISTED 100000
+
+/* The function of a verb with a listing: all of it, once or as -w says. */
+bool list_run(const struct call *call, int *ret_exit, struct err *err);
+
+/* Appends items that were asked for otherwise, as -q and -o want them. */
+void list_print(const struct call *call, const struct listing *listing, const json_t *items,
+                struct text *out);
+
+/* --- several jobs --- */
+
+struct api;
+
+struct for_each_job {
+    /* Returns the job as it then is, which is the caller's; NULL: it failed. */
+    json_t *(*ask)(struct api *api, const char *id, const void *closure, struct err *err);
+    const void *closure;
+    const char *said; /* between the job's id and its state */
+};
+
+/* Takes the arguments of the call for jobs, asks for one after the other, and shows what came of it. Goes on
+ * after a failure, so that one wrong id keeps no other job from it; the first error is the verb's. */
+bool for_each_job(const struct call *call, const struct for_each_job *each, struct err *err);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "client/cli/show/event.h"
 #include "client/cli/transport/feed.h"
-#include "client/cli/common/list.h"
+#include "client/cli/common/answer.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 

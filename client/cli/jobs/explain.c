@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl explain`: why a job waits, when it will start, and what would start it now. Owns the words for
- * that: a line for each part that there is, times both as they are and from now. What is true is the
- * controller's to say.
- */
-#include "client/cli/jobs/explain.h"
+/* `gpuctl explain` and `gpuctl plan`: why a job waits, when it will start, and what would start it now. Plan
+ * asks the same about a job that is not submitted. The controller says what is true; here it gets words, a
+ * line for each part of the answer, with times both as they are and from now. */
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/transport/api.h"
+#include "client/cli/bundle/bundle.h"
 #include "client/cli/common/watch.h"
+#include "client/cli/controller/connect.h"
+#include "client/cli/jobs/submit.h"
+#include "client/cli/common/answer.h"
+#include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
@@ -188,8 +191,9 @@ static void print_nodes(const json_t *answer, struct text *out)
     }
 }
 
-void explain_print(const json_t *answer, int64_t now_ms, struct text *out)
+static void print_answer(const struct call *call, const json_t *answer, struct text *out)
 {
+    int64_t now_ms = clock_wall_ms();
     const json_t *change = json_object_get(answer, "smallest_change");
     if (json_string_of(answer, "id") != NULL) {
         add_line(out, "job", "%s is %s", text_of(answer, "id"), text_of(answer, "state"));
@@ -203,24 +207,17 @@ void explain_print(const json_t *answer, int64_t now_ms, struct text *out)
     print_nodes(answer, out);
 }
 
-/* --- the verb ------------------------------------------------------------------------------------------- */
+/* --- explain -----------------------------------------------------------------------------------------------
+ */
 
 static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
     autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/explanation", call->id);
-    if (answer == NULL) {
-        return false;
-    }
     *ret_last = json_is_null(json_object_get(answer, "reason"));
-    if (print_is_json(call->format)) {
-        print_json(answer, out);
-    } else {
-        explain_print(answer, clock_wall_ms(), out);
-    }
-    return true;
+    return answer_document(call, answer, print_answer, out);
 }
 
-static bool run(const struct call *call, int *ret_exit, struct err *err)
+static bool explain_run(const struct call *call, int *ret_exit, struct err *err)
 {
     return watch_run(call, show, err);
 }
@@ -238,5 +235,49 @@ const struct verb verb_explain = {
         "  gpuctl explain x7k2 -o json | jq -r .reason.text",
     OF_A_JOB,
     .rows = {rows_watched},
-    .run = run,
+    .run = explain_run,
+};
+
+/* --- plan ---------------------------------------------------------------------------------------------- */
+
+/* What a submission of this spec would be told; the caller's. */
+static json_t *ask(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                   const struct call *call, struct err *err)
+{
+    autojson json_t *spec = submit_spec(NULL, file, options, call, NULL, err);
+    return spec != NULL && bundle_name(spec, err) ? api_ask(api, "POST", spec, err, "/v1/plan") : NULL;
+}
+
+static bool plan_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct spec_options *options = call->options;
+    autojobfile struct jobfile file = {0};
+    autoapi struct api *api = NULL;
+    if (!submit_read(options, call, &file, err) || !connect_controller(call, true, &api, err)) {
+        return false;
+    }
+    autojson json_t *answer = ask(api, &file, options, call, err);
+    *ret_exit = json_is_false(json_object_get(answer, "admitted")) ? EXIT_FAILURE : EXIT_SUCCESS;
+    return answer_show(call, answer, print_answer, err);
+}
+
+const struct verb verb_plan = {
+    .name = "plan",
+    .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
+    .summary = "Say when a job would start if it were submitted now, and submit nothing.",
+    .details = "Takes the options of submit. What travels with the job is not sent. Starts a controller and "
+               "a node of\n"
+               "your own where no controller is named. Exits with 1 where the job would be refused.\n"
+               "\n"
+               "Examples:\n"
+               "  gpuctl plan --gpus 8 --gpu-type H100 -- python train.py\n"
+               "  gpuctl plan -f job.yaml --time 2h\n"
+               "  gpuctl plan --gpus 8 -o json -- true | jq .smallest_change",
+    .argument = ARGUMENT_COMMAND,
+    .most = SIZE_MAX,
+    .stop_at_positional = true,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct spec_options),
+    .rows = {spec_rows, rows_format},
+    .run = plan_run,
 };

@@ -4,6 +4,7 @@
 
 #include "client/cli/spec/array.h"
 #include "client/cli/jobs/events.h"
+#include "client/cli/common/answer.h"
 #include "client/cli/common/runs.h"
 #include "client/cli/show/timing.h"
 #include "client/cli/common/wait.h"
@@ -225,41 +226,35 @@ static void print_placements(const json_t *placements, struct text *out)
 
 /* --- the verb --- */
 
+static void print_job(const struct call *call, const json_t *job, struct text *out)
+{
+    print_people(job, wait_is_over(job), out);
+    print_placements(json_object_get(job, "nodes"), out);
+    text_append(out, "\n");
+    events_table(json_object_get(job, "events"), call->format == FORMAT_WIDE, 0, out);
+}
+
 static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
     autojson json_t *job = api_get(call->api, err, "/v1/jobs/%s", call->id);
     autojson json_t *runs = job != NULL ? runs_get(call->api, call->id, err) : NULL;
     autojson json_t *events = runs != NULL ? events_get(call->api, call->id, err) : NULL;
-    if (events == NULL) {
-        return false;
-    }
     *ret_last = wait_is_over(job);
     json_object_set(job, "runs", runs);
     json_object_set(job, "events", events);
-    if (print_is_json(call->format)) {
-        print_json(job, out);
-        return true;
-    }
-    print_people(job, *ret_last, out);
-    print_placements(json_object_get(job, "nodes"), out);
-    text_append(out, "\n");
-    events_table(events, call->format == FORMAT_WIDE, 0, out);
-    return true;
+    return answer_document(call, events != NULL ? job : NULL, print_job, out);
+}
+
+static void print_timing(const struct call *call, const json_t *answer, struct text *out)
+{
+    timing_print(answer, call->format == FORMAT_WIDE, out);
 }
 
 static bool show_timing(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
     autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/timing", call->id);
-    if (answer == NULL) {
-        return false;
-    }
     *ret_last = wait_is_over(answer);
-    if (print_is_json(call->format)) {
-        print_json(answer, out);
-    } else {
-        timing_print(answer, call->format == FORMAT_WIDE, out);
-    }
-    return true;
+    return answer_document(call, answer, print_timing, out);
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)

@@ -28,7 +28,7 @@ static const struct column columns[] = {
     COLUMN("PRIORITY", "priority", cell_plain), COLUMN("RAN", "ran_s", cell_seconds),
     COLUMN("LOSES", "loss_gpu_s", show_loss),   COLUMN("NODES", "nodes", cell_words)};
 
-static void print_rehearsal(const json_t *answer, struct text *out)
+static void print_rehearsal(const struct call *call, const json_t *answer, struct text *out)
 {
     const json_t *victims = json_object_get(answer, "victims");
     const char *text = json_string_of(answer, "text");
@@ -49,16 +49,7 @@ static void print_rehearsal(const json_t *answer, struct text *out)
 static bool rehearse(const struct call *call, struct err *err)
 {
     autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/preemption", call->id);
-    autotext struct text out = {0};
-    if (answer == NULL) {
-        return false;
-    }
-    if (print_is_json(call->format)) {
-        print_json(answer, &out);
-    } else {
-        print_rehearsal(answer, &out);
-    }
-    return print_out(&out, err);
+    return answer_show(call, answer, print_rehearsal, err);
 }
 
 /* --- the verb ------------------------------------------------------------------------------------------- */

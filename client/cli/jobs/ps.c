@@ -5,7 +5,7 @@
 
 #include "client/cli/transport/api.h"
 #include "client/cli/spec/array.h"
-#include "client/cli/common/list.h"
+#include "client/cli/common/answer.h"
 #include "client/cli/transport/pages.h"
 #include "client/cli/common/resolve.h"
 #include "client/cli/common/watch.h"

@@ -9,7 +9,6 @@
 #include "client/cli/spec/after.h"
 #include "client/cli/bundle/attach.h"
 #include "client/cli/slurm/batch.h"
-#include "client/cli/slurm/batch_output.h"
 #include "client/cli/controller/connect.h"
 #include "client/cli/show/print.h"
 #include "client/cli/common/wait.h"

@@ -6,10 +6,7 @@
 
 #include "client/cli/controller/connect.h"
 #include "client/cli/show/print.h"
-#include "client/cli/simulate/simulate_file.h"
-#include "client/cli/simulate/simulate_history.h"
-#include "client/cli/simulate/simulate_plot.h"
-#include "client/cli/simulate/simulate_show.h"
+#include "client/cli/simulate/simulate.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"

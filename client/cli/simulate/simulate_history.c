@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns how jobs and nodes of the API become a trace and a fleet. It promises that a job counts with the time
  * that its ranks had their GPUs, whatever it waited between its attempts. */
-#include "client/cli/simulate/simulate_history.h"
+#include "client/cli/simulate/simulate.h"
 
 #include <string.h>
 

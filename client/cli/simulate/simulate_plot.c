@@ -2,13 +2,12 @@
 /* Owns how a simulation is drawn. Each column of pixels shows the most that was reached in its time, so that
  * no peak is lost however long the trace. All rows have the same axes, so that policies can be compared.
  * Distributions are simulate_cdf.c's. */
-#include "client/cli/simulate/simulate_plot.h"
+#include "client/cli/simulate/simulate.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "client/cli/charts/scale.h"
-#include "client/cli/simulate/simulate_cdf.h"
 #include "proto/base/cleanup.h"
 
 #define COLUMNS      440 /* of a panel */

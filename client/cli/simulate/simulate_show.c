@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the words and columns in which figures are shown. What they mean is figures.h's. */
-#include "client/cli/simulate/simulate_show.h"
+#include "client/cli/simulate/simulate.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Owns what the options of a batch script say of when and where it may run: dependencies, hold, priority,
  * nodes and features. It promises to refuse what would mean another order or other nodes than was asked for.
  * Whether jobs and nodes exist is left to the controller. */
-#include "client/cli/slurm/batch_place.h"
+#include "client/cli/slurm/batch.h"
 
 #include <string.h>
 

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "client/cli/slurm/batch.h"
-#include "client/cli/slurm/batch_place.h"
-#include "client/cli/slurm/batch_size.h"
 #include "client/cli/spec/jobfile.h"
 #include "client/cli/slurm/parts.h"
 #include "client/cli/slurm/slurm_values.h"
