@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuctl, the command line. Owns the way from argv to a verb and from its error to an exit code; everything
- * else is in the file of the verb. */
+/* gpuctl, the command line. It goes from argv to a verb, and from the verb's error to an exit code. Each
+ * verb is in the file of its name. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static bool meet_need(struct call *call, struct err *err)
             (call->verb->need == NEED_API || resolve_job(call->api, call->rest[0], call->id, err)));
 }
 
-/* Parses and runs a verb that has no nested ones; before is what was given before it. */
+/* Parses and runs a verb that has no nested ones; before has the options that stood before it. */
 static bool run_verb(const struct verb *verb, const struct common *before, const char *path, int argc,
                      char **argv, int *ret_exit, struct err *err)
 {

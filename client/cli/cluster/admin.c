@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl admin`: what whoever runs the controller does for its safety: backups, and the way back. What works
- * on files is done by gpuctld itself, in our place; what a controller must do is asked of it. */
+/* `gpuctl admin`: makes backups of the controller, restores them, and checks them. gpuctld itself does the
+ * work on files, started in our place; the controller is asked for the rest. */
 #include <stdint.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl down`: ends the controller and nodes of one's own. */
+/* `gpuctl down`: ends the controller and nodes of the user's own instance. */
 #include <stdint.h>
 #include <string.h>
 

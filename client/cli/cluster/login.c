@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl login`: from now on this user's programs speak to that controller. It owns the three files that say
- * so: config, token and ca.pem in the folder of the user's configuration. It promises that nothing is written
- * before the controller has taken the token, and that other lines of the file stay. */
+/* `gpuctl login`: makes this user's programs speak to a controller from now on. It writes three files into
+ * the user's configuration folder: config, token and ca.pem. It promises to write nothing before the
+ * controller has accepted the token, and to keep the other lines of config. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl nodes add`: the join over ssh, on several machines at a time. Owns what is copied there and the
- * script that is run. It promises that ssh asks nobody anything, that no token shows in a list of processes,
+/* `gpuctl nodes add`: makes machines nodes over ssh, several at a time. It copies the agent there and runs a
+ * script that joins. It promises that ssh asks nobody anything, that no token shows in a list of processes,
  * and that each machine's failure is one line. */
 #include <glob.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static const struct option_row add_rows[] = {
     ROW_LIST(struct add_options, settings, 0, "set", "NAME=VALUE",
              "a setting of its agent, such as cpu-slots=4; may be repeated"),
     ROWS_END};
-/* --- what is copied --- */
+/* --- the files --- */
 
 static void add_file(struct addition *addition, char *path)
 {
@@ -100,9 +100,9 @@ static bool find_files(struct addition *addition, struct err *err)
     return true;
 }
 
-/* --- what is run --- */
+/* --- the script --- */
 
-/* As one word of a shell. */
+/* Appends the text as one word of a shell. */
 static void append_quoted(struct text *out, const char *word)
 {
     text_append(out, "'");
@@ -116,8 +116,8 @@ static void append_quoted(struct text *out, const char *word)
     text_append(out, "'");
 }
 
-/* Packages are root's; programs go to the place of whoever logs in, and are started by hand: no unit knows
- * them. */
+/* Packages are installed by root. Programs go into the folder of the user who logs in, and are started by
+ * hand: no unit knows them. */
 static const char begin_packaged[] =
     "as_root=\n"
     "[ \"$(id -u)\" = 0 ] || as_root='sudo -n'\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl nodes join-command` and `gpuctl nodes remove`. Owns the line that a node joins with. What the line
- * does is gpuagent's; how it gets to a machine by ssh is nodes_add.c's. */
+/* `gpuctl nodes join-command` and `gpuctl nodes remove`. It makes the command line by which a machine joins;
+ * gpuagent carries that out, and nodes_add.c brings it to machines by ssh. */
 #include "client/cli/cluster/nodes_join.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How nodes come to a cluster and leave it for good: parts of `gpuctl nodes`. */
+/* Parts of `gpuctl nodes`: how nodes join a cluster and leave it for good. */
 #ifndef CLI_NODES_JOIN_H
 #define CLI_NODES_JOIN_H
 
@@ -7,7 +7,7 @@
 #include "client/cli/frame/verb.h"
 #include "proto/wire/views.h"
 
-/* What a join token is asked for with. */
+/* The wishes for a join token. */
 struct join_options {
     const char *pool;
     bool reserved;

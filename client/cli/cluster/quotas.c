@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl quotas`: what projects and users may use, and what they use now. Changes are quotas_set.c's. */
+/* `gpuctl quotas`: lists the limits of projects and users, and their use. quotas_set.c changes the limits. */
 #include "client/cli/common/answer.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"

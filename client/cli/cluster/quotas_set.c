@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl quotas set` and `unset`. It promises that limits which the command does not name stay as they are.
- * What a limit means is the controller's business. */
+ * The controller decides what a limit means. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static json_t *count_json(const char *text, int64_t most)
     return text_to_int(text, 0, most, &count) ? json_integer(count) : NULL;
 }
 
-/* Without regard to case: "a10" changes what stands there as "A10". */
+/* Ignores case: "a10" replaces "A10". */
 static void set_type(json_t *types, const char *type, json_t *value)
 {
     const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl shares`: what projects and their users have used, against what is theirs. */
+/* `gpuctl shares`: compares the use of projects and their users with their fair shares. */
 #include "client/cli/common/answer.h"
 #include "proto/base/json.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl token`: who may speak to the controller. */
+/* `gpuctl token`: makes, lists and revokes the tokens that the controller accepts. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl up`: starts a controller and nodes of one's own on this machine. */
+/* `gpuctl up`: starts a controller and nodes of the user's own on this machine. */
 #include <stdint.h>
 
 #include "client/cli/transport/context.h"

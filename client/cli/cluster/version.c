@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl version`: of this program, and of the controller where there is one. */
+/* `gpuctl version`: shows the versions of this program, and of the controller if there is one. */
 #include "client/cli/controller/connect.h"
 #include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows what the controller answered, as -o wants it: a document, a note about it, a list of items, or what
- * came of each of several jobs. The verbs bring words and columns. */
+/* Shows an answer of the controller in the form that -o names: a document, a note about it, a list of items,
+ * or the outcome for each of several jobs. The verbs bring words and columns. */
 #include "client/cli/common/answer.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last step of many verbs: what the controller answered, as the call's -o wants it. */
+/* The last step of many verbs: an answer of the controller, in the form that -o names. */
 #ifndef CLI_ANSWER_H
 #define CLI_ANSWER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the loop of `gpuctl run`: one stream of output, one of events, and the person at the keyboard. It
- * promises the job's own exit code, and that a controller that is away for a while is only waited for. */
+/* The loop of `gpuctl run`: reads a stream of output and one of events, and heeds the person at the
+ * keyboard. It promises the job's own exit code, and to wait for a controller that is away for a while. */
 #include "client/cli/common/follow.h"
 
 #include <stdio.h>
@@ -276,7 +276,7 @@ static bool follow_to_end(struct follow *follow, bool *ret_left, struct err *err
     return true;
 }
 
-/* What the job came to. */
+/* Shows the end of the job. */
 static bool conclude(struct follow *follow, int *ret_exit, struct err *err)
 {
     struct job_view job;

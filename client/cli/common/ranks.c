@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the question which ranks a job has. */
+/* Says which ranks a job has. */
 #include "client/cli/common/ranks.h"
 
 #include <string.h>

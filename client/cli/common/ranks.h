@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The job that a question about ranks is for. */
+/* A job and its ranks. */
 #ifndef CLI_RANKS_H
 #define CLI_RANKS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way from a unique prefix to an id. */
+/* Finds the whole id of the one job whose id begins as the person wrote. */
 #include "client/cli/common/resolve.h"
 
 #include <stdio.h>

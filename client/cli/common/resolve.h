@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ids that people shorten. */
+/* Ids that people shorten. */
 #ifndef CLI_RESOLVE_H
 #define CLI_RESOLVE_H
 

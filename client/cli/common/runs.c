@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how a job's runs are asked for and named. Which of them are shown is the verbs'. */
+/* Asks for the runs of a job, and puts a run into words. The verbs choose the runs that they show. */
 #include "client/cli/common/runs.h"
 
 #include "client/cli/transport/pages.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of stored bytes into a file. It promises that a file of the name that was asked for holds all
- * of them, checked and on disk, or what it held before; and that nothing else is left behind, not even after
- * Ctrl-C. */
+/* Saves stored bytes in a file. It promises that the file then holds all of them, checked and on disk, or
+ * what it held before; and that nothing else is left behind, not even after Ctrl-C. */
 #include "client/cli/common/save.h"
 
 #include <errno.h>

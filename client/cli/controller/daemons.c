@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the command lines of gpuctld and gpuagent in an embedded instance. It promises that two nodes never
- * share a GPU or a folder, and that the run folder is as old as the state: attempt ids of a deleted state are
- * not taken for ours. Starting them is start.c's. */
+/* Makes the command lines of gpuctld and gpuagent in the user's own instance. It promises that two nodes
+ * never share a GPU or a folder, and that the run folder is as old as the state, so that attempt ids of a
+ * deleted state are not mistaken for ours. start.c starts the daemons. */
 #include "client/cli/controller/daemons.h"
 
 #include <stdio.h>

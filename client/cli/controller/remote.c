@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the running of other people's programs. It promises that they read a whole text and that what they
- * write is there when they have ended, without a pipe that anybody must serve. */
+/* Runs programs of other people, such as ssh. It promises that a program can read the whole input, and that
+ * its output is there when it has ended, without a pipe that somebody must serve. */
 #include "client/cli/controller/remote.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the start of the embedded instance. It promises that two starts never race, that what runs is left
- * alone, and that a start that fails leaves nothing behind but its logs. Where things lie is instance.c's
- * knowledge; what the daemons do is theirs. */
+/* Starts the user's own instance. It promises that two starts never race, that running daemons are left
+ * alone, and that a start that fails leaves nothing behind but its logs. instance.c knows where the files
+ * are. */
 #include "client/cli/controller/start.h"
 
 #include <errno.h>
@@ -304,7 +304,8 @@ static bool bring_up(struct start *start, bool *ret_started, struct err *err)
            start_agents(start, url, err) && wait_ready(start, err);
 }
 
-/* What was given when the nodes were started. A folder that cannot be written would be noticed elsewhere. */
+/* Keeps the options with which the nodes were started. A folder that cannot be written is noticed elsewhere.
+ */
 static void keep_options(const char *state, const struct start_options *options)
 {
     autofree char *path = instance_file(state, "options");
@@ -315,8 +316,9 @@ static void keep_options(const char *state, const struct start_options *options)
     file_replace(path, text, strlen(text), 0600, NULL);
 }
 
-/* The nodes of a controller that died have their records still. What they run nobody else can end, so they
- * are started again, as they were where nothing else is asked for. Returns what the options borrow from. */
+/* The nodes of a controller that died still have their records. Nobody else can end their jobs, so they are
+ * started again, with their former options unless others are given. Returns the JSON that the options borrow
+ * from. */
 static json_t *recall_nodes(const char *state, struct start_options *options)
 {
     autofree char *url = instance_url(state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the list of verbs and what their option tables have in common. It promises that help, parsing and
- * completion see the same rows. What a verb does is left to the file of its name. */
+/* The list of verbs, and their option tables. It promises that help, parsing and completion see the same
+ * rows. Each verb is in the file of its name. */
 #include "client/cli/frame/verb.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a verb of gpuctl is: a row with its name, its help, its options and its function. Parsing, --help and
- * completion come from it. */
+/* A verb of gpuctl: a row with its name, its help, its options and its function. Parsing, --help and
+ * completion use the same rows. */
 #ifndef CLI_VERB_H
 #define CLI_VERB_H
 
@@ -17,7 +17,7 @@
 
 #define EXIT_OWN_FAILURE 125 /* of `run` and `wait`, where 1..124 may be the job's own */
 
-/* What the positional arguments are; completion offers these. */
+/* The kinds of positional arguments; completion offers them. */
 enum argument_kind {
     ARGUMENT_NONE,
     ARGUMENT_JOB,
@@ -28,10 +28,10 @@ enum argument_kind {
     ARGUMENT_TOKEN
 };
 
-/* What a verb speaks to: decides which of the common options it takes. */
+/* How far a verb reaches: it decides which of the common options the verb takes. */
 enum reach { REACH_NOTHING, REACH_STATE, REACH_CONTROLLER };
 
-/* What is done before the verb's own function is called. */
+/* The preparation before the verb's own function is called. */
 enum need {
     NEED_NOTHING,
     NEED_API, /* the controller of the call */
@@ -171,7 +171,7 @@ void verb_describe(const struct verb *verb, void *options, struct common *common
 
 /* Sets the values of options that are not given. */
 void option_rows_default(const struct option_row *rows, void *options);
-/* Adds the rows for values in *options, and sets the values of what is not given. */
+/* Adds the rows for values in *options, and sets the values of options that are not given. */
 void option_table_add(struct option_table *table, const struct option_row *rows, void *options);
 /* Frees the table and the lists that it has filled. */
 void option_table_finish(struct option_table *table);

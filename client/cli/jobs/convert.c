@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl convert`: shows the job that a job file or a batch script is understood as. Nothing is sent. */
+/* `gpuctl convert`: shows the job that a job file or a batch script is translated to. It sends nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl events`: the history of a job. */
+/* `gpuctl events`: shows the history of a job. */
 #include "client/cli/jobs/events.h"
 
 #include "client/cli/show/event.h"

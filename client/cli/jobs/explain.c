@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl explain` and `gpuctl plan`: why a job waits, when it will start, and what would start it now. Plan
- * asks the same about a job that is not submitted. The controller says what is true; here it gets words, a
- * line for each part of the answer, with times both as they are and from now. */
+/* `gpuctl explain` and `gpuctl plan`: say why a job waits, when it will start, and which change would start
+ * it now. Plan asks the same about a job that is not submitted. The controller has the facts; this file puts
+ * them into words, a line for each part of the answer, with times both as they are and from now. */
 
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl get`: everything that is known of one job. */
+/* `gpuctl get`: shows everything that is known of one job. */
 #include <string.h>
 
 #include "client/cli/spec/array.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl logs`: the output of a job, merged or of one stream, so far or as it comes. */
+/* `gpuctl logs`: shows the output of a job, merged or of one stream, so far or as it comes. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl metrics`: the values that a job logged, as a table, as charts, as they are, or as they come. */
+/* `gpuctl metrics`: shows the values that a job logged, as a table, as charts, as JSON, or as they come. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static void list_names(const struct series_set *set, struct text *out)
     }
 }
 
-/* Nothing has the name: says what there is. */
+/* Nothing has the name: lists the names that there are. */
 static bool refuse_name(const struct call *call, struct err *err)
 {
     const struct metrics_options *options = call->options;
@@ -217,7 +217,7 @@ static bool wants_progress(const struct metrics_options *options, const json_t *
                                      json_integer_value(json_object_get(progress, "rank")) == options->rank);
 }
 
-/* What has come in since the last look. */
+/* The points since the last flush. */
 struct coming {
     const struct call *call;
     struct text out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl open`: the web page of a job's run, or of all experiments, in the person's browser, signed in. It
- * promises that the token stands in a file of the person's own and nowhere else: the browser is told of that
- * file, which leads it to the page. What the page shows is client/web's. */
+/* `gpuctl open`: opens the web page of a job's run, or of all experiments, in the person's browser, signed
+ * in. It promises that the token stands in a file of the person's own and nowhere else: the browser is told
+ * the name of that file, which leads it to the page. client/web has the page. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static const struct option_row rows[] = {ROW_FLAG(struct open_options, with_toke
                                                   "print a link that holds your token, and open nothing"),
                                          ROWS_END};
 
-/* --- what to open --- */
+/* --- the page --- */
 
 /* A view of the page, or a page of another server. */
 struct target {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl preempt`: has a running job give back its GPUs, or says which ones would have to for a job that
+/* `gpuctl preempt`: makes a running job give back its GPUs, or says which jobs would have to for a job that
  * waits. */
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"

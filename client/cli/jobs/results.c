@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl results`: what the ranks of a job returned, or the exceptions that ended them. */
+/* `gpuctl results`: shows the values that the ranks of a job returned, or the exceptions that ended them. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,9 +36,9 @@ static const struct option_row results_rows[] = {
             1, INT32_MAX, .absent = NOT_GIVEN),
     ROW_FORMAT, ROWS_END};
 
-/* --- what the controller has --- */
+/* --- reading --- */
 
-/* What the pages add up to. Rows are bounded: an exit report has room for few of their bytes. */
+/* The rows of all pages. They are bounded: an exit report has room for few of their bytes. */
 struct found {
     int64_t attempt;
     json_t *rows;
@@ -92,7 +92,7 @@ static bool runs_command(const struct job_view *job)
     return json_object_get(spec, "command") != NULL;
 }
 
-/* Why there is nothing. */
+/* Says why there is no result. */
 static bool explain_nothing(const struct question *question, struct err *err)
 {
     const struct job_view *job = question->job;

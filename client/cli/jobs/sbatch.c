@@ -43,7 +43,7 @@ static bool read_script(const struct call *call, struct batch *ret_batch, struct
     return batch_read(wrapped ? NULL : call->rest[0], &options->batch, ret_batch, err);
 }
 
-/* What only the controller would notice later. */
+/* Checks what otherwise only the controller would find wrong. */
 static bool check(const json_t *spec, struct err *err)
 {
     struct job_spec decoded;

@@ -18,7 +18,7 @@
 #include "proto/base/json.h"
 #include "proto/wire/views.h"
 
-/* What is read from here when the job is sent. */
+/* Adds the parts that are read from this machine when the job is sent. */
 static bool fill(struct api *api, const struct jobfile *file, const struct spec_options *options,
                  json_t *spec, struct notes *notes, struct err *err)
 {
@@ -66,7 +66,7 @@ static bool needs_command(const struct spec_options *options, const struct call 
     return err_hint(err, "write [--] COMMAND [ARGUMENT]..., or -f FILE; see --help");
 }
 
-/* What can be checked before anything is started or sent. */
+/* The checks before anything is started or sent. */
 static bool check(const struct spec_options *options, const struct call *call, const struct jobfile *file,
                   struct err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `submit` and `run` share: the request that makes a job. */
+/* The request that makes a job, shared by `submit`, `run`, `plan` and `convert`. */
 #ifndef CLI_SUBMIT_H
 #define CLI_SUBMIT_H
 

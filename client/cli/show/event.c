@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the wording of events. It promises to show every detail, those of newer controllers too. */
+/* Puts events into words. It promises to show every detail, also those of newer controllers. */
 #include "client/cli/show/event.h"
 
 #include <jansson.h>

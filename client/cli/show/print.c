@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what gpuctl writes. It promises that stdout carries only what was asked for, that text from others
- * cannot steer the terminal, and that nothing is coloured where nobody can see it. What is worth showing is
- * left to the verbs. */
+/* Writes all output of gpuctl. It promises that stdout carries only what was asked for, that text from
+ * others cannot steer the terminal, and that nothing is coloured where nobody can see it. */
 #include "client/cli/show/print.h"
 
 #include <math.h>

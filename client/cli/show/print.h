@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people and programs see: tables and JSON on stdout, notes and errors on stderr. */
+/* Output for people and programs: tables and JSON on stdout, notes and errors on stderr. */
 #ifndef CLI_PRINT_H
 #define CLI_PRINT_H
 

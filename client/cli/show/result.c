@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the wording of results. It promises a line for each, whatever a rank has left: pickles are never
- * opened here. */
+/* Puts results into words. It promises one line for each result and never opens a pickle. */
 #include "client/cli/show/result.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How what one rank left behind reads: the value that it returned, or the exception that ended it. */
+/* How a result reads that one rank left: the value that it returned, or the exception that ended it. */
 #ifndef CLI_RESULT_H
 #define CLI_RESULT_H
 

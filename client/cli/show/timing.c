@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the tables of `gpuctl get --timing`. It promises that rows are in order of time, that one whose moment
- * is not known stands where it belongs and shows none, and that bars of one attempt are of one scale: the
- * longest step of the start. Waiting for GPUs and running may take hours, and are cut to it. */
+/* Makes the tables of `gpuctl get --timing`. It promises that rows are in order of time, and that a row
+ * whose moment is not known stands where it belongs. The bars of one attempt have one scale, the longest
+ * step of the start; waiting for GPUs and running may take hours, and are cut to it. */
 #include "client/cli/show/timing.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl simulate`: what the scheduler would make of a trace, or of a controller's own history. */
+/* `gpuctl simulate`: shows how the scheduler would run a trace, or a controller's own history. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const struct option_row rows[] = {
     ROW_FORMAT,
     ROWS_END};
 
-/* --- what is asked --- */
+/* --- options --- */
 
 static bool refuse_policy(const char *word, struct err *err)
 {
@@ -93,7 +93,7 @@ static bool check(const struct call *call, const struct simulate_options *option
     return true;
 }
 
-/* --- what is read --- */
+/* --- jobs and nodes --- */
 
 static void tell_left_out(const struct trace *trace)
 {
@@ -138,7 +138,7 @@ static bool read_trace(const struct call *call, const struct simulate_options *o
     return good;
 }
 
-/* --- what is shown --- */
+/* --- the replays --- */
 
 static bool draw(const char *path, const struct trace *trace, const struct fleet *fleet,
                  const struct simulated *runs, size_t count, struct err *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `gpuctl simulate`: its traces, and what is shown of their replays. */
+/* The parts of `gpuctl simulate`: the traces, and the figures and plots of their replays. */
 #ifndef CLI_SIMULATE_H
 #define CLI_SIMULATE_H
 
@@ -52,8 +52,8 @@ bool simulate_save(const char *path, const struct trace *trace, struct err *err)
 
 /* --- a controller --- */
 
-/* The jobs that ran and have ended, those made in the last since_ms alone; 0: all. Who is no administrator
- * gets those of its own. */
+/* The jobs that ran and have ended, those made in the last since_ms alone; 0: all. Users who are no
+ * administrators get only their own jobs. */
 bool simulate_history(struct api *api, int64_t since_ms, struct trace *ret_trace, struct err *err);
 /* The nodes that take work now. Pools are not told apart. */
 bool simulate_fleet(struct api *api, struct fleet *ret_fleet, struct err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the distributions of completion times. It promises that each line is exact at each pixel, and that
- * lines differ in more than their colour. Jobs that could never run are in none. */
+/* Draws the distributions of completion times. It promises that each line is exact at each pixel, and that
+ * lines differ in more than their colour. Jobs that could never run are left out. */
 #include "client/cli/simulate/simulate.h"
 
 #include <math.h>

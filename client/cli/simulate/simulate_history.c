@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how jobs and nodes of the API become a trace and a fleet. It promises that a job counts with the time
- * that its ranks had their GPUs, whatever it waited between its attempts. */
+/* Makes a trace and a fleet of the jobs and nodes of a controller. It promises that a job counts with the
+ * time that its ranks had their GPUs, however long it waited between its attempts. */
 #include "client/cli/simulate/simulate.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how a simulation is drawn. Each column of pixels shows the most that was reached in its time, so that
- * no peak is lost however long the trace. All rows have the same axes, so that policies can be compared.
- * Distributions are simulate_cdf.c's. */
+/* Draws a simulation. Each column of pixels shows the highest value in its time, so no peak is lost however
+ * long the trace. All rows have the same axes, so policies can be compared. simulate_cdf.c draws the
+ * distributions. */
 #include "client/cli/simulate/simulate.h"
 
 #include <math.h>

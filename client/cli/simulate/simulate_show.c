@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the words and columns in which figures are shown. What they mean is figures.h's. */
+/* Shows the figures of simulations as a table or as JSON. figures.h says what they mean. */
 #include "client/cli/simulate/simulate.h"
 
 #include <string.h>

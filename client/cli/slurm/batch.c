@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of batch scripts: which lines are directives, and the words in them. It promises that
- * directives are read by the same table as the command line, up to the first line that is a command, and that
- * what is wrong is named with its line. What the options mean is batch_spec.c's. */
+/* Reads batch scripts: finds the directives and their words. It promises to read directives by the same
+ * table as the command line, up to the first line that is a command, and to name the line of an error.
+ * batch_spec.c gives the options their meaning. */
 #include "client/cli/slurm/batch.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ const struct option_row batch_rows[] = {
 #undef X
             ROWS_END};
 
-/* What the command line says wins. */
+/* Options of the command line win. */
 static void merge(struct batch_options *options, const struct batch_options *given)
 {
     if (given->requeue || given->no_requeue) {
@@ -50,7 +50,7 @@ static bool refuse_line(const char *name, size_t line, struct err *err)
                      name, line, inner.text);
 }
 
-/* `--exclusive=user` and the like: what stands behind these does not matter. */
+/* Cuts the value off options such as `--exclusive=user`, where it does not matter. */
 static void cut_value(char *word)
 {
     static const char *const words[] = {"--exclusive=", "--get-user-env=", "--oversubscribe="};

@@ -16,11 +16,11 @@
 #include "proto/base/err.h"
 #include "proto/wire/views.h"
 
-/* What becomes of an option. */
+/* How an option is treated. */
 enum batch_fate {
     BATCH_HONOURED,
     BATCH_NOTED,   /* it changes nothing that matters; a note says so */
-    BATCH_REFUSED, /* the job would not be what was asked for; the remark is the remedy */
+    BATCH_REFUSED, /* without it the job would be another one; the remark is the remedy */
 };
 
 #define NOT_HERE "means nothing here"

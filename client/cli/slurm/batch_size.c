@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the sums of a batch script: nodes, tasks and GPUs may each be said in several ways. It promises that
- * two ways which do not agree are refused, naming both. */
+/* Calculates the size of a batch job: nodes, tasks and GPUs may each be given in several ways. It promises
+ * to refuse two ways that do not agree, naming both. */
 #include "client/cli/slurm/batch.h"
 
 #include <stdio.h>
@@ -112,7 +112,7 @@ static bool check_shares(const struct batch_size *size, struct err *err)
                                                        (long long)size->tasks, (long long)size->nodes);
 }
 
-/* What is not said follows from the rest. */
+/* Derives the numbers that are not given. */
 static void complete_tasks(struct batch_size *size, int64_t per_node, int64_t total)
 {
     if (size->nodes == 0) {

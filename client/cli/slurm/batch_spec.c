@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the translation of a batch script into a job spec. The script runs on every node of the job, started
- * by slurm/start.sh, which sets Slurm's variables; srun in it starts the tasks of that node. It promises that
- * every option is honoured, noted or refused. How large the job is is batch_size.c's. */
+/* Translates a batch script into a job spec. The script runs on every node of the job, started by
+ * slurm/start.sh, which sets Slurm's variables; srun in it starts the tasks of that node. It promises that
+ * every option is honoured, noted or refused. batch_size.c calculates the size. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct translation {
     struct err *err;
 };
 
-/* --- what is not honoured --- */
+/* --- options that are noted or refused --- */
 
 static bool take_fate(const char *option, enum batch_fate fate, const char *remark, bool ignore,
                       struct notes *notes, struct err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the spelling of `after` for people: beginnings of ids, and a colon before the condition. Which
- * conditions there are is proto/jobspec's. */
+/* Reads `after` as people write it: beginnings of ids, and a colon before the condition.
+ * proto/spec/jobspec.c knows the conditions. */
 #include "client/cli/spec/after.h"
 
 #include <string.h>

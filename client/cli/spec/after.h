@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jobs that a job is to follow, as people write them: "ID", "ID:afterany". */
+/* The dependencies of a job as people write them: "ID", "ID:afterany". */
 #ifndef CLI_AFTER_H
 #define CLI_AFTER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the spelling of arrays and sweeps on the command line. It promises that values reach the ranks as they
- * were written: all travel as text. How many there may be is the controller's to say. */
+/* Reads arrays and sweeps from the command line, and puts their progress into words. It promises that values
+ * reach the ranks as they were written: all travel as text. The controller limits their number. */
 #include "client/cli/spec/array.h"
 
 #include <string.h>

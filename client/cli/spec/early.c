@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the short form of an early signal, which is Slurm's. It promises that what is no signal, or no time,
- * is refused here, with the remedy. Whether the time is shorter than the limit is left to
- * proto/spec/jobspec.c. */
+/* Reads the short form of an early signal, which is Slurm's. It promises to refuse wrong signals and times
+ * here, with the remedy. proto/spec/jobspec.c compares the time with the time limit. */
 #include "client/cli/spec/early.h"
 
 #include <string.h>

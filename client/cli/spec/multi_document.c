@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the jobs of a file that has several: its YAML documents, and which of them follows which. It promises
- * that a circle, a name that two jobs share and a job that does not exist are refused before anything is
- * submitted. One job of them is jobfile.c's. */
+/* Reads job files with several jobs: splits them into YAML documents, and orders the jobs by their
+ * dependencies. It promises to refuse a circle, a name that two jobs share and a job that does not exist
+ * before anything is submitted. jobfile.c reads each job. */
 #include "client/cli/spec/multi_document.h"
 
 #include <stdlib.h>

@@ -33,7 +33,7 @@ static inline void cleanup_multi_document(struct multi_document *multi_document)
 /* Finds the order. Refuses jobs that follow each other in a circle, and a name that two of them have. */
 bool multi_document_sort(struct multi_document *multi_document, struct err *err);
 
-/* Makes whole ids of what they follow besides each other. Nothing is submitted yet. */
+/* Finds the whole ids of their dependencies on other jobs than each other. Nothing is submitted yet. */
 bool multi_document_resolve(struct multi_document *multi_document, struct api *api, struct err *err);
 
 /* Puts the ids of those that are submitted in the place of their names. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the translation of options into a job spec. It promises that a field is sent only when somebody asked
- * for it, so that the defaults are the controller's. Files are attach.c's, packages and
- * folders environment.c's and bundle.c's. */
+/* Translates options into a job spec. It promises to send a field only when somebody asked for it, so that
+ * the defaults are the controller's. attach.c adds files, environment.c packages, bundle.c folders. */
 #include "client/cli/spec/spec.h"
 
 #include <stdlib.h>
@@ -214,7 +213,7 @@ static const char *refuse_bare(const char *item, struct err *err)
     return NULL;
 }
 
-/* Appends what stands between commas. A word that is not UTF-8 becomes an empty one, which is refused. */
+/* Appends the words between commas. A word that is not UTF-8 becomes an empty one, which is refused. */
 void spec_add_words(json_t *array, const char *text)
 {
     autofree char *copy = xstrdup(text);
@@ -248,7 +247,7 @@ bool spec_add_constraint(json_t *constraints, const char *item, struct err *err)
     return true;
 }
 
-/* What options say of a label replaces what the base says of it. */
+/* The options about a label replace the constraints of the base on it. */
 static bool set_constraints(json_t *spec, const struct option_list *list, struct err *err)
 {
     autojson json_t *all = begin_object(spec, "constraints");

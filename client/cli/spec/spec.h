@@ -39,7 +39,7 @@ struct spec_options {
 
 #define SPEC_NO_PRIORITY INT64_MIN
 
-/* What of the spec comes from around us. */
+/* The parts of a spec that come from the surroundings. */
 struct spec_surroundings {
     const json_t *base;   /* the spec of a job file, which options win over; NULL: there is none */
     const char *here;     /* the current directory, where the nodes share it; NULL: they do not */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the walk over pages, to keep all items, or one page in memory at a time, where it promises that all
- * are of one attempt. What the pages hold is the callers'. */
+/* Reads long lists page by page, and keeps all items, or only one page at a time. In the second way it
+ * promises that all pages are of one attempt. */
 #include "client/cli/transport/pages.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns requests and their replies: JSON in and out, repetition. It promises that a POST is repeated
- * only under its own Idempotency-Key. What the requests mean is left to the verbs. */
+/* Sends requests and reads their replies, as JSON, and repeats them. It promises to repeat a POST only under
+ * its own Idempotency-Key. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
