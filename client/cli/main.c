@@ -73,8 +73,9 @@ static bool run_verb(const struct verb *verb, const struct common *before, const
     if (good && common.help) {
         verb_help(stdout, verb, path);
     } else if (good) {
-        good = check_rest(verb, &call, path, err) && (verb->check == NULL || verb->check(&call, err)) &&
-               meet_need(&call, err) && verb->run(&call, ret_exit, err);
+        good = check_rest(verb, &call, path, err) && verb_can_send(verb, options, err) &&
+               (verb->check == NULL || verb->check(&call, err)) && meet_need(&call, err) &&
+               verb->run(&call, ret_exit, err);
     }
     api_destroy(call.api);
     option_table_finish(&table);

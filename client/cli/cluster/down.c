@@ -37,18 +37,12 @@ static json_t *live_jobs(struct api *api, struct err *err)
     return api_list(api, path.bytes, "jobs", "cursor", LIMIT_LIVE, err);
 }
 
-static const char *id_of(const json_t *job)
-{
-    const char *id = json_string_of(job, "id");
-    return id != NULL ? id : "?";
-}
-
 static bool refuse(const json_t *jobs, struct err *err)
 {
     autotext struct text names = {0};
     size_t count = json_array_size(jobs);
     for (size_t i = 0; i < count && i < LIMIT_NAMED; i++) {
-        text_printf(&names, "%s%s", i > 0 ? ", " : "", id_of(json_array_get(jobs, i)));
+        text_printf(&names, "%s%s", i > 0 ? ", " : "", print_text_of(json_array_get(jobs, i), "id"));
     }
     err_set(err, ERR_CONFLICT, "%zu job%s not over: %s%s", count, count == 1 ? " is" : "s are", names.bytes,
             count > LIMIT_NAMED ? ", ..." : "");
@@ -60,7 +54,7 @@ static bool cancel_all(struct api *api, const json_t *jobs, struct err *err)
     size_t i;
     json_t *job;
     json_array_foreach (jobs, i, job) {
-        json_t *reply = api_ask(api, "POST", NULL, err, "/v1/jobs/%s/cancel", id_of(job));
+        json_t *reply = api_ask(api, "POST", NULL, err, "/v1/jobs/%s/cancel", print_text_of(job, "id"));
         if (reply == NULL && err->code != ERR_CONFLICT) {
             return false;
         }
@@ -75,7 +69,7 @@ static bool wait_all(struct api *api, const json_t *jobs, int64_t patience_ms, s
     size_t i;
     json_t *job;
     json_array_foreach (jobs, i, job) {
-        json_t *ended = wait_job(api, id_of(job), deadline_ms, err);
+        json_t *ended = wait_job(api, print_text_of(job, "id"), deadline_ms, err);
         if (ended == NULL) {
             return false;
         }

@@ -186,36 +186,26 @@ struct change_options {
     bool assert_dead;
 };
 
-/* Posts the body, which it takes over, and shows the answer. */
-static bool change(const struct call *call, const char *verb, json_t *body, struct err *err)
+/* The name of the verb is the last part of the path. */
+static bool change(const struct call *call, const json_t *body, struct err *err)
 {
-    autojson json_t *sent = body;
-    autojson json_t *node = api_ask(call->api, "POST", sent, err, "/v1/nodes/%s/%s", call->rest[0], verb);
+    const char *verb = call->verb->name;
+    autojson json_t *node = api_ask(call->api, "POST", body, err, "/v1/nodes/%s/%s", call->rest[0], verb);
     const char *state = json_string_of(node, "state");
     return answer_note(call, node, err, "node %s: %s%s%s", call->rest[0], verb,
                        state != NULL ? "; now it is " : "", state != NULL ? state : "");
 }
 
-/* {"reason": ...}; a text that is no UTF-8 was refused. */
-static json_t *with_reason(const struct call *call)
+static bool change_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct change_options *options = call->options;
-    return json_pack("{s:s*}", "reason", options->reason);
-}
-
-static bool check_reason(const struct call *call, struct err *err)
-{
-    autojson json_t *body = with_reason(call);
-    return body != NULL || err_field(err, ERR_USAGE, "reason", NULL, "--reason is not UTF-8");
+    autojson json_t *body = json_object();
+    option_send(call->verb->rows[0], call->options, body);
+    return change(call, body, err);
 }
 
 static const struct option_row drain_rows[] = {
-    ROW_TEXT(struct change_options, reason, 0, "reason", "TEXT", "shown to people"), ROW_FORMAT, ROWS_END};
-
-static bool drain_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    return change(call, "drain", with_reason(call), err);
-}
+    ROW_TEXT(struct change_options, reason, 0, "reason", "TEXT", "shown to people", .sent_as = "reason"),
+    ROW_FORMAT, ROWS_END};
 
 static const struct verb verb_drain = {
     .name = "drain",
@@ -224,14 +214,8 @@ static const struct verb verb_drain = {
     OF_A_NODE,
     .options_size = sizeof(struct change_options),
     .rows = {drain_rows},
-    .check = check_reason,
-    .run = drain_run,
+    .run = change_run,
 };
-
-static bool resume_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    return change(call, "resume", NULL, err);
-}
 
 static const struct verb verb_resume = {
     .name = "resume",
@@ -239,31 +223,23 @@ static const struct verb verb_resume = {
     .summary = "Give a drained node work again.",
     OF_A_NODE,
     .rows = {rows_format},
-    .run = resume_run,
+    .run = change_run,
 };
 
 static const struct option_row fence_rows[] = {
     ROW_FLAG(struct change_options, assert_dead, 0, "i-assert-dead",
-             "nothing of it runs any more: I have made sure"),
-    ROW_TEXT(struct change_options, reason, 0, "reason", "TEXT", "shown to people"), ROW_FORMAT, ROWS_END};
+             "nothing of it runs any more: I have made sure", .sent_as = "assert_dead"),
+    ROW_TEXT(struct change_options, reason, 0, "reason", "TEXT", "shown to people", .sent_as = "reason"),
+    ROW_FORMAT, ROWS_END};
 
 static bool fence_check(const struct call *call, struct err *err)
 {
     const struct change_options *options = call->options;
-    if (!options->assert_dead) {
-        return err_field(err, ERR_USAGE, "i-assert-dead",
-                         "switch the machine off, then repeat this with --i-assert-dead",
-                         "fencing %s gives its jobs to other nodes; if they still run there, they run twice",
-                         call->rest[0]);
-    }
-    return check_reason(call, err);
-}
-
-static bool fence_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    json_t *body = with_reason(call);
-    json_object_set_new(body, "assert_dead", json_true());
-    return change(call, "fence", body, err);
+    return options->assert_dead ||
+           err_field(err, ERR_USAGE, "i-assert-dead",
+                     "switch the machine off, then repeat this with --i-assert-dead",
+                     "fencing %s gives its jobs to other nodes; if they still run there, they run twice",
+                     call->rest[0]);
 }
 
 static const struct verb verb_fence = {
@@ -274,7 +250,7 @@ static const struct verb verb_fence = {
     .options_size = sizeof(struct change_options),
     .rows = {fence_rows},
     .check = fence_check,
-    .run = fence_run,
+    .run = change_run,
 };
 
 /* The moment, or null for "never"; NULL: it is neither. */
@@ -297,7 +273,8 @@ static bool expire_check(const struct call *call, struct err *err)
 
 static bool expire_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    return change(call, "expire", json_pack("{s:o}", "at", moment_of(call, err)), err);
+    autojson json_t *body = json_pack("{s:o}", "at", moment_of(call, err));
+    return change(call, body, err);
 }
 
 static const struct verb verb_expire = {

@@ -14,8 +14,9 @@
 #include "proto/limits.h"
 
 const struct option_row join_rows[] = {
-    ROW_TEXT(struct join_options, pool, 0, "pool", "NAME", "that the node is to be in"),
-    ROW_FLAG(struct join_options, reserved, 0, "reserved", "the pool is a reserved one"),
+    ROW_TEXT(struct join_options, pool, 0, "pool", "NAME", "that the node is to be in", .sent_as = "pool"),
+    ROW_FLAG(struct join_options, reserved, 0, "reserved", "the pool is a reserved one",
+             .sent_as = "reserved"),
     ROW_DURATION(struct join_options, ttl_ms, 0, "ttl",
                  "after which the token is no longer good (default 1h)"),
     ROWS_END};
@@ -23,10 +24,8 @@ const struct option_row join_rows[] = {
 bool join_make_token(struct api *api, const struct join_options *options, struct join_token_view *ret_view,
                      struct err *err)
 {
-    autojson json_t *wanted = json_pack("{s:b}", "reserved", options->reserved);
-    if (options->pool != NULL && json_object_set_new(wanted, "pool", json_string(options->pool)) != 0) {
-        return err_field(err, ERR_USAGE, "pool", NULL, "--pool is not UTF-8");
-    }
+    autojson json_t *wanted = json_object();
+    option_send(join_rows, options, wanted);
     if (options->ttl_ms > 0) {
         json_object_set_new(wanted, "expires_in_s", json_integer((options->ttl_ms + 999) / 1000));
     }

@@ -47,8 +47,8 @@ struct create_options {
 
 static const struct option_row create_rows[] = {
     ROW_CHOICE(struct create_options, role, 0, "role", "ROLE", "what it may do", "user|node|admin",
-               .absent_text = "user"),
-    ROW_TEXT(struct create_options, owner, 0, "owner", "NAME", "whose it is"),
+               .absent_text = "user", .sent_as = "role"),
+    ROW_TEXT(struct create_options, owner, 0, "owner", "NAME", "whose it is", .sent_as = "owner"),
     ROW_DURATION(struct create_options, expires_ms, 0, "expires", "after which it is no longer valid"),
     ROW_TEXT(struct create_options, out, 0, "out", "FILE",
              "write it there, for you alone, instead of to stdout"),
@@ -77,14 +77,12 @@ static bool create_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct create_options *options = call->options;
     autoapi struct api *api = NULL;
-    autojson json_t *wanted = json_pack("{s:s}", "role", options->role);
+    autojson json_t *wanted = json_object();
     if (options->owner == NULL) {
         return err_field(err, ERR_USAGE, "owner", "name the person, or the nodes, that it is for",
                          "token create needs --owner");
     }
-    if (json_object_set_new(wanted, "owner", json_string(options->owner)) != 0) {
-        return err_field(err, ERR_USAGE, "owner", NULL, "--owner is not UTF-8");
-    }
+    option_send(create_rows, options, wanted);
     if (options->expires_ms > 0) {
         json_object_set_new(wanted, "expires_in_s", json_integer((options->expires_ms + 999) / 1000));
     }

@@ -53,12 +53,14 @@ struct add_options {
 };
 
 static const struct option_row add_rows[] = {
-    ROW_TEXT(struct add_options, pool, 0, "pool", "NAME", "all nodes of a pool, also those that come later"),
-    ROW_FLAG(struct add_options, all, 0, "all", "all nodes, also those that come later"),
+    ROW_TEXT(struct add_options, pool, 0, "pool", "NAME", "all nodes of a pool, also those that come later",
+             .sent_as = "pool"),
+    ROW_FLAG(struct add_options, all, 0, "all", "all nodes, also those that come later", .sent_as = "all"),
     ROW_TEXT(struct add_options, from, 0, "from", "TIME", "2026-11-21T09:30:00Z or +2h (default: now)"),
     ROW_TEXT(struct add_options, until, 0, "until", "TIME", "when the nodes take work again"),
-    ROW_FLAG(struct add_options, hard, 0, "hard", "stop what still runs, its grace before the beginning"),
-    ROW_TEXT(struct add_options, reason, 0, "reason", "TEXT", "shown to people"),
+    ROW_FLAG(struct add_options, hard, 0, "hard", "stop what still runs, its grace before the beginning",
+             .sent_as = "hard"),
+    ROW_TEXT(struct add_options, reason, 0, "reason", "TEXT", "shown to people", .sent_as = "reason"),
     ROW_FORMAT,
     ROWS_END};
 
@@ -69,17 +71,14 @@ static bool put_whose(const struct call *call, json_t *body, struct err *err)
     if ((call->rest_count > 0) + (options->pool != NULL) + options->all != 1) {
         return err_field(err, ERR_USAGE, "NAME", NULL, "name nodes, or give --pool, or --all");
     }
-    if (options->all) {
-        json_object_set_new(body, "all", json_true());
-    } else if (options->pool != NULL) {
-        json_object_set_new(body, "pool", json_string(options->pool));
-    } else {
-        json_t *names = json_array();
-        for (size_t i = 0; i < call->rest_count; i++) {
-            json_array_append_new(names, json_string(call->rest[i]));
-        }
-        json_object_set_new(body, "nodes", names);
+    json_t *names = json_array();
+    for (size_t i = 0; i < call->rest_count; i++) {
+        json_array_append_new(names, json_string(call->rest[i]));
     }
+    if (call->rest_count > 0) {
+        json_object_set(body, "nodes", names);
+    }
+    json_decref(names);
     return true;
 }
 
@@ -100,16 +99,9 @@ static bool put_times(const struct add_options *options, json_t *body, struct er
 
 static json_t *make_body(const struct call *call, struct err *err)
 {
-    const struct add_options *options = call->options;
-    autojson json_t *body = json_pack("{s:b}", "hard", options->hard);
-    if (!put_whose(call, body, err) || !put_times(options, body, err)) {
-        return NULL;
-    }
-    if (options->reason != NULL && json_object_set_new(body, "reason", json_string(options->reason)) != 0) {
-        err_field(err, ERR_USAGE, "reason", NULL, "--reason is not UTF-8");
-        return NULL;
-    }
-    return json_incref(body);
+    autojson json_t *body = json_object();
+    option_send(add_rows, call->options, body);
+    return put_whose(call, body, err) && put_times(call->options, body, err) ? give(body) : NULL;
 }
 
 static bool add_run(const struct call *call, int *ret_exit, struct err *err)

@@ -53,8 +53,7 @@ bool answer_member(const struct call *call, const json_t *answer, const char *me
     if (answer == NULL || print_is_json(call->format)) {
         return answer_show(call, answer, NULL, err);
     }
-    const char *text = json_string_of(answer, member);
-    text_printf(&out, "%s\n", text != NULL ? text : "?");
+    text_printf(&out, "%s\n", print_text_of(answer, member));
     return print_out(&out, err);
 }
 
@@ -127,9 +126,7 @@ static bool show_jobs(const struct call *call, const json_t *jobs, const char *s
         return print_out(&out, err);
     }
     json_array_foreach (jobs, i, job) {
-        const char *id = json_string_of(job, "id");
-        const char *state = json_string_of(job, "state");
-        print_note("job %s%s%s", id != NULL ? id : "?", said, state != NULL ? state : "?");
+        print_note("job %s%s%s", print_text_of(job, "id"), said, print_text_of(job, "state"));
     }
     return true;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/spec/tasks.h"
@@ -27,9 +28,8 @@ static bool refuse_ambiguous(const char *prefix, const json_t *jobs, struct err 
             text_append(&list, ", ...");
             break;
         }
-        const char *id = json_string_of(job, "id");
         const char *name = json_string_of(job, "name");
-        text_printf(&list, "%s%s", i > 0 ? ", " : "", id != NULL ? id : "?");
+        text_printf(&list, "%s%s", i > 0 ? ", " : "", print_text_of(job, "id"));
         if (name != NULL) {
             text_printf(&list, " (%.24s)", name);
         }

@@ -12,8 +12,6 @@
 #include "proto/limits.h"
 #include "proto/wire/views.h"
 
-#define NOT_GIVEN (-1)
-
 struct wait_options {
     int64_t timeout_ms; /* -1: not given */
 };

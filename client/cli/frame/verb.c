@@ -8,6 +8,7 @@
 
 #include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/base/text.h"
 
 static const struct verb *const all[] = {
@@ -84,6 +85,56 @@ void option_rows_default(const struct option_row *rows, void *options)
     for (const struct option_row *row = rows; row->spec.name != NULL; row++) {
         set_absent(row, (char *)options + row->offset);
     }
+}
+
+/* New reference; NULL where the option was not given, or is a text that is not UTF-8. */
+static json_t *value_of(const struct option_row *row, const void *value)
+{
+    switch (row->spec.kind) {
+    case OPTION_FLAG:
+        return *(const bool *)value ? json_true() : NULL;
+    case OPTION_TEXT:
+        return json_string(*(const char *const *)value);
+    case OPTION_INT:
+        return *(const int64_t *)value != row->absent ? json_integer(*(const int64_t *)value) : NULL;
+    case OPTION_DURATION:
+        return *(const int64_t *)value != row->absent ? json_seconds(*(const int64_t *)value) : NULL;
+    case OPTION_LIST:
+        break;
+    }
+    return NULL;
+}
+
+void option_send(const struct option_row *rows, const void *options, json_t *body)
+{
+    for (const struct option_row *row = rows; row->spec.name != NULL; row++) {
+        json_t *value = row->sent_as != NULL ? value_of(row, (const char *)options + row->offset) : NULL;
+        if (value != NULL) {
+            json_object_set_new(body, row->sent_as, value);
+        }
+    }
+}
+
+static bool can_send(const struct option_row *rows, const void *options, struct err *err)
+{
+    for (const struct option_row *row = rows; row->spec.name != NULL; row++) {
+        const char *const *text = (const void *)((const char *)options + row->offset);
+        bool given = row->sent_as != NULL && row->spec.kind == OPTION_TEXT && *text != NULL;
+        autojson json_t *value = given ? json_string(*text) : NULL;
+        if (given && value == NULL) {
+            return err_field(err, ERR_USAGE, row->spec.name, NULL, "--%s is not UTF-8", row->spec.name);
+        }
+    }
+    return true;
+}
+
+bool verb_can_send(const struct verb *verb, const void *options, struct err *err)
+{
+    bool good = true;
+    for (size_t i = 0; good && verb->rows[i] != NULL; i++) {
+        good = can_send(verb->rows[i], options, err);
+    }
+    return good;
 }
 
 void option_table_add(struct option_table *table, const struct option_row *rows, void *options)

@@ -4,6 +4,7 @@
 #ifndef CLI_VERB_H
 #define CLI_VERB_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,6 +15,8 @@
 
 /* Room for "ID.TASK". */
 #define RESOLVED_BYTES (ID_LENGTH + sizeof ".1000000")
+
+#define NOT_GIVEN (-1) /* a number that the command line does not have, where 0 would be one */
 
 #define EXIT_OWN_FAILURE 125 /* of `run` and `wait`, where 1..124 may be the job's own */
 
@@ -164,6 +167,9 @@ void verb_describe_common(struct common *common, struct option_table *ret_table)
 /* Whether it takes those of them that were given; the error names one that it does not. */
 bool verb_takes(const struct verb *verb, const struct common *common, const char *path, struct err *err);
 
+/* Are the values that a request will carry UTF-8? */
+bool verb_can_send(const struct verb *verb, const void *options, struct err *err);
+
 /* The whole option table of a verb: its own rows, then the common ones. Targets are in *options and *common.
  */
 void verb_describe(const struct verb *verb, void *options, struct common *common,
@@ -171,6 +177,8 @@ void verb_describe(const struct verb *verb, void *options, struct common *common
 
 /* Sets the values of options that are not given. */
 void option_rows_default(const struct option_row *rows, void *options);
+/* Adds the values that are given, of options that a request has as members, to its body. */
+void option_send(const struct option_row *rows, const void *options, json_t *body);
 /* Adds the rows for values in *options, and sets the values of options that are not given. */
 void option_table_add(struct option_table *table, const struct option_row *rows, void *options);
 /* Frees the table and the lists that it has filled. */

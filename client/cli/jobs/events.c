@@ -68,10 +68,10 @@ static bool show_one(const struct sse_event *received, void *closure, struct err
     if (call->format == FORMAT_JSONL) {
         print_json(event, &out);
     } else {
-        const char *kind = json_string_of(event, "kind");
         show_detail(event, "detail", &detail);
         cell_time(event, "at", &out);
-        text_printf(&out, "  %-12s  %s\n", kind != NULL ? kind : "?", detail.length > 0 ? detail.bytes : "-");
+        text_printf(&out, "  %-12s  %s\n", print_text_of(event, "kind"),
+                    detail.length > 0 ? detail.bytes : "-");
     }
     return print_out(&out, err);
 }

@@ -26,12 +26,6 @@ static long long int_of(const json_t *object, const char *name)
     return (long long)json_number_value(json_object_get(object, name));
 }
 
-static const char *text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_of(object, name);
-    return text != NULL ? text : "?";
-}
-
 /* One line behind its label, with the texts of others made harmless. */
 static void add_line(struct text *out, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -72,11 +66,11 @@ static void print_reason(const json_t *answer, struct text *out)
     const json_t *reason = json_object_get(answer, "reason");
     const char *hint = json_string_of(refusal, "hint");
     if (json_is_object(refusal)) {
-        add_line(out, "refused", "%s%s%s", text_of(refusal, "detail"),
+        add_line(out, "refused", "%s%s%s", print_text_of(refusal, "detail"),
                  hint != NULL && hint[0] != '\0' ? "; " : "", hint != NULL ? hint : "");
     }
     if (json_is_object(reason)) {
-        add_line(out, "why", "%s (%s)", text_of(reason, "text"), text_of(reason, "code"));
+        add_line(out, "why", "%s (%s)", print_text_of(reason, "text"), print_text_of(reason, "code"));
     } else if (json_object_get(answer, "admitted") == NULL) { /* a plan's */
         add_line(out, "why", "it waits for nothing");
     }
@@ -93,7 +87,8 @@ static void print_window(const json_t *start, int64_t now_ms, int64_t at_ms, str
     }
     print_time(at_ms, at);
     add_line(out, "start", "%s, in about %s; from %s to %s, confidence %s", at, span(at_ms - now_ms, in),
-             span(earliest_ms - now_ms, from), span(latest_ms - now_ms, to), text_of(start, "confidence"));
+             span(earliest_ms - now_ms, from), span(latest_ms - now_ms, to),
+             print_text_of(start, "confidence"));
 }
 
 static void print_start(const json_t *answer, int64_t now_ms, struct text *out)
@@ -196,12 +191,12 @@ static void print_answer(const struct call *call, const json_t *answer, struct t
     int64_t now_ms = clock_wall_ms();
     const json_t *change = json_object_get(answer, "smallest_change");
     if (json_string_of(answer, "id") != NULL) {
-        add_line(out, "job", "%s is %s", text_of(answer, "id"), text_of(answer, "state"));
+        add_line(out, "job", "%s is %s", print_text_of(answer, "id"), print_text_of(answer, "state"));
     }
     print_reason(answer, out);
     print_start(answer, now_ms, out);
     if (json_is_object(change)) {
-        add_line(out, "change", "%s", text_of(change, "text"));
+        add_line(out, "change", "%s", print_text_of(change, "text"));
     }
     print_turn(answer, now_ms, out);
     print_nodes(answer, out);

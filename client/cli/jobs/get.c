@@ -74,8 +74,7 @@ static void add_spec(struct grid *grid, json_t *spec)
         } else if (strcmp(name, "files") == 0) {
             size_t i;
             json_array_foreach (value, i, inner) {
-                const char *path = json_string_of(inner, "path");
-                text_printf(&shown, "%s%s", i > 0 ? " " : "", path != NULL ? path : "?");
+                text_printf(&shown, "%s%s", i > 0 ? " " : "", print_text_of(inner, "path"));
             }
         } else if (strcmp(name, "environment") == 0) {
             show_environment(value, &shown);

@@ -15,8 +15,6 @@
 #include "proto/limits.h"
 
 #define LIMIT_TAIL_LINES 1000000 /* that are kept in memory */
-#define NOT_GIVEN        (-1)
-
 struct logs_options {
     bool follow;
     int64_t rank, attempt, tail; /* -1: not given */

@@ -15,7 +15,6 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-#define NOT_GIVEN    (-1)
 #define NAMES_LISTED 8 /* that a message has room for */
 
 struct metrics_options {

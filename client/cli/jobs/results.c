@@ -13,8 +13,6 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-#define NOT_GIVEN (-1)
-
 struct results_options {
     int64_t rank, attempt; /* -1: not given */
     const char *save;      /* a file; or NULL */

@@ -94,27 +94,27 @@ bool submit_read(const struct spec_options *options, const struct call *call, st
 
 /* One job or several, in the order in which they can be submitted. */
 static bool read_multi_document(const struct spec_options *options, const struct call *call,
-                                struct multi_document *multi_document, struct err *err)
+                                struct multi_document *jobs, struct err *err)
 {
     if (!needs_command(options, call, err)) {
         return false;
     }
     if (options->job_file == NULL) {
-        multi_document_single(multi_document);
-    } else if (!multi_document_read(options->job_file, options->ignore_unsupported, multi_document, err)) {
+        multi_document_single(jobs);
+    } else if (!multi_document_read(options->job_file, options->ignore_unsupported, jobs, err)) {
         return false;
     }
-    if (multi_document->count > 1 && call->rest_count > 0) {
+    if (jobs->count > 1 && call->rest_count > 0) {
         return err_field(err, ERR_USAGE, "command", "leave it out",
                          "%s describes %zu jobs, which have commands of their own", options->job_file,
-                         multi_document->count);
+                         jobs->count);
     }
-    for (size_t i = 0; i < multi_document->count; i++) {
-        if (!check(options, call, &multi_document->files[i], err)) {
+    for (size_t i = 0; i < jobs->count; i++) {
+        if (!check(options, call, &jobs->files[i], err)) {
             return false;
         }
     }
-    return multi_document_sort(multi_document, err);
+    return multi_document_sort(jobs, err);
 }
 
 bool submit_send(struct api *api, const struct jobfile *file, const struct spec_options *options,
@@ -129,21 +129,20 @@ bool submit_send(struct api *api, const struct jobfile *file, const struct spec_
 }
 
 /* One of them. A key that was given is made another one for each of several. */
-static bool send_one(struct api *api, struct multi_document *multi_document, size_t index,
-                     const struct call *call, struct err *err)
+static bool send_one(struct api *api, struct multi_document *jobs, size_t index, const struct call *call,
+                     struct err *err)
 {
     struct spec_options spec = *(const struct spec_options *)call->options;
-    autofree char *key =
-        multi_document->count > 1 && spec.key != NULL ? xprintf("%s.%zu", spec.key, index) : NULL;
+    autofree char *key = jobs->count > 1 && spec.key != NULL ? xprintf("%s.%zu", spec.key, index) : NULL;
     autojson json_t *json = NULL;
     struct job_view job;
     spec.key = key != NULL ? key : spec.key;
-    multi_document_name(multi_document, index);
-    if (!submit_send(api, &multi_document->files[index], &spec, call, &json, err) ||
+    multi_document_name(jobs, index);
+    if (!submit_send(api, &jobs->files[index], &spec, call, &json, err) ||
         !job_view_decode(json_incref(json), &job, err)) {
         return false;
     }
-    snprintf(multi_document->ids[index], sizeof multi_document->ids[index], "%s", job.id);
+    snprintf(jobs->ids[index], sizeof jobs->ids[index], "%s", job.id);
     if (job.state == JOB_CANCELED) {
         print_note("job %s is CANCELED already; `gpuctl get %s` says why", job.id, job.id);
     }
@@ -153,14 +152,14 @@ static bool send_one(struct api *api, struct multi_document *multi_document, siz
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    autoseveral struct multi_document multi_document = {0};
+    autoseveral struct multi_document jobs = {0};
     autoapi struct api *api = NULL;
-    if (!read_multi_document(call->options, call, &multi_document, err) ||
-        !connect_controller(call, true, &api, err) || !multi_document_resolve(&multi_document, api, err)) {
+    if (!read_multi_document(call->options, call, &jobs, err) || !connect_controller(call, true, &api, err) ||
+        !multi_document_resolve(&jobs, api, err)) {
         return false;
     }
-    for (size_t i = 0; i < multi_document.count; i++) {
-        if (!send_one(api, &multi_document, multi_document.order[i], call, err)) {
+    for (size_t i = 0; i < jobs.count; i++) {
+        if (!send_one(api, &jobs, jobs.order[i], call, err)) {
             return false;
         }
     }

@@ -255,6 +255,12 @@ static void append_json(const json_t *value, struct text *out)
     text_append(out, line);
 }
 
+const char *print_text_of(const json_t *object, const char *member)
+{
+    const char *text = json_string_of(object, member);
+    return text != NULL ? text : "?";
+}
+
 int64_t print_time_of(const json_t *object, const char *member)
 {
     int64_t wall_ms = 0;

@@ -92,6 +92,8 @@ size_t print_cut(const char *text, size_t width);
 /* --- JSON --- */
 
 bool print_is_json(enum print_format format);
+/* The text of a member; "?" where there is none. Borrowed. */
+const char *print_text_of(const json_t *object, const char *member);
 /* The wall clock of a member that is a time, 0 where there is none. */
 int64_t print_time_of(const json_t *object, const char *member);
 /* FORMAT_JSON: the document {name: array}; FORMAT_JSONL: a line for each item. */

@@ -16,8 +16,6 @@
 #include "proto/limits.h"
 #include "proto/states.h"
 
-#define NOT_GIVEN (-1)
-
 /* --- options --- */
 
 const struct option_row spec_rows[] = {
@@ -87,7 +85,7 @@ const struct option_row spec_rows[] = {
                  .absent = NOT_GIVEN, .sent_as = "lease_s"),
     ROW_LIST(struct spec_options, after, 0, "after", "ID[:WHEN]",
              "wait until that job has started (after), succeeded (afterok, the default) or ended (afterany)"),
-    ROW_FLAG(struct spec_options, hold, 0, "hold", "keep it back until `gpuctl release`"),
+    ROW_FLAG(struct spec_options, hold, 0, "hold", "keep it back until `gpuctl release`", .sent_as = "hold"),
     ROWS_END};
 
 /* --- the spec --- */
@@ -96,25 +94,6 @@ static void set_text(json_t *spec, const char *name, const char *value)
 {
     if (value != NULL) {
         json_object_set_new(spec, name, json_string(value));
-    }
-}
-
-/* Adds the fields that are the value of one option each. */
-static void set_fields(json_t *spec, const struct spec_options *options)
-{
-    for (const struct option_row *row = spec_rows; row->spec.name != NULL; row++) {
-        const void *value = (const char *)options + row->offset;
-        if (row->sent_as == NULL) {
-            continue;
-        }
-        if (row->spec.kind == OPTION_TEXT) {
-            set_text(spec, row->sent_as, *(const char *const *)value);
-        } else if (*(const int64_t *)value != row->absent) {
-            int64_t number = *(const int64_t *)value;
-            json_object_set_new(spec, row->sent_as,
-                                row->spec.kind == OPTION_DURATION ? json_seconds(number)
-                                                                  : json_integer(number));
-        }
     }
 }
 
@@ -380,9 +359,6 @@ static void set_place(json_t *spec, const struct spec_options *options,
     if (json_is_false(json_object_get(spec, "remote")) && json_object_get(spec, "host_id") == NULL) {
         set_text(spec, "host_id", around->host_id);
     }
-    if (options->hold) {
-        json_object_set_new(spec, "hold", json_true());
-    }
     set_workdir(spec, options, around->here);
 }
 
@@ -411,7 +387,7 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
     if (!set_bundle(spec, options, err) || !set_shape(spec, options, err)) {
         return NULL;
     }
-    set_fields(spec, options);
+    option_send(spec_rows, options, spec);
     set_place(spec, options, around);
     bool good = set_command(spec, command, count, err) &&
                 set_reserved(spec, options, around->reserved, err) &&
