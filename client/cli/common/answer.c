@@ -79,11 +79,10 @@ void list_print(const struct call *call, const struct listing *listing, const js
         print_list(call->format, listing->shown != NULL ? listing->shown : listing->name, items, out);
         return;
     }
-    autogrid struct grid *grid = grid_create(listing->columns, listing->count);
     autojson json_t *rows = listing->rows != NULL ? listing->rows(items) : NULL;
-    grid_add_rows(grid, rows != NULL ? rows : items);
     bool wide = call->format == FORMAT_WIDE || listing->uncut;
-    grid_print(grid, wide, print_width(), print_colour(), out);
+    grid_show(listing->columns, listing->count, rows != NULL ? rows : items, wide, print_width(),
+              print_colour(), out);
 }
 
 static bool show_list(const struct call *call, struct text *out, bool *ret_last, struct err *err)

@@ -28,9 +28,7 @@ static const struct column columns[] = {WIDE_COLUMN("SEQ", "seq", cell_plain),
 
 void events_table(const json_t *events, bool wide, size_t width, struct text *out)
 {
-    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
-    grid_add_rows(grid, events);
-    grid_print(grid, wide, width, false, out);
+    grid_show(columns, sizeof columns / sizeof columns[0], events, wide, width, false, out);
 }
 
 json_t *events_get(struct api *api, const char *id, struct err *err)

@@ -216,10 +216,9 @@ static const struct column node_columns[] = {
 static void print_placements(const json_t *placements, struct text *out)
 {
     if (json_array_size(placements) > 0) {
-        autogrid struct grid *grid = grid_create(node_columns, sizeof node_columns / sizeof node_columns[0]);
-        grid_add_rows(grid, placements);
         text_append(out, "\n");
-        grid_print(grid, false, 0, print_colour(), out);
+        grid_show(node_columns, sizeof node_columns / sizeof node_columns[0], placements, false, 0,
+                  print_colour(), out);
     }
 }
 

@@ -32,10 +32,8 @@ static void print_rehearsal(const struct call *call, const json_t *answer, struc
 {
     const json_t *victims = json_object_get(answer, "victims");
     const char *text = json_string_of(answer, "text");
-    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
-    grid_add_rows(grid, victims);
     if (json_array_size(victims) > 0) {
-        grid_print(grid, false, 0, print_colour(), out);
+        grid_show(columns, sizeof columns / sizeof columns[0], victims, false, 0, print_colour(), out);
         text_append(out, "\n");
     }
     text_printf(out, "%s\n", text != NULL ? text : "");

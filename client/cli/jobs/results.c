@@ -137,7 +137,6 @@ static bool show(const struct question *question, const struct found *found, str
     if (!job_state_terminal(job->state)) {
         print_note("job %s is %s: more may come", job->id, job_state_text(job->state));
     }
-    autogrid struct grid *grid = result_grid();
     size_t i;
     json_t *row;
     json_array_foreach (found->rows, i, row) {
@@ -145,9 +144,9 @@ static bool show(const struct question *question, const struct found *found, str
         if (!result_read(row, &result, err)) {
             return false;
         }
-        result_row(&result, grid);
     }
-    grid_print(grid, format == FORMAT_WIDE, print_width(), print_colour(), &out);
+    grid_show(result_columns, RESULT_COLUMNS, found->rows, format == FORMAT_WIDE, print_width(),
+              print_colour(), &out);
     return print_out(&out, err);
 }
 

@@ -221,6 +221,14 @@ void grid_print(const struct grid *grid, bool wide, size_t width, bool colour, s
     }
 }
 
+void grid_show(const struct column *columns, size_t count, const json_t *objects, bool wide, size_t width,
+               bool colour, struct text *out)
+{
+    autogrid struct grid *grid = grid_create(columns, count);
+    grid_add_rows(grid, objects);
+    grid_print(grid, wide, width, colour, out);
+}
+
 bool print_colour(void)
 {
     const char *no = getenv("NO_COLOR");

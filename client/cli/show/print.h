@@ -55,6 +55,10 @@ size_t grid_width(const struct grid *grid, bool wide);
 /* Appends the table; with a width above 0 lines are cut to it. colour paints the cells that are states. */
 void grid_print(const struct grid *grid, bool wide, size_t width, bool colour, struct text *out);
 
+/* All of it for the objects of an array: a row each. */
+void grid_show(const struct column *columns, size_t count, const json_t *objects, bool wide, size_t width,
+               bool colour, struct text *out);
+
 static inline void cleanup_grid(struct grid **grid)
 {
     grid_destroy(*grid);

@@ -258,10 +258,9 @@ static const struct column node_columns[] = {COLUMN("NODE", "node", cell_plain),
 
 static void print_nodes(const json_t *attempt, struct text *out)
 {
-    autogrid struct grid *grid = grid_create(node_columns, sizeof node_columns / sizeof node_columns[0]);
-    grid_add_rows(grid, json_object_get(attempt, "nodes"));
     text_append(out, "\n");
-    grid_print(grid, false, 0, false, out);
+    grid_show(node_columns, sizeof node_columns / sizeof node_columns[0], json_object_get(attempt, "nodes"),
+              false, 0, false, out);
 }
 
 static void print_safely(struct text *out, const json_t *text)
