@@ -38,10 +38,9 @@ struct addition {
     const struct add_options *options;
     struct host *hosts;
     size_t count;
-    char **files; /* that are copied; owned */
-    size_t file_count;
-    bool packaged; /* they are packages; else the programs */
-    char *folder;  /* there; owned */
+    struct text_list files; /* that are copied */
+    bool packaged;          /* they are packages; else the programs */
+    char *folder;           /* there; owned */
 };
 
 static const struct option_row add_rows[] = {
@@ -54,12 +53,6 @@ static const struct option_row add_rows[] = {
     ROWS_END};
 /* --- the files --- */
 
-static void add_file(struct addition *addition, char *path)
-{
-    addition->files = xrealloc(addition->files, (addition->file_count + 1) * sizeof addition->files[0]);
-    addition->files[addition->file_count++] = path;
-}
-
 /* The one file of that pattern here, or none. */
 static bool add_only(struct addition *addition, const char *pattern, struct err *err)
 {
@@ -70,7 +63,7 @@ static bool add_only(struct addition *addition, const char *pattern, struct err 
             good = err_field(err, ERR_USAGE, "package", "name the ones to install with --package",
                              "there is more than one %s here", pattern);
         } else if (found.gl_pathc == 1) {
-            add_file(addition, xstrdup(found.gl_pathv[0]));
+            text_list_add(&addition->files, xstrdup(found.gl_pathv[0]));
         }
     }
     globfree(&found);
@@ -84,18 +77,18 @@ static bool find_files(struct addition *addition, struct err *err)
         if (access(given->items[i], R_OK) != 0) {
             return err_errno(err, "cannot read the package %s", given->items[i]);
         }
-        add_file(addition, xstrdup(given->items[i]));
+        text_list_add(&addition->files, xstrdup(given->items[i]));
     }
     if (given->count == 0 && (!add_only(addition, CLI_DEB, err) || !add_only(addition, AGENT_DEB, err))) {
         return false;
     }
-    addition->packaged = addition->file_count > 0;
+    addition->packaged = addition->files.count > 0;
     for (int i = 0; i < 2 && !addition->packaged; i++) {
         char *program = file_find_program(i == 0 ? "gpuagent" : "gpushim", err);
         if (program == NULL) {
             return err_hint(err, "name the agent's package with --package");
         }
-        add_file(addition, program);
+        text_list_add(&addition->files, program);
     }
     return true;
 }
@@ -217,7 +210,7 @@ enum step { STEP_FOLDER, STEP_COPY, STEP_JOIN };
 static const char **words_of(const struct addition *addition, const struct host *host, enum step step,
                              char **ret_owned)
 {
-    const char **words = xzalloc((addition->file_count + 16) * sizeof words[0]);
+    const char **words = xzalloc((addition->files.count + 16) * sizeof words[0]);
     size_t count = 0;
     words[count++] = step == STEP_COPY ? "scp" : "ssh";
     words[count++] = "-o";
@@ -227,8 +220,8 @@ static const char **words_of(const struct addition *addition, const struct host 
     if (step == STEP_COPY) {
         *ret_owned = xprintf("%s:%s/", host->address, addition->folder);
         words[count++] = "-q";
-        for (size_t i = 0; i < addition->file_count; i++) {
-            words[count++] = addition->files[i];
+        for (size_t i = 0; i < addition->files.count; i++) {
+            words[count++] = addition->files.items[i];
         }
         words[count++] = *ret_owned;
         return words;
@@ -317,10 +310,7 @@ static void finish(struct addition *addition)
         text_finish(&addition->hosts[i].errors);
         free(addition->hosts[i].script);
     }
-    for (size_t i = 0; i < addition->file_count; i++) {
-        free(addition->files[i]);
-    }
-    free(addition->files);
+    text_list_finish(&addition->files);
     free(addition->hosts);
     free(addition->folder);
 }

@@ -112,11 +112,11 @@ static bool start_controller(struct start *start, struct err *err)
     if (!instance_stop(start->state, 0, err)) {
         return false;
     }
-    char **words = daemons_controller_words(&start->daemons);
+    struct text_list words = daemons_controller_words(&start->daemons);
     autofree char *log = instance_file(start->state, "controller.log");
     autofree char *record = instance_file(start->state, "controller.pid");
-    bool good = process_start(words, log, record, &start->pidfds[0], err) && wait_serving(start, err);
-    daemons_free_words(words);
+    bool good = process_start(words.items, log, record, &start->pidfds[0], err) && wait_serving(start, err);
+    text_list_finish(&words);
     return good;
 }
 
@@ -170,9 +170,9 @@ static bool start_agent(struct start *start, int64_t number, const char *url, st
     if (running >= 0) {
         return true;
     }
-    char **words = daemons_agent_words(&start->daemons, number, url);
-    bool good = process_start(words, log, record, pidfd_of_node(start, number), err);
-    daemons_free_words(words);
+    struct text_list words = daemons_agent_words(&start->daemons, number, url);
+    bool good = process_start(words.items, log, record, pidfd_of_node(start, number), err);
+    text_list_finish(&words);
     return good;
 }
 

@@ -75,8 +75,7 @@ static bool split_line(struct batch *batch, const char *line, char *argv[LINE_WO
             *ret_count = count;
             return true;
         }
-        batch->words = xrealloc(batch->words, (batch->word_count + 1) * sizeof batch->words[0]);
-        batch->words[batch->word_count++] = word;
+        text_list_add(&batch->words, word);
         cut_value(word);
         if (count == LINE_WORDS) {
             return err_set(err, ERR_USAGE, "more than %d words", LINE_WORDS - 1);
@@ -183,10 +182,7 @@ bool batch_read(const char *path, const struct batch_options *given, struct batc
 
 void batch_finish(struct batch *batch)
 {
-    for (size_t i = 0; i < batch->word_count; i++) {
-        free(batch->words[i]);
-    }
-    free(batch->words);
+    text_list_finish(&batch->words);
     free(batch->name);
     free(batch->text);
     *batch = (struct batch){0};

@@ -104,8 +104,7 @@ struct batch {
     char *text; /* the script */
     size_t length;
     struct batch_options options;
-    char **words; /* that options point into */
-    size_t word_count;
+    struct text_list words; /* that options point into */
 };
 
 /* path NULL: the script is --wrap's. Options of the command line win over the script's. ERR_USAGE names file
