@@ -118,7 +118,6 @@ static const struct verb verb_revoke = {
     .name = "revoke",
     .arguments = "ID",
     .summary = "Make a token invalid at once.",
-    .argument = ARGUMENT_TOKEN,
     .least = 1,
     .most = 1,
     OF_THE_CONTROLLER,

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "client/cli/common/resolve.h"
+#include "client/cli/common/wait.h"
 #include "client/cli/common/watch.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
@@ -104,14 +105,17 @@ bool list_run(const struct call *call, int *ret_exit, struct err *err)
 
 /* --- several jobs --- */
 
-static bool ask_one(struct api *api, const struct for_each_job *each, const char *argument, json_t *jobs,
-                    struct err *err)
+static bool ask_one(const struct call *call, const char *argument, bool wait, json_t *jobs, struct err *err)
 {
     char id[RESOLVED_BYTES];
-    if (!resolve_job(api, argument, id, err)) {
+    if (!resolve_job(call->api, argument, id, err)) {
         return false;
     }
-    json_t *job = each->ask(api, id, each->closure, err);
+    json_t *job = api_ask(call->api, "POST", NULL, err, "/v1/jobs/%s/%s", id, call->verb->name);
+    if (job != NULL && wait) {
+        json_decref(job);
+        job = wait_job(call->api, id, -1, err);
+    }
     return job != NULL && json_array_append_new(jobs, job) == 0;
 }
 
@@ -130,13 +134,13 @@ static bool show_jobs(const struct call *call, const json_t *jobs, const char *s
     return true;
 }
 
-bool for_each_job(const struct call *call, const struct for_each_job *each, struct err *err)
+bool for_each_job(const struct call *call, const char *said, bool wait, struct err *err)
 {
     autojson json_t *jobs = json_array();
     bool good = true;
     for (size_t i = 0; i < call->rest_count; i++) {
         struct err one;
-        if (ask_one(call->api, each, call->rest[i], jobs, &one)) {
+        if (ask_one(call, call->rest[i], wait, jobs, &one)) {
             continue;
         }
         if (good) {
@@ -146,5 +150,5 @@ bool for_each_job(const struct call *call, const struct for_each_job *each, stru
         }
         good = false;
     }
-    return show_jobs(call, jobs, each->said, good ? err : NULL) && good;
+    return show_jobs(call, jobs, said, good ? err : NULL) && good;
 }

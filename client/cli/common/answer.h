@@ -53,17 +53,10 @@ void list_print(const struct call *call, const struct listing *listing, const js
 
 /* --- several jobs --- */
 
-struct api;
-
-struct for_each_job {
-    /* Returns the job as it then is, which is the caller's; NULL: it failed. */
-    json_t *(*ask)(struct api *api, const char *id, const void *closure, struct err *err);
-    const void *closure;
-    const char *said; /* between the job's id and its state */
-};
-
-/* Takes the arguments of the call for jobs, asks for one after the other, and shows what came of it. Goes on
- * after a failure, so that one wrong id keeps no other job from it; the first error is the verb's. */
-bool for_each_job(const struct call *call, const struct for_each_job *each, struct err *err);
+/* Takes the arguments of the call for jobs, and posts to each of them the name of the verb, the last part of
+ * the path. With wait it waits until each has ended. Shows a note with `said` between the id and the state of
+ * each, or the jobs as JSON. Goes on after a failure, so that one wrong id keeps no other job from it; the
+ * first error is the verb's. */
+bool for_each_job(const struct call *call, const char *said, bool wait, struct err *err);
 
 #endif

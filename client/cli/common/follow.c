@@ -53,6 +53,19 @@ bool follow_many_ranks(const struct job_view *job)
     return ranks_by_node(job) ? job->placement_count > 1 : job->gpus > 1;
 }
 
+bool follow_prefix(struct api *api, const char *id, bool retry, struct output *output, struct err *err)
+{
+    struct job_view job;
+    if (!ranks_get_job(api, id, retry, &job, err)) {
+        return false;
+    }
+    if (follow_many_ranks(&job)) {
+        output_prefix(output);
+    }
+    job_view_finish(&job);
+    return true;
+}
+
 /* With retry the controller may be away just now: a read is safe to repeat. */
 static bool get_job(struct follow *follow, bool retry, struct job_view *ret_job, struct err *err)
 {
@@ -162,29 +175,15 @@ static void note_run(const struct follow *follow)
 
 /* --- the two streams --- */
 
-/* Before the first output of a job of several GPUs: are there several ranks? */
-static bool decide_prefix(struct follow *follow, struct err *err)
-{
-    struct job_view job;
-    if (!get_job(follow, true, &job, err)) {
-        return false;
-    }
-    if (follow_many_ranks(&job)) {
-        output_prefix(follow->output);
-    }
-    follow->ranks_known = true;
-    job_view_finish(&job);
-    return true;
-}
-
 static bool drain_logs(struct follow *follow, struct err *err)
 {
     struct sse_event event;
     while (feed_next(follow->logs, &event)) {
-        if ((!follow->ranks_known && !decide_prefix(follow, err)) ||
+        if ((!follow->ranks_known && !follow_prefix(follow->api, follow->id, true, follow->output, err)) ||
             !output_write_event(follow->output, event.data, event.data_length, err)) {
             return false;
         }
+        follow->ranks_known = true;
     }
     if (feed_ended(follow->logs) && follow->ended_at_ms == 0) {
         follow->ended_at_ms = clock_boot_ms();

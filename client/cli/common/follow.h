@@ -22,6 +22,9 @@ bool follow_output(struct feed *feed, struct output *output, struct err *err);
 /* Does the job have more than one rank? Decides on the prefix. In node mode that is known only once it is
  * placed. */
 bool follow_many_ranks(const struct job_view *job);
+/* Gives the output its prefix if the job has more than one rank. With retry the controller may be away just
+ * now. */
+bool follow_prefix(struct api *api, const char *id, bool retry, struct output *output, struct err *err);
 
 /* In the queue, or while nodes get ready: there is a reason that people want to hear. */
 bool follow_waits(enum job_state state);

@@ -105,7 +105,6 @@ static const char *const *offer_arguments(const struct verb *verb, const struct 
         puts(":files");
         break;
     case ARGUMENT_NONE:
-    case ARGUMENT_TOKEN:
         offer_options(table);
         break;
     }

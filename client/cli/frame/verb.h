@@ -27,8 +27,7 @@ enum argument_kind {
     ARGUMENT_NODE,
     ARGUMENT_COMMAND,
     ARGUMENT_FILE,
-    ARGUMENT_SHELL,
-    ARGUMENT_TOKEN
+    ARGUMENT_SHELL
 };
 
 /* How far a verb reaches: it decides which of the common options the verb takes. */

@@ -8,7 +8,6 @@
 #include "client/cli/common/follow.h"
 #include "client/cli/show/output.h"
 #include "client/cli/transport/pages.h"
-#include "client/cli/common/ranks.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -66,25 +65,12 @@ static bool read_stored(struct api *api, const char *path, struct output *output
     return true;
 }
 
-static bool decide_prefix(struct api *api, const char *id, struct output *output, struct err *err)
-{
-    struct job_view job;
-    if (!ranks_get_job(api, id, false, &job, err)) {
-        return false;
-    }
-    if (follow_many_ranks(&job)) {
-        output_prefix(output);
-    }
-    job_view_finish(&job);
-    return true;
-}
-
 static bool merge_streams(struct api *api, const struct logs_options *options, const char *id,
                           const char *path, struct err *err)
 {
     autooutput struct output *output = output_create(stdout, stderr, options->tail);
     autofree char *last_id = NULL;
-    if (options->rank == NOT_GIVEN && !decide_prefix(api, id, output, err)) {
+    if (options->rank == NOT_GIVEN && !follow_prefix(api, id, false, output, err)) {
         return false;
     }
     bool stored_first = !options->follow || options->tail != NOT_GIVEN;

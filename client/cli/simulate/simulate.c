@@ -171,6 +171,7 @@ static bool play(const struct call *call, const struct choice *choice, const str
     simulate_show(call->format, runs, count, &out);
     bool good = draw(options->plot, trace, fleet, runs, count, err) && print_out(&out, err);
     for (size_t i = 0; i < count; i++) {
+        figures_finish(&runs[i].figures);
         outcome_finish(&runs[i].outcome);
     }
     return good;

@@ -19,7 +19,7 @@
 struct simulated {
     struct replay_options options;
     struct outcome outcome; /* owned */
-    struct figures figures;
+    struct figures figures; /* owned */
 };
 
 /* The spelling of a choice, and back. */
@@ -40,8 +40,7 @@ void simulate_plot(const struct trace *trace, const struct fleet *fleet, const s
 
 /* Appends a chart whose upper left corner is at x, y: which share of the jobs was complete after which time,
  * on a logarithmic axis, a line for each policy, and their names to its right. */
-void simulate_cdf(const struct trace *trace, const struct simulated *runs, size_t count, int x, int y,
-                  int width, struct text *out);
+void simulate_cdf(const struct simulated *runs, size_t count, int x, int y, int width, struct text *out);
 
 /* --- files --- */
 

@@ -157,6 +157,6 @@ void simulate_plot(const struct trace *trace, const struct fleet *fleet, const s
     for (size_t i = 0; i < count; i++) {
         draw_row(&axes, &runs[i], TOP + (int)i * (PANEL_HEIGHT + ROW_GAP), i + 1 == count, out);
     }
-    simulate_cdf(trace, runs, count, LEFT, below, WIDTH - LEFT, out);
+    simulate_cdf(runs, count, LEFT, below, WIDTH - LEFT, out);
     text_append(out, "</svg>\n");
 }
