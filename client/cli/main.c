@@ -9,7 +9,7 @@
 #include "client/cli/frame/completion.h"
 #include "client/cli/transport/context.h"
 #include "client/cli/show/print.h"
-#include "client/cli/common/resolve.h"
+#include "client/cli/common/jobs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "client/cli/transport/pages.h"
-#include "client/cli/common/ranks.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/show/result.h"
 #include "client/cli/common/save.h"
 #include "proto/base/cleanup.h"

@@ -5,7 +5,7 @@
 
 #include <stdarg.h>
 
-#include "client/cli/common/resolve.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/common/wait.h"
 #include "client/cli/common/watch.h"
 #include "client/cli/transport/api.h"

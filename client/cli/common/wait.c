@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "client/cli/common/resolve.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"

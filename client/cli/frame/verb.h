@@ -151,8 +151,7 @@ extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, ver
     verb_open;
 
 /* Those inside of a group that are in other files than it. */
-extern const struct verb verb_windows, verb_nodes_join_command, verb_nodes_add, verb_nodes_remove,
-    verb_quotas_set, verb_quotas_unset;
+extern const struct verb verb_windows, verb_nodes_join_command, verb_nodes_add, verb_nodes_remove;
 
 /* All verbs in the order of the help; ends with NULL. */
 const struct verb *const *verb_all(void);

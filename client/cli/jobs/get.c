@@ -2,10 +2,10 @@
 /* `gpuctl get`: shows everything that is known of one job. */
 #include <string.h>
 
-#include "client/cli/spec/array.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/jobs/events.h"
 #include "client/cli/common/answer.h"
-#include "client/cli/common/runs.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/show/timing.h"
 #include "client/cli/common/wait.h"
 #include "client/cli/common/watch.h"

@@ -8,7 +8,7 @@
 #include "client/cli/charts/figures.h"
 #include "client/cli/transport/pages.h"
 #include "client/cli/charts/point.h"
-#include "client/cli/common/ranks.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/charts/series.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"

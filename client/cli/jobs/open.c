@@ -7,8 +7,7 @@
 
 #include "client/cli/transport/api.h"
 #include "client/cli/transport/process.h"
-#include "client/cli/common/resolve.h"
-#include "client/cli/common/runs.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"

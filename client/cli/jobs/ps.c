@@ -4,10 +4,10 @@
 #include <stdint.h>
 
 #include "client/cli/transport/api.h"
-#include "client/cli/spec/array.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/pages.h"
-#include "client/cli/common/resolve.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/common/watch.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"

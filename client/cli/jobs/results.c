@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/cli/transport/pages.h"
-#include "client/cli/common/ranks.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/show/result.h"
 #include "client/cli/common/save.h"
 #include "client/cli/frame/verb.h"

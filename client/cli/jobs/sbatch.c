@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/spec/after.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/bundle/attach.h"
 #include "client/cli/slurm/batch.h"
 #include "client/cli/controller/connect.h"

@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/spec/after.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/spec/airfile.h"
 #include "client/cli/bundle/bundle.h"
-#include "client/cli/spec/early.h"
 #include "client/cli/spec/environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"

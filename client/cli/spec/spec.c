@@ -7,8 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "client/cli/spec/after.h"
-#include "client/cli/spec/early.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/spec/launcher.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"

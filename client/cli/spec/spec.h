@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/cli/spec/array.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/err.h"
 
