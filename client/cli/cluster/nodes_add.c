@@ -206,29 +206,22 @@ static void fail(struct host *host, const char *why)
 
 enum step { STEP_FOLDER, STEP_COPY, STEP_JOIN };
 
-/* The words of one step; the caller frees the array and *ret_owned, of which it may borrow. */
-static const char **words_of(const struct addition *addition, const struct host *host, enum step step,
-                             char **ret_owned)
+/* The command line of one step; the caller finishes the list. */
+static struct text_list words_of(const struct addition *addition, const struct host *host, enum step step)
 {
-    const char **words = xzalloc((addition->files.count + 16) * sizeof words[0]);
-    size_t count = 0;
-    words[count++] = step == STEP_COPY ? "scp" : "ssh";
-    words[count++] = "-o";
-    words[count++] = "BatchMode=yes";
-    words[count++] = "-o";
-    words[count++] = "ConnectTimeout=10";
-    if (step == STEP_COPY) {
-        *ret_owned = xprintf("%s:%s/", host->address, addition->folder);
-        words[count++] = "-q";
-        for (size_t i = 0; i < addition->files.count; i++) {
-            words[count++] = addition->files.items[i];
-        }
-        words[count++] = *ret_owned;
-        return words;
+    const char *const begin[] = {
+        step == STEP_COPY ? "scp" : "ssh",       "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
+        step == STEP_COPY ? "-q" : host->address};
+    struct text_list words = {0};
+    for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++) {
+        text_list_add(&words, xstrdup(begin[i]));
     }
-    words[count++] = host->address;
-    *ret_owned = step == STEP_FOLDER ? xprintf("mkdir -m 700 %s", addition->folder) : xstrdup("sh -s");
-    words[count++] = *ret_owned;
+    for (size_t i = 0; step == STEP_COPY && i < addition->files.count; i++) {
+        text_list_add(&words, xstrdup(addition->files.items[i]));
+    }
+    text_list_add(&words, step == STEP_COPY     ? xprintf("%s:%s/", host->address, addition->folder)
+                          : step == STEP_FOLDER ? xprintf("mkdir -m 700 %s", addition->folder)
+                                                : xstrdup("sh -s"));
     return words;
 }
 
@@ -237,12 +230,12 @@ static void run_step(const struct addition *addition, enum step step)
     for (size_t i = 0; i < addition->count; i++) {
         struct host *host = &addition->hosts[i];
         struct err err;
-        autofree char *owned = NULL;
-        autofree const char **words = words_of(addition, host, step, &owned);
+        struct text_list words = words_of(addition, host, step);
         if (!host->failed &&
-            !remote_start(words, step == STEP_JOIN ? host->script : NULL, &host->remote, &err)) {
+            !remote_start(words.items, step == STEP_JOIN ? host->script : NULL, &host->remote, &err)) {
             fail(host, err.text);
         }
+        text_list_finish(&words);
     }
     for (size_t i = 0; i < addition->count; i++) {
         struct host *host = &addition->hosts[i];

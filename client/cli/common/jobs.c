@@ -91,11 +91,7 @@ bool resolve_job(struct api *api, const char *prefix, char ret_id[RESOLVED_BYTES
 bool ranks_get_job(struct api *api, const char *id, bool retry, struct job_view *ret_job, struct err *err)
 {
     autofree char *path = xprintf("/v1/jobs/%s", id);
-    autotext struct text body = {0};
-    if (!api_send(api, &(struct request){.method = "GET", .path = path, .retry = retry}, &body, err)) {
-        return false;
-    }
-    json_t *json = json_parse(body.bytes, body.length, err);
+    json_t *json = api_send_json(api, &(struct request){.method = "GET", .path = path, .retry = retry}, err);
     return json != NULL && job_view_decode(json, ret_job, err);
 }
 

@@ -39,9 +39,8 @@ static int64_t patience_ms(int64_t deadline_ms)
 static json_t *ask(struct api *api, const char *id, int64_t wait_ms, struct err *err)
 {
     autofree char *path = xprintf("/v1/jobs/%s?wait=%lldms", id, (long long)wait_ms);
-    autotext struct text body = {0};
     struct request request = {.method = "GET", .path = path, .timeout_ms = wait_ms + CLIENT_REPLY_MS};
-    return api_send(api, &request, &body, err) ? json_parse(body.bytes, body.length, err) : NULL;
+    return api_send_json(api, &request, err);
 }
 
 json_t *wait_job(struct api *api, const char *id, int64_t deadline_ms, struct err *err)

@@ -47,6 +47,9 @@ struct request {
 /* Sends it and waits. *ret_body may be NULL. A status of 400 and above is an error. */
 bool api_send(struct api *api, const struct request *request, struct text *ret_body, struct err *err);
 
+/* The same for a reply of JSON; the caller owns it. NULL on failure. */
+json_t *api_send_json(struct api *api, const struct request *request, struct err *err);
+
 /* JSON in, JSON out. The caller owns the value; NULL on failure. Each %s of a format is one part of a path
  * and is escaped. api_get asks once; api_read does so for a path that is whole already. */
 json_t *api_get(struct api *api, struct err *err, const char *format, ...)

@@ -49,7 +49,7 @@ bool api_send(struct api *api, const struct request *request, struct text *ret_b
     }
 }
 
-static json_t *send_json(struct api *api, const struct request *request, struct err *err)
+json_t *api_send_json(struct api *api, const struct request *request, struct err *err)
 {
     autotext struct text body = {0};
     return api_send(api, request, &body, err) ? json_parse(body.bytes, body.length, err) : NULL;
@@ -57,7 +57,7 @@ static json_t *send_json(struct api *api, const struct request *request, struct 
 
 json_t *api_read(struct api *api, const char *path, struct err *err)
 {
-    return send_json(api, &(struct request){.method = "GET", .path = path}, err);
+    return api_send_json(api, &(struct request){.method = "GET", .path = path}, err);
 }
 
 /* Repeating a PUT or DELETE changes nothing; any other method needs a key for that. */
@@ -68,17 +68,17 @@ static json_t *send_change(struct api *api, const char *method, const char *path
     autofree char *text = body != NULL ? json_text(body) : keyed ? xstrdup("{}") : NULL;
     char drawn[ID_LENGTH + 1];
     random_id(drawn);
-    return send_json(api,
-                     &(struct request){.method = method,
-                                       .path = path,
-                                       .body = text,
-                                       .length = text != NULL ? strlen(text) : 0,
-                                       .content_type = text != NULL ? "application/json" : NULL,
-                                       .key = key != NULL ? key
-                                              : keyed     ? drawn
-                                                          : NULL,
-                                       .retry = true},
-                     err);
+    return api_send_json(api,
+                         &(struct request){.method = method,
+                                           .path = path,
+                                           .body = text,
+                                           .length = text != NULL ? strlen(text) : 0,
+                                           .content_type = text != NULL ? "application/json" : NULL,
+                                           .key = key != NULL ? key
+                                                  : keyed     ? drawn
+                                                              : NULL,
+                                           .retry = true},
+                         err);
 }
 
 json_t *api_submit(struct api *api, const json_t *spec, const char *key, struct err *err)
