@@ -95,7 +95,7 @@ struct option_row {
         .spec.name = NULL                                                                                    \
     }
 
-/* Of verbs that take -o alone, and -w with it. */
+/* The rows of verbs that take -o alone, and of those that take -w and -o. */
 extern const struct option_row rows_format[], rows_watched[];
 
 struct option_table {
@@ -136,7 +136,8 @@ struct verb {
     const struct verb *const *nested; /* ends with NULL; then the fields from argument on do not apply */
 };
 
-/* Of verbs that are about one job, about several, about a node, and that only need the controller. */
+/* Members of verbs about one job, about several jobs, about a node, and of verbs that only need the
+ * controller. */
 #define OF_A_JOB .argument = ARGUMENT_JOB, .least = 1, .most = 1, .reach = REACH_CONTROLLER, .need = NEED_JOB
 #define OF_JOBS                                                                                              \
     .argument = ARGUMENT_JOB, .least = 1, .most = SIZE_MAX, .reach = REACH_CONTROLLER, .need = NEED_API
@@ -150,7 +151,7 @@ extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, ver
     verb_quotas, verb_shares, verb_pools, verb_explain, verb_plan, verb_preempt, verb_admin, verb_login,
     verb_open;
 
-/* Those inside of a group that are in other files than it. */
+/* Nested verbs that are in another file than their group. */
 extern const struct verb verb_windows, verb_nodes_join_command, verb_nodes_add, verb_nodes_remove;
 
 /* All verbs in the order of the help; ends with NULL. */

@@ -72,7 +72,7 @@ size_t print_width(void);
 /* Does the locale write UTF-8? By LC_ALL, LC_CTYPE and LANG, the first that is set. */
 bool print_utf8(void);
 
-/* --- members as cells; what shows nothing becomes "-" --- */
+/* --- members as cells; an empty cell becomes "-" --- */
 
 /* A text or a number as it is, nothing for null, other values as JSON. */
 void cell_plain(const json_t *object, const char *member, struct text *out);

@@ -19,7 +19,7 @@ struct terminal {
     bool lead;          /* c2 has come */
 };
 
-/* Whether the file is one. Bytes that go elsewhere are nobody's to change. */
+/* Is the file a terminal? Bytes for other files stay unchanged. */
 bool terminal_is(FILE *file);
 
 /* Appends the bytes, fit for a terminal. A sequence that is not whole yet is held. */

@@ -15,7 +15,7 @@
 
 struct api;
 
-/* Takes over what the context owns. Speaks to nobody yet. */
+/* Takes the contents of the context over. It connects to nobody yet. */
 struct api *api_create(struct context *context);
 void api_destroy(struct api *api);
 const struct context *api_context(const struct api *api);
