@@ -65,7 +65,7 @@
     X(DEPENDENCY, true, "a job that it depends on did not succeed")                                          \
     X(TASK_FAILED, true, "tasks of the array failed")
 
-/* Kinds of events in a job's history. X(name, spelling, meaning) */
+/* Kinds of events in a job's history; those from SUCCEEDED on end it. X(name, spelling, meaning) */
 #define EVENT_KINDS(X)                                                                                       \
     X(SUBMITTED, "submitted", "the job is stored")                                                           \
     X(HELD, "held", "a person kept the job back")                                                            \

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuctl, the command line. Owns the way from argv to a verb and from its error to an exit code; everything
- * else is in the file of the verb. */
+/* gpuctl, the command line. It goes from argv to a verb, and from the verb's error to an exit code. Each
+ * verb is in the file of its name. */
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/cli/controller/connect.h"
+#include "client/cli/frame/completion.h"
 #include "client/cli/transport/context.h"
 #include "client/cli/show/print.h"
-#include "client/cli/common/resolve.h"
+#include "client/cli/common/jobs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
@@ -51,7 +53,7 @@ static bool meet_need(struct call *call, struct err *err)
             (call->verb->need == NEED_API || resolve_job(call->api, call->rest[0], call->id, err)));
 }
 
-/* Parses and runs a verb that has no nested ones; before is what was given before it. */
+/* Parses and runs a verb that has no nested ones; before has the options that stood before it. */
 static bool run_verb(const struct verb *verb, const struct common *before, const char *path, int argc,
                      char **argv, int *ret_exit, struct err *err)
 {
@@ -71,8 +73,9 @@ static bool run_verb(const struct verb *verb, const struct common *before, const
     if (good && common.help) {
         verb_help(stdout, verb, path);
     } else if (good) {
-        good = check_rest(verb, &call, path, err) && (verb->check == NULL || verb->check(&call, err)) &&
-               meet_need(&call, err) && verb->run(&call, ret_exit, err);
+        good = check_rest(verb, &call, path, err) && verb_can_send(verb, options, err) &&
+               (verb->check == NULL || verb->check(&call, err)) && meet_need(&call, err) &&
+               verb->run(&call, ret_exit, err);
     }
     api_destroy(call.api);
     option_table_finish(&table);
@@ -183,12 +186,26 @@ static int run_words(int argc, char **argv)
     return run_named(words[0], &common, (int)count, words);
 }
 
+/* `gpuctl --complete WORD...`, which the completion scripts ask. */
+static int complete(int count, char **words)
+{
+    const char *const *more = completion_offer(words, (size_t)count);
+    int length = 0;
+    while (more != NULL && more[length] != NULL) {
+        length++;
+    }
+    return more != NULL ? run_words(length, (char **)(uintptr_t)more) : 0;
+}
+
 int main(int argc, char **argv)
 {
     json_begin();
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         printf("gpuctl %s\n", GPUCTL_VERSION);
         return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "--complete") == 0) {
+        return complete(argc - 2, argv + 2);
     }
     return run_words(argc, argv);
 }

@@ -55,7 +55,7 @@ static double utilization(const struct trace *trace, int64_t gpus, const struct 
 
 struct figures figures_of(const struct trace *trace, const struct fleet *fleet, const struct outcome *outcome)
 {
-    autofree int64_t *completions = xalloc((trace->count + 1) * sizeof *completions);
+    int64_t *completions = xalloc((trace->count + 1) * sizeof *completions);
     autofree int64_t *waits = xalloc((trace->count + 1) * sizeof *waits);
     struct spread completion = {.values = completions}, wait = {.values = waits};
     int64_t last_ms = trace->jobs[0].submit_ms;
@@ -79,6 +79,13 @@ struct figures figures_of(const struct trace *trace, const struct fleet *fleet, 
         .p99_wait_s = percentile_s(&wait, 99),
         .utilization = utilization(trace, fleet_gpus(fleet), outcome),
         .preemptions = outcome->preemptions,
+        .completions_ms = completions,
         .makespan_s = seconds((double)(last_ms - trace->jobs[0].submit_ms)),
     };
+}
+
+void figures_finish(struct figures *figures)
+{
+    free(figures->completions_ms);
+    figures->completions_ms = NULL;
 }

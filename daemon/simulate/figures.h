@@ -16,9 +16,12 @@ struct figures {
     double utilization; /* share of the GPU time between the first and the last submission; 0..1 */
     double makespan_s;  /* from the first submission to the last end */
     int64_t preemptions;
+    int64_t *completions_ms; /* of the jobs that ran, the shortest first; owned */
 };
 
 struct figures figures_of(const struct trace *trace, const struct fleet *fleet,
                           const struct outcome *outcome);
+
+void figures_finish(struct figures *figures);
 
 #endif

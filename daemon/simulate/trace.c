@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a file's lines into a list of jobs. A line that cannot be parsed is refused with its number and
- * field. Jobs that never ran, or asked for no GPUs, are left out and counted. trace_csv.c, trace_swf.c and
- * trace_sacct.c parse the lines of each form; replay.c runs the jobs. */
+ * field. Jobs that never ran, or asked for no GPUs, are left out and counted. trace_csv.c reads CSV and
+ * SWF, trace_sacct.c the output of sacct; replay.c runs the jobs. */
 #include "daemon/simulate/trace.h"
 
 #include <errno.h>
@@ -73,8 +73,39 @@ bool reading_refuse(const struct reading *reading, const char *field, const char
                      field, what);
 }
 
-void reading_find(struct reading *reading, const struct column_name *names, size_t count)
+/* Removes the quotes of the field that begins at text; returns its end in the line. */
+static char *unquote(char *text)
 {
+    char *to = text, *from = text + 1;
+    while (*from != '\0' && (from[0] != '"' || from[1] == '"')) {
+        from += *from == '"';
+        *to++ = *from++;
+    }
+    char *end = *from == '"' ? from + 1 : from;
+    *to = '\0';
+    return end;
+}
+
+void reading_split(struct reading *reading, char *line)
+{
+    bool quotes = reading->separators[0] == ',', blanks = reading->separators[0] == ' ';
+    reading->count = 0;
+    for (char *at = line; at != NULL && reading->count < LIMIT_TRACE_COLUMNS;) {
+        char *field = at;
+        char *end = strpbrk(quotes && *at == '"' ? unquote(at) : at, reading->separators);
+        at = end != NULL ? end + 1 : NULL;
+        if (end != NULL) {
+            *end = '\0';
+        }
+        if (!blanks || field[0] != '\0') {
+            reading->fields[reading->count++] = field;
+        }
+    }
+}
+
+void reading_find(struct reading *reading, char *line, const struct column_name *names, size_t count)
+{
+    reading_split(reading, line);
     reading->width = reading->count;
     for (size_t i = 0; i < count; i++) {
         int *place = &reading->places[names[i].column];
@@ -87,6 +118,12 @@ void reading_find(struct reading *reading, const struct column_name *names, size
     }
 }
 
+bool reading_need(const struct reading *reading, bool there, const char *title, const char *hint)
+{
+    return there || err_field(reading->err, ERR_FIELD, title, hint, "%s:%zu: there is no column %s",
+                              reading->name, reading->line, title);
+}
+
 const char *reading_field(const struct reading *reading, enum trace_column column)
 {
     int place = reading->places[column];
@@ -94,15 +131,14 @@ const char *reading_field(const struct reading *reading, enum trace_column colum
     return there ? reading->fields[place] : NULL;
 }
 
-char *reading_copy(const struct reading *reading, enum trace_column column)
-{
-    const char *field = reading_field(reading, column);
-    return field != NULL ? xstrdup(field) : NULL;
-}
-
 bool reading_number(const struct reading *reading, enum trace_column column, double limit, double *ret_value)
 {
     const char *text = reading_field(reading, column);
+    if (text == NULL && reading->needed[column]) {
+        return (size_t)reading->places[column] >= reading->count
+                   ? reading_refuse(reading, "line", "has too few fields")
+                   : reading_refuse(reading, reading->titles[column], "is empty");
+    }
     if (text == NULL) {
         return true;
     }
@@ -116,12 +152,38 @@ bool reading_number(const struct reading *reading, enum trace_column column, dou
     return true;
 }
 
-int64_t reading_priority(const struct reading *reading)
+/* A priority that is no whole number counts as 0. */
+static int64_t read_priority(const struct reading *reading)
 {
     const char *text = reading_field(reading, COLUMN_PRIORITY);
     int64_t priority = 0;
-    return text != NULL && text_to_int(text, -LIMIT_PRIORITY_READ, LIMIT_PRIORITY_READ, &priority) ? priority
-                                                                                                   : 0;
+    bool whole = text != NULL && text_to_int(text, -LIMIT_PRIORITY_READ, LIMIT_PRIORITY_READ, &priority);
+    return whole ? priority : 0;
+}
+
+static char *copy(const char *text)
+{
+    return text != NULL ? xstrdup(text) : NULL;
+}
+
+void reading_add(struct reading *reading, const struct reading_job *job, const char *gpu_type)
+{
+    bool ran = job->duration_s >= 0;
+    reading->trace.without_gpus += job->gpus <= 0;
+    reading->trace.not_run += job->gpus > 0 && !ran;
+    if (job->gpus > 0 && ran) {
+        trace_add(&reading->trace,
+                  &(struct trace_job){.line = reading->line,
+                                      .submit_ms = llround(job->submit_s * 1000),
+                                      .duration_ms = llround(job->duration_s * 1000),
+                                      .gpus = (int64_t)ceil(job->gpus),
+                                      .limit_ms = job->limit_s > 0 ? llround(job->limit_s * 1000) : 0,
+                                      .priority = read_priority(reading),
+                                      .gpu_type = copy(gpu_type),
+                                      .project = copy(reading_field(reading, COLUMN_PROJECT)),
+                                      .owner = copy(reading_field(reading, COLUMN_OWNER)),
+                                      .name = copy(reading_field(reading, COLUMN_NAME))});
+    }
 }
 
 /* --- lines ---------------------------------------------------------------------------------------------- */

@@ -1,86 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes traces as CSV. It can read everything that it writes, including quoted fields. Columns are
- * found by their names, in any order. A field contains no line end. */
-#include <math.h>
+/* Reads traces as CSV and in the standard workload format, and writes CSV. CSV has its columns in any order,
+ * found by their names; a field contains no line end. The standard workload format of the Parallel Workloads
+ * Archive has 18 numbers per line, -1 for unknown values. The reader can read everything that the writer
+ * writes, including quoted fields. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/simulate/trace_parts.h"
 
-/* --- reading -------------------------------------------------------------------------------------------- */
+#define HINT                                                                                                 \
+    "a CSV file begins with the names of its columns: submit_s,duration_s,gpus; one of sacct with names "    \
+    "between upright bars; an SWF file with a line of numbers, or a comment behind a semicolon"
+#define NEEDED_FIELDS 5 /* of the standard workload format */
 
-/* Removes the quotes of the field that begins at text; returns its end in the line. */
-static char *unquote(char *text)
+static bool take_numbers(struct reading *reading)
 {
-    char *to = text, *from = text + 1;
-    while (*from != '\0' && (from[0] != '"' || from[1] == '"')) {
-        from += *from == '"';
-        *to++ = *from++;
-    }
-    char *end = *from == '"' ? from + 1 : from;
-    *to = '\0';
-    return end;
-}
-
-static void split(struct reading *reading, char *line)
-{
-    reading->count = 0;
-    for (char *at = line; at != NULL && reading->count < LIMIT_TRACE_COLUMNS;) {
-        reading->fields[reading->count++] = at;
-        char *end = *at == '"' ? unquote(at) : at;
-        char *comma = strchr(end, ',');
-        if (comma != NULL) {
-            *comma++ = '\0';
-        }
-        at = comma;
-    }
-}
-
-static bool take(struct reading *reading, char *line)
-{
-    static const enum trace_column needed[] = {COLUMN_SUBMIT, COLUMN_DURATION, COLUMN_GPUS};
-    double values[3] = {0}, limit_s = 0;
-    split(reading, line);
-    for (size_t i = 0; i < 3; i++) {
-        if ((size_t)reading->places[needed[i]] >= reading->count) {
-            return reading_refuse(reading, "line", "has too few fields");
-        }
-        if (reading_field(reading, needed[i]) == NULL) {
-            return reading_refuse(reading, reading->titles[needed[i]], "is empty");
-        }
-        if (!reading_number(reading, needed[i], i < 2 ? LIMIT_TRACE_TIME_S : LIMIT_TRACE_GPUS, &values[i])) {
-            return false;
-        }
-    }
-    if (!reading_number(reading, COLUMN_LIMIT, LIMIT_TRACE_TIME_S, &limit_s)) {
+    struct reading_job job = {0};
+    double asked = 0;
+    if (!reading_number(reading, COLUMN_SUBMIT, LIMIT_TRACE_TIME_S, &job.submit_s) ||
+        !reading_number(reading, COLUMN_DURATION, LIMIT_TRACE_TIME_S, &job.duration_s) ||
+        !reading_number(reading, COLUMN_GPUS, LIMIT_TRACE_GPUS, &job.gpus) ||
+        !reading_number(reading, COLUMN_GPUS_ASKED, LIMIT_TRACE_GPUS, &asked) ||
+        !reading_number(reading, COLUMN_LIMIT, LIMIT_TRACE_TIME_S, &job.limit_s)) {
         return false;
     }
-    reading->trace.without_gpus += values[2] <= 0;
-    reading->trace.not_run += values[2] > 0 && values[1] < 0;
-    if (values[2] > 0 && values[1] >= 0) {
-        trace_add(&reading->trace, &(struct trace_job){.line = reading->line,
-                                                       .submit_ms = llround(values[0] * 1000),
-                                                       .duration_ms = llround(values[1] * 1000),
-                                                       .gpus = (int64_t)ceil(values[2]),
-                                                       .limit_ms = limit_s > 0 ? llround(limit_s * 1000) : 0,
-                                                       .priority = reading_priority(reading),
-                                                       .gpu_type = reading_copy(reading, COLUMN_GPU_TYPE),
-                                                       .project = reading_copy(reading, COLUMN_PROJECT),
-                                                       .owner = reading_copy(reading, COLUMN_OWNER),
-                                                       .name = reading_copy(reading, COLUMN_NAME)});
-    }
+    job.gpus = job.gpus > 0 ? job.gpus : asked;
+    reading_add(reading, &job, reading_field(reading, COLUMN_GPU_TYPE));
     return true;
 }
 
-static bool need(const struct reading *reading, enum trace_column column, const char *title)
+/* --- CSV ------------------------------------------------------------------------------------------------ */
+
+static bool take_csv(struct reading *reading, char *line)
 {
-    return reading->places[column] >= 0 ||
-           err_field(
-               reading->err, ERR_FIELD, title,
-               "a CSV file begins with the names of its columns: submit_s,duration_s,gpus; one of sacct "
-               "with names between upright bars; an SWF file with a line of numbers, or a comment "
-               "behind a semicolon",
-               "%s:%zu: there is no column %s", reading->name, reading->line, title);
+    reading_split(reading, line);
+    return take_numbers(reading);
 }
 
 bool trace_csv_begin(struct reading *reading, char *line)
@@ -92,11 +46,54 @@ bool trace_csv_begin(struct reading *reading, char *line)
         {"vc", COLUMN_PROJECT},        {"queue", COLUMN_PROJECT},       {"owner", COLUMN_OWNER},
         {"user", COLUMN_OWNER},        {"name", COLUMN_NAME},           {"model", COLUMN_NAME},
     };
-    split(reading, line);
-    reading_find(reading, names, sizeof names / sizeof names[0]);
-    reading->take = take;
-    return need(reading, COLUMN_SUBMIT, "submit_s") && need(reading, COLUMN_DURATION, "duration_s") &&
-           need(reading, COLUMN_GPUS, "gpus");
+    static const enum trace_column needed[] = {COLUMN_SUBMIT, COLUMN_DURATION, COLUMN_GPUS};
+    bool good = true;
+    reading->separators = ",";
+    reading->take = take_csv;
+    reading_find(reading, line, names, sizeof names / sizeof names[0]);
+    for (size_t i = 0; good && i < 3; i++) {
+        reading->needed[needed[i]] = true;
+        good = reading_need(reading, reading->places[needed[i]] >= 0, names[i].name, HINT);
+    }
+    return good;
+}
+
+/* --- the standard workload format ----------------------------------------------------------------------- */
+
+static bool take_swf(struct reading *reading, char *line)
+{
+    static const enum trace_column texts[] = {COLUMN_OWNER, COLUMN_NAME, COLUMN_PROJECT};
+    reading_split(reading, line);
+    if (reading->count < NEEDED_FIELDS) {
+        return reading_refuse(reading, "line", "has too few fields");
+    }
+    for (size_t i = 0; i < 3; i++) {
+        size_t place = (size_t)reading->places[texts[i]];
+        if (place < reading->count && strcmp(reading->fields[place], "-1") == 0) {
+            reading->fields[place][0] = '\0';
+        }
+    }
+    return take_numbers(reading);
+}
+
+bool trace_swf_begin(struct reading *reading, char *line)
+{
+    static const struct {
+        enum trace_column column;
+        int place; /* from 0 on */
+        const char *title;
+    } standard[] = {
+        {COLUMN_SUBMIT, 1, "submit_s"},  {COLUMN_DURATION, 3, "duration_s"}, {COLUMN_GPUS, 4, "gpus"},
+        {COLUMN_GPUS_ASKED, 7, "gpus"},  {COLUMN_LIMIT, 8, "limit_s"},       {COLUMN_OWNER, 11, "user"},
+        {COLUMN_NAME, 13, "executable"}, {COLUMN_PROJECT, 14, "queue"},
+    };
+    for (size_t i = 0; i < sizeof standard / sizeof standard[0]; i++) {
+        reading->places[standard[i].column] = standard[i].place;
+        reading->titles[standard[i].column] = standard[i].title;
+    }
+    reading->separators = " \t";
+    reading->take = take_swf;
+    return take_swf(reading, line);
 }
 
 /* --- writing -------------------------------------------------------------------------------------------- */

@@ -42,6 +42,8 @@ struct reading {
     bool (*take)(struct reading *reading, char *line); /* reads a job; NULL until the form is known */
     int places[COLUMN_COUNT];                          /* index of each column in a line; -1: missing */
     const char *titles[COLUMN_COUNT];                  /* names of the columns in the form; static */
+    const char *separators;                            /* of fields; runs of blanks are one */
+    bool needed[COLUMN_COUNT];                         /* columns that each line must have */
     size_t width;                                      /* number of columns in the first line */
     char *fields[LIMIT_TRACE_COLUMNS];                 /* of the current line */
     size_t count;
@@ -54,20 +56,30 @@ bool trace_csv_begin(struct reading *reading, char *line);
 bool trace_swf_begin(struct reading *reading, char *line);
 bool trace_sacct_begin(struct reading *reading, char *line);
 
-/* Looks up the names in the fields of the first line, ignoring case. */
-void reading_find(struct reading *reading, const struct column_name *names, size_t count);
+/* Splits the line into fields at each of the separators. */
+void reading_split(struct reading *reading, char *line);
+/* Splits the first line and looks up the names in its fields, ignoring case. */
+void reading_find(struct reading *reading, char *line, const struct column_name *names, size_t count);
+/* Refuses the first line if a column is not there. */
+bool reading_need(const struct reading *reading, bool there, const char *title, const char *hint);
 
 /* The column in this line; NULL if it is missing or empty. */
 const char *reading_field(const struct reading *reading, enum trace_column column);
-/* Like reading_field, as a copy that the caller frees. */
-char *reading_copy(const struct reading *reading, enum trace_column column);
 
 /* Fails with "FILE:LINE: FIELD WHAT"; returns false. */
 bool reading_refuse(const struct reading *reading, const char *field, const char *what);
 
-/* Reads the column as a number; *ret_value stays unchanged if there is none. */
+/* Reads the column as a number; *ret_value stays unchanged if there is none, unless the column is a needed
+ * one. */
 bool reading_number(const struct reading *reading, enum trace_column column, double limit, double *ret_value);
-/* Reads the column as a whole number; any other text counts as 0. */
-int64_t reading_priority(const struct reading *reading);
+
+/* The numbers of a job. */
+struct reading_job {
+    double submit_s, duration_s; /* duration_s below 0, or NAN: it never ran, or has not ended */
+    double gpus;
+    double limit_s; /* 0 or less: none */
+};
+/* Adds the job of this line with its texts, or counts it as left out. */
+void reading_add(struct reading *reading, const struct reading_job *job, const char *gpu_type);
 
 #endif

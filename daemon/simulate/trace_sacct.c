@@ -179,15 +179,6 @@ static bool read_gpus(const struct reading *reading, int64_t *ret_gpus, char **r
 
 /* --- jobs ----------------------------------------------------------------------------------------------- */
 
-static void split(struct reading *reading, char *line)
-{
-    char *rest = line;
-    reading->count = 0;
-    for (char *field; reading->count < LIMIT_TRACE_COLUMNS && (field = strsep(&rest, "|")) != NULL;) {
-        reading->fields[reading->count++] = field;
-    }
-}
-
 /* Whether the job has run and ended. A job that was canceled while it waited has a run time of zero. */
 static bool has_run(const struct reading *reading, double duration_s)
 {
@@ -201,31 +192,19 @@ static bool has_run(const struct reading *reading, double duration_s)
 
 static bool take_job(struct reading *reading)
 {
-    double submit_s, duration_s, limit_s;
+    struct reading_job job = {0};
     int64_t gpus = 0;
     autofree char *type = NULL;
-    if (!read_moment(reading, COLUMN_SUBMIT, &submit_s) || !read_duration(reading, &duration_s) ||
-        !read_limit(reading, &limit_s) || !read_gpus(reading, &gpus, &type)) {
+    if (!read_moment(reading, COLUMN_SUBMIT, &job.submit_s) || !read_duration(reading, &job.duration_s) ||
+        !read_limit(reading, &job.limit_s) || !read_gpus(reading, &gpus, &type)) {
         return false;
     }
-    if (gpus == 0 || !has_run(reading, duration_s)) {
-        reading->trace.without_gpus += gpus == 0;
-        reading->trace.not_run += gpus > 0;
-        return true;
-    }
-    if (isnan(submit_s)) {
+    job.gpus = (double)gpus;
+    job.duration_s = has_run(reading, job.duration_s) ? job.duration_s : -1;
+    if (gpus > 0 && job.duration_s >= 0 && isnan(job.submit_s)) {
         return refuse(reading, COLUMN_SUBMIT, "is not known");
     }
-    trace_add(&reading->trace, &(struct trace_job){.line = reading->line,
-                                                   .submit_ms = llround(submit_s * 1000),
-                                                   .duration_ms = llround(duration_s * 1000),
-                                                   .gpus = gpus,
-                                                   .limit_ms = llround(limit_s * 1000),
-                                                   .priority = reading_priority(reading),
-                                                   .gpu_type = give(type),
-                                                   .project = reading_copy(reading, COLUMN_PROJECT),
-                                                   .owner = reading_copy(reading, COLUMN_OWNER),
-                                                   .name = reading_copy(reading, COLUMN_NAME)});
+    reading_add(reading, &job, type);
     return true;
 }
 
@@ -233,7 +212,7 @@ static bool take_job(struct reading *reading)
  * steps. */
 static bool take(struct reading *reading, char *line)
 {
-    split(reading, line);
+    reading_split(reading, line);
     if (reading->count != reading->width) {
         return reading_refuse(reading, "line",
                               "has another number of fields than the first line: where names of jobs have "
@@ -247,12 +226,6 @@ static bool take(struct reading *reading, char *line)
 }
 
 /* --- the first line ------------------------------------------------------------------------------------- */
-
-static bool need(const struct reading *reading, bool there, const char *field)
-{
-    return there || err_field(reading->err, ERR_FIELD, field, COMMAND, "%s:%zu: there is no column %s",
-                              reading->name, reading->line, field);
-}
 
 static bool has(const struct reading *reading, enum trace_column column)
 {
@@ -268,12 +241,14 @@ bool trace_sacct_begin(struct reading *reading, char *line)
         {"State", COLUMN_STATE},     {"Timelimit", COLUMN_LIMIT_TEXT}, {"Priority", COLUMN_PRIORITY},
         {"Account", COLUMN_PROJECT}, {"User", COLUMN_OWNER},           {"JobName", COLUMN_NAME},
     };
-    split(reading, line);
-    reading_find(reading, names, sizeof names / sizeof names[0]);
+    reading->separators = "|";
     reading->take = take;
+    reading_find(reading, line, names, sizeof names / sizeof names[0]);
     bool lasts = has(reading, COLUMN_DURATION) || has(reading, COLUMN_DURATION_TEXT) ||
                  (has(reading, COLUMN_START) && has(reading, COLUMN_END));
-    return need(reading, has(reading, COLUMN_ID), "JobID") &&
-           need(reading, has(reading, COLUMN_SUBMIT), "Submit") && need(reading, lasts, "Elapsed") &&
-           need(reading, has(reading, COLUMN_GPUS) || has(reading, COLUMN_GPUS_ASKED), "AllocTRES");
+    return reading_need(reading, has(reading, COLUMN_ID), "JobID", COMMAND) &&
+           reading_need(reading, has(reading, COLUMN_SUBMIT), "Submit", COMMAND) &&
+           reading_need(reading, lasts, "Elapsed", COMMAND) &&
+           reading_need(reading, has(reading, COLUMN_GPUS) || has(reading, COLUMN_GPUS_ASKED), "AllocTRES",
+                        COMMAND);
 }

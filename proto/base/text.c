@@ -77,6 +77,22 @@ char *xprintf(const char *format, ...)
 
 /* --- the buffer ----------------------------------------------------------------------------------------- */
 
+void text_list_add(struct text_list *list, char *text)
+{
+    list->items = xrealloc(list->items, (list->count + 2) * sizeof list->items[0]);
+    list->items[list->count++] = text;
+    list->items[list->count] = NULL;
+}
+
+void text_list_finish(struct text_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i]);
+    }
+    free(list->items);
+    *list = (struct text_list){0};
+}
+
 void text_finish(struct text *text)
 {
     free(text->bytes);

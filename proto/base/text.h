@@ -58,6 +58,15 @@ static inline void cleanup_text(struct text *text)
 }
 #define autotext __attribute__((cleanup(cleanup_text)))
 
+/* Texts that the list owns; a NULL stands behind the last, so items is an argv. Initialise it with {0}. */
+struct text_list {
+    char **items;
+    size_t count;
+};
+/* Takes the text over. */
+void text_list_add(struct text_list *list, char *text);
+void text_list_finish(struct text_list *list);
+
 /* Reads a whole decimal number and nothing else; false when the string is not one or the number is outside
  * min..max. */
 bool text_to_int(const char *string, int64_t min, int64_t max, int64_t *ret_value);

@@ -181,11 +181,42 @@ def test_a_controller_that_is_not_there_is_said_with_the_remedy(tmp_path: Path) 
     assert gone.returncode == 7 and "127.0.0.1:9" in gone.stderr and "remedy" in gone.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_names_every_verb(shell: str) -> None:
-    script = run_gpuctl("completion", shell).stdout
-    for verb in ("submit", "logs", "nodes", "fence"):
-        assert verb in script
+def completed(*words: str) -> list[str]:
+    """The words that the last of these may become, as bash shows them with our script."""
+    script = """
+        source <("$1" completion bash)
+        COMP_WORDS=("$@")
+        COMP_CWORD=$(($# - 1))
+        _gpuctl "$1"
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    shown = subprocess.run(["bash", "-c", script, "bash", str(GPUCTL), *words], capture_output=True, text=True, check=True)
+    return shown.stdout.split()
+
+
+def test_completion_offers_verbs_options_and_values() -> None:
+    assert {"submit", "logs", "nodes"} <= set(completed(""))
+    assert completed("nodes", "fe") == ["fence"]
+    assert completed("nodes", "window", "a") == ["add"]
+    assert completed("run", "--gpu-t") == ["--gpu-type"]
+    assert completed("run", "--placement", "") == ["pack", "spread"]
+    assert completed("run", "--python-version", "") == []
+    assert completed("completion", "") == ["bash", "zsh", "fish"]
+    assert completed("nonsense", "") == []
+
+
+def test_completion_offers_jobs_and_nodes(gpuctl: Run, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUCTL_STATE", str(state))
+    assert completed("nodes", "drain", "node") == ["node0", "node1"]
+    job = gpuctl("submit", "--", "true").stdout.strip()
+    assert job in completed("logs", "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_completion_scripts_ask_the_program(shell: str) -> None:
+    assert "gpuctl --complete" in run_gpuctl("completion", shell).stdout
+    asked = run_gpuctl("--complete", "run", "--gpus", "2", "python", "").stdout
+    assert asked == ":command 4\n"
 
 
 def test_every_verb_has_help() -> None:

@@ -55,7 +55,7 @@ WITHIN = {
         "common": "",
     },
     "client/cli": {
-        "": "common controller transport show",
+        "": "common controller transport frame show",
         "jobs": "slurm spec bundle common controller transport frame charts show",
         "cluster": "common controller transport frame show",
         "simulate": "controller transport frame charts show",

@@ -96,7 +96,9 @@ START_TEST(a_job_that_the_cluster_can_never_run_is_counted_and_explained)
     ck_assert_uint_eq(outcome.refused, 1);
     ck_assert_int_eq(outcome.fates[0].start_ms, -1);
     ck_assert_ptr_nonnull(strstr(outcome.refusal, "needs 9 GPUs"));
-    ck_assert_uint_eq(figures_of(&trace, &fleet, &outcome).jobs, 1);
+    struct figures figures = figures_of(&trace, &fleet, &outcome);
+    ck_assert_uint_eq(figures.jobs, 1);
+    figures_finish(&figures);
 }
 END_TEST
 
@@ -123,6 +125,8 @@ START_TEST(figures_are_those_that_one_reckons_by_hand)
     ck_assert_double_eq_tol(figures.avg_wait_s, (0 + 50 + 100) / 3.0, 1e-9);
     ck_assert_double_eq(figures.utilization, 1);
     ck_assert_double_eq(figures.makespan_s, 300);
+    ck_assert_int_eq(figures.completions_ms[2], 200000);
+    figures_finish(&figures);
 }
 END_TEST
 

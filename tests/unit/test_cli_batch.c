@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "client/cli/slurm/batch.h"
-#include "client/cli/slurm/batch_output.h"
-#include "client/cli/slurm/batch_size.h"
 #include "client/cli/slurm/slurm_values.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"

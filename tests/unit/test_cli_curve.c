@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/charts/canvas.h"
 #include "client/cli/charts/curve.h"
 #include "client/cli/charts/figures.h"
 #include "client/cli/charts/scale.h"

@@ -111,13 +111,13 @@ START_TEST(devices_are_divided_without_rest)
 }
 END_TEST
 
-static char *join(char **argv)
+static char *join(struct text_list words)
 {
     struct text joined = {0};
-    for (size_t i = 1; argv[i] != NULL; i++) {
-        text_printf(&joined, "%s%s", i > 1 ? " " : "", argv[i]);
+    for (size_t i = 1; words.items[i] != NULL; i++) {
+        text_printf(&joined, "%s%s", i > 1 ? " " : "", words.items[i]);
     }
-    daemons_free_words(argv);
+    text_list_finish(&words);
     return text_take(&joined);
 }
 
@@ -130,11 +130,10 @@ START_TEST(nodes_are_started_with_their_own_folders_and_devices)
                               .run = (char[]){"/r"},
                               .agent = (char[]){"agent"},
                               .controller = (char[]){"controller"},
-                              .devices = devices,
-                              .device_count = 3};
+                              .devices = {devices, 3}};
     autofree char *agent = join(daemons_agent_words(&daemons, 1, "http://x"));
     autofree char *controller = join(daemons_controller_words(&daemons));
-    daemons.device_count = 0;
+    daemons.devices.count = 0;
     options.cpu_slots = 4;
     autofree char *slots = join(daemons_agent_words(&daemons, 0, "http://x"));
     /* M9: the nodes run in "/" */

@@ -29,12 +29,10 @@ static bool read_text(const char *text, bool ignore, struct jobfile *file, struc
 static void assert_spec(const char *text, const char *expected)
 {
     struct spec_options options = {0};
-    struct option_table table = {0};
     struct call call = {0};
     struct jobfile file;
     struct err err;
-    spec_describe(&options, &table);
-    option_table_finish(&table);
+    option_rows_default(spec_rows, &options);
     ck_assert_msg(read_text(text, false, &file, &err), "%s", err.text);
     autojson json_t *spec = submit_spec(NULL, &file, &options, &call, NULL, &err);
     ck_assert_msg(spec != NULL, "%s", err.text);

@@ -8,7 +8,7 @@
 #include "client/cli/charts/point.h"
 #include "client/cli/show/print.h"
 #include "client/cli/charts/series.h"
-#include "client/cli/charts/spark.h"
+#include "client/cli/charts/figures.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "tests/unit/cli_suites.h"

@@ -81,6 +81,20 @@ START_TEST(help_shows_usage_and_every_option)
 }
 END_TEST
 
+START_TEST(a_text_that_is_sent_is_utf8)
+{
+    struct spec_options options = {0};
+    struct err err;
+    option_rows_default(spec_rows, &options);
+    options.name = "caf\xc3\xa9";
+    ck_assert(verb_can_send(&verb_submit, &options, &err));
+    options.name = "\xff";
+    ck_assert(!verb_can_send(&verb_submit, &options, &err));
+    ck_assert_int_eq(err.code, ERR_USAGE);
+    ck_assert_str_eq(err.field, "name");
+}
+END_TEST
+
 /* --- spec --- */
 
 static char *words[] = {(char[]){"python"}, (char[]){"train.py"}};
@@ -102,10 +116,8 @@ static void assert_spec(const struct spec_options *options, const struct spec_su
 /* The options as they are when none was given. */
 static void plain(struct spec_options *options)
 {
-    struct option_table table = {0};
     *options = (struct spec_options){0};
-    spec_describe(options, &table);
-    option_table_finish(&table);
+    option_rows_default(spec_rows, options);
 }
 
 START_TEST(a_plain_spec_leaves_the_defaults_to_the_controller)
@@ -398,6 +410,7 @@ Suite *cli_options_suite(void)
     tcase_add_checked_fixture(tests, cli_make_folder, cli_remove_folder);
     tcase_add_test(tests, every_option_has_help_and_a_name_of_its_own);
     tcase_add_test(tests, an_unknown_verb_suggests_the_nearest);
+    tcase_add_test(tests, a_text_that_is_sent_is_utf8);
     tcase_add_test(tests, help_shows_usage_and_every_option);
     tcase_add_test(tests, a_plain_spec_leaves_the_defaults_to_the_controller);
     tcase_add_test(tests, every_option_reaches_the_spec);

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "client/cli/transport/pages.h"
-#include "client/cli/common/ranks.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/show/result.h"
 #include "client/cli/common/save.h"
 #include "proto/base/cleanup.h"
@@ -18,7 +18,8 @@ static void assert_line(const char *row, const char *expected)
     struct result result;
     autotext struct text out = {0};
     ck_assert_msg(json != NULL && result_read(json, &result, &err), "%s", err.text);
-    result_text(&result, &out);
+    const struct column *value = &result_columns[RESULT_COLUMNS - 1];
+    value->show(json, value->member, &out);
     ck_assert_str_eq(out.bytes, expected);
 }
 
@@ -59,12 +60,13 @@ END_TEST
 
 START_TEST(a_table_of_results_is_cut_to_the_width)
 {
-    autogrid struct grid *grid = result_grid();
-    autojson json_t *value = json_pack("{s:s}", "text", "what others wrote\033[2J");
+    autogrid struct grid *grid = grid_create(result_columns, RESULT_COLUMNS);
+    autojson json_t *rows = json_pack("[{s:i, s:s, s:i, s:s, s:{s:s}}, {s:i, s:s}]", "rank", 0, "kind",
+                                      "value", "size", 2048, "sha256", "abc", "json", "text",
+                                      "what others wrote\033[2J", "rank", 12, "kind", "exception");
     autotext struct text out = {0};
     autotext struct text narrow = {0};
-    result_row(&(struct result){.kind = "value", .size = 2048, .sha256 = "abc", .shown = value}, grid);
-    result_row(&(struct result){.rank = 12, .kind = "exception"}, grid);
+    grid_add_rows(grid, rows);
     grid_print(grid, true, 0, false, &out);
     grid_print(grid, false, 44, false, &narrow);
     ck_assert_str_eq(out.bytes,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of logged values and their wording. It promises that every number the API can spell is
- * read, those that JSON cannot hold included, and that names and texts of jobs cannot steer a terminal. */
+/* Reads logged values and writes lines about them. It promises to read every number that the API can spell,
+ * those that JSON cannot hold included, and that names and texts of jobs cannot steer a terminal. */
 #include "client/cli/charts/point.h"
 
 #include <math.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns round numbers. It promises marks that are few, distinct and readable for all finite values, the
- * largest, the smallest and the closest ones included. */
+/* Chooses round numbers for an axis. It promises marks that are few, distinct and readable for all finite
+ * values, the largest, the smallest and the closest ones included. */
 #include "client/cli/charts/scale.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* beyond it, distances overflow; what is larger is drawn at the edge */
+/* beyond it, distances overflow; larger values are drawn at the edge */
 #define LARGEST 1e300
 /* below it, powers of ten lose their digits */
 #define SMALLEST 1e-290

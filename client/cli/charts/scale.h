@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An axis of a chart: round numbers around what is to be shown. */
+/* An axis of a chart: round numbers around the values. */
 #ifndef CLI_SCALE_H
 #define CLI_SCALE_H
 

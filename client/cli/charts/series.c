@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the grouping of points and their thinning. It promises that count, last, minimum and maximum are exact
- * however many points come, that memory is bounded, and that thinning treats all of a series alike: when the
- * buckets are full, neighbours are joined, and each holds twice as many points from then on. */
+/* Groups points into series, and thins them. It promises that count, last, minimum and maximum are exact
+ * however many points come, and that memory is bounded. Thinning treats all points of a series alike: when
+ * the buckets are full, neighbours are joined, and each holds twice as many points from then on. */
 #include "client/cli/charts/series.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl admin`: what whoever runs the controller does for its safety: backups, and the way back. What works
- * on files is done by gpuctld itself, in our place; what a controller must do is asked of it. */
+/* `gpuctl admin`: makes backups of the controller, restores them, and checks them. gpuctld itself does the
+ * work on files, started in our place; the controller is asked for the rest. */
 #include <stdint.h>
 #include <unistd.h>
 
@@ -8,7 +8,6 @@
 #include "client/cli/controller/connect.h"
 #include "client/cli/transport/context.h"
 #include "client/cli/transport/instance.h"
-#include "client/cli/common/list.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
@@ -19,12 +18,10 @@ struct local_options {
     const char *state;
 };
 
-static void local_describe(void *options, struct option_table *table)
-{
-    struct local_options *o = options;
-    option_text(table, 0, "state", "DIR", "the controller's state folder (default /var/lib/gpuctl)",
-                &o->state);
-}
+static const struct option_row local_rows[] = {
+    ROW_TEXT(struct local_options, state, 0, "state", "DIR",
+             "the controller's state folder (default /var/lib/gpuctl)"),
+    ROWS_END};
 
 /* `gpuctld FLAG WHAT --state DIR`; returns only when it cannot be started. */
 static bool become(const char *flag, const char *what, const char *state, struct err *err)
@@ -40,13 +37,10 @@ static bool become(const char *flag, const char *what, const char *state, struct
 
 /* --- backup --- */
 
-static void backup_describe(void *options, struct option_table *table)
-{
-    struct local_options *o = options;
-    option_text(table, 0, "state", "DIR", "of a backup as a folder: the controller's state folder",
-                &o->state);
-    option_add_format(table);
-}
+static const struct option_row backup_rows[] = {
+    ROW_TEXT(struct local_options, state, 0, "state", "DIR",
+             "of a backup as a folder: the controller's state folder"),
+    ROW_FORMAT, ROWS_END};
 
 static bool ask_for_backup(const struct call *call, struct err *err)
 {
@@ -59,7 +53,7 @@ static bool ask_for_backup(const struct call *call, struct err *err)
     if (!connect_controller(call, false, &api, err)) {
         return false;
     }
-    autojson json_t *backup = api_post(api, "/v1/backups", NULL, NULL, err);
+    autojson json_t *backup = api_ask(api, "POST", NULL, err, "/v1/backups");
     return answer_member(call, backup, "name", err);
 }
 
@@ -110,7 +104,7 @@ static const struct verb verb_backup = {
     .most = 1,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct local_options),
-    .describe = backup_describe,
+    .rows = {backup_rows},
     .run = backup_run,
 };
 
@@ -134,7 +128,7 @@ static const struct verb verb_backups = {
     .name = "backups",
     .summary = "List the backups that the controller keeps, the newest first.",
     LISTS(backups),
-    .describe = verb_describe_format,
+    .rows = {rows_format},
 };
 
 /* --- restore --- */
@@ -161,7 +155,7 @@ static const struct verb verb_restore = {
     .most = 1,
     .reach = REACH_NOTHING,
     .options_size = sizeof(struct local_options),
-    .describe = local_describe,
+    .rows = {local_rows},
     .run = restore_run,
 };
 
@@ -193,7 +187,7 @@ static const struct verb verb_check = {
     .most = 1,
     .reach = REACH_NOTHING,
     .options_size = sizeof(struct local_options),
-    .describe = local_describe,
+    .rows = {local_rows},
     .run = check_run,
 };
 
@@ -216,7 +210,7 @@ static const struct verb verb_lost = {
         "when the backup was taken. A job that is not known was submitted later: submit it again if it "
         "is to run again.",
     LISTS(lost),
-    .describe = verb_describe_format,
+    .rows = {rows_format},
 };
 
 static const struct verb *const nested[] = {&verb_backups, &verb_backup,    &verb_restore, &verb_check,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl down`: ends the controller and nodes of one's own. */
+/* `gpuctl down`: ends the controller and nodes of the user's own instance. */
 #include <stdint.h>
 #include <string.h>
 
@@ -22,12 +22,10 @@ struct down_options {
     bool force;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct down_options *o = options;
-    option_flag(table, 0, "force", "cancel running and waiting jobs, and wait until they have ended",
-                &o->force);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct down_options, force, 0, "force",
+             "cancel running and waiting jobs, and wait until they have ended"),
+    ROWS_END};
 
 /* --- jobs that live --- */
 
@@ -39,18 +37,12 @@ static json_t *live_jobs(struct api *api, struct err *err)
     return api_list(api, path.bytes, "jobs", "cursor", LIMIT_LIVE, err);
 }
 
-static const char *id_of(const json_t *job)
-{
-    const char *id = json_string_of(job, "id");
-    return id != NULL ? id : "?";
-}
-
 static bool refuse(const json_t *jobs, struct err *err)
 {
     autotext struct text names = {0};
     size_t count = json_array_size(jobs);
     for (size_t i = 0; i < count && i < LIMIT_NAMED; i++) {
-        text_printf(&names, "%s%s", i > 0 ? ", " : "", id_of(json_array_get(jobs, i)));
+        text_printf(&names, "%s%s", i > 0 ? ", " : "", print_text_of(json_array_get(jobs, i), "id"));
     }
     err_set(err, ERR_CONFLICT, "%zu job%s not over: %s%s", count, count == 1 ? " is" : "s are", names.bytes,
             count > LIMIT_NAMED ? ", ..." : "");
@@ -62,7 +54,7 @@ static bool cancel_all(struct api *api, const json_t *jobs, struct err *err)
     size_t i;
     json_t *job;
     json_array_foreach (jobs, i, job) {
-        json_t *reply = api_ask(api, NULL, err, "/v1/jobs/%s/cancel", id_of(job));
+        json_t *reply = api_ask(api, "POST", NULL, err, "/v1/jobs/%s/cancel", print_text_of(job, "id"));
         if (reply == NULL && err->code != ERR_CONFLICT) {
             return false;
         }
@@ -77,7 +69,7 @@ static bool wait_all(struct api *api, const json_t *jobs, int64_t patience_ms, s
     size_t i;
     json_t *job;
     json_array_foreach (jobs, i, job) {
-        json_t *ended = wait_job(api, id_of(job), deadline_ms, err);
+        json_t *ended = wait_job(api, print_text_of(job, "id"), deadline_ms, err);
         if (ended == NULL) {
             return false;
         }
@@ -94,9 +86,8 @@ static bool give_up_node(struct api *api, const char *state, const char *name, i
     int64_t killed = orphans_end(state, number);
     print_note("%s has no agent that could end its jobs: %lld process%s killed", name, (long long)killed,
                killed == 1 ? " was" : "es were");
-    autofree char *path = xprintf("/v1/nodes/%s/fence", name);
     autojson json_t *body = json_pack("{s:b, s:s}", "assert_dead", 1, "reason", "gpuctl down --force");
-    autojson json_t *reply = api_post(api, path, body, NULL, err);
+    autojson json_t *reply = api_ask(api, "POST", body, err, "/v1/nodes/%s/fence", name);
     return reply != NULL;
 }
 
@@ -231,6 +222,6 @@ const struct verb verb_down = {
         "nodes run whose agents are\ngone, --force kills.",
     .reach = REACH_STATE,
     .options_size = sizeof(struct down_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

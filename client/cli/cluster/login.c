@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl login`: from now on this user's programs speak to that controller. It owns the three files that say
- * so: config, token and ca.pem in the folder of the user's configuration. It promises that nothing is written
- * before the controller has taken the token, and that other lines of the file stay. */
+/* `gpuctl login`: makes this user's programs speak to a controller from now on. It writes three files into
+ * the user's configuration folder: config, token and ca.pem. It promises to write nothing before the
+ * controller has accepted the token, and to keep the other lines of config. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,16 +34,14 @@ struct login {
     int64_t ahead_ms;
 };
 
-static void login_describe(void *options, struct option_table *table)
-{
-    struct login_options *o = options;
-    option_text(table, 0, "ca-pin", "PIN", "of the controller's certificate authority", &o->pin);
-    option_text(table, 0, "token-file", "FILE", "that holds your token; - reads it from stdin",
-                &o->token_file);
-    option_text(table, 0, "cacert", "FILE", "certificates to trust, instead of --ca-pin", &o->cacert);
-    table->items[table->count - 1].alias = "ca-file";
-    option_flag(table, 0, "insecure-plain-http", "allow http to another host", &o->plain_allowed);
-}
+static const struct option_row login_rows[] = {
+    ROW_TEXT(struct login_options, pin, 0, "ca-pin", "PIN", "of the controller's certificate authority"),
+    ROW_TEXT(struct login_options, token_file, 0, "token-file", "FILE",
+             "that holds your token; - reads it from stdin"),
+    ROW_TEXT(struct login_options, cacert, 0, "cacert", "FILE", "certificates to trust, instead of --ca-pin",
+             .spec.alias = "ca-file"),
+    ROW_FLAG(struct login_options, plain_allowed, 0, "insecure-plain-http", "allow http to another host"),
+    ROWS_END};
 
 static void finish(struct login *login)
 {
@@ -102,7 +100,7 @@ static bool try_token(const struct login *login, struct err *err)
                               .token = xstrdup(login->token),
                               .cacert = cacert != NULL ? xstrdup(cacert) : NULL};
     autoapi struct api *api = api_create(&context);
-    autojson json_t *version = api_get(api, "/version", err);
+    autojson json_t *version = api_get(api, err, "/version");
     if (version == NULL && err->code == ERR_UNREACHABLE) {
         authority_blame_clock(login->ahead_ms, err);
     }
@@ -218,6 +216,6 @@ const struct verb verb_login = {
     .most = 1,
     .reach = REACH_NOTHING,
     .options_size = sizeof(struct login_options),
-    .describe = login_describe,
+    .rows = {login_rows},
     .run = login_run,
 };

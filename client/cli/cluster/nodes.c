@@ -4,7 +4,6 @@
 
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
-#include "client/cli/common/list.h"
 #include "client/cli/show/moment.h"
 #include "client/cli/common/watch.h"
 #include "proto/base/cleanup.h"
@@ -18,12 +17,7 @@
 
 /* --- list --- */
 
-static void list_describe(void *options, struct option_table *table)
-{
-    option_add_quiet(table, "names alone");
-    option_add_watch(table);
-    option_add_format(table);
-}
+static const struct option_row list_rows[] = {ROW_QUIET("names alone"), ROW_WATCH, ROW_FORMAT, ROWS_END};
 
 /* "from ..." while it is to come, "until ..." while it is on. */
 static void show_window(const json_t *node, const char *member, struct text *out)
@@ -88,7 +82,7 @@ static const struct listing nodes = {.name = "nodes", LIST_COLUMNS(columns), .ke
 
 static bool list_show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    autojson json_t *reply = api_get(call->api, "/v1/nodes", err);
+    autojson json_t *reply = api_get(call->api, err, "/v1/nodes");
     *ret_last = false;
     if (reply == NULL || !json_is_array(json_object_get(reply, "nodes"))) {
         return reply == NULL ? false : err_set(err, ERR_IO, "the controller's list of nodes is no list");
@@ -108,7 +102,7 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List the nodes.",
     OF_THE_CONTROLLER,
-    .describe = list_describe,
+    .rows = {list_rows},
     .run = list_nodes,
 };
 
@@ -158,17 +152,8 @@ static void add_devices(struct grid *grid, const json_t *devices)
     }
 }
 
-static bool show_run(const struct call *call, int *ret_exit, struct err *err)
+static void print_node(const struct call *call, const json_t *node, struct text *out)
 {
-    autotext struct text out = {0};
-    autojson json_t *node = api_fetch(call->api, err, "/v1/nodes/%s", call->rest[0]);
-    if (node == NULL) {
-        return false;
-    }
-    if (print_is_json(call->format)) {
-        print_json(node, &out);
-        return print_out(&out, err);
-    }
     autogrid struct grid *grid = grid_create(print_facts, 2);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         bool slots = facts[i].show == show_free && json_is_true(json_object_get(node, "slots"));
@@ -176,8 +161,13 @@ static bool show_run(const struct call *call, int *ret_exit, struct err *err)
         grid_add_cell(grid, &facts[i], node);
     }
     add_devices(grid, json_object_get(node, "devices"));
-    grid_print(grid, false, 0, print_colour(), &out);
-    return print_out(&out, err);
+    grid_print(grid, false, 0, print_colour(), out);
+}
+
+static bool show_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    autojson json_t *node = api_get(call->api, err, "/v1/nodes/%s", call->rest[0]);
+    return answer_show(call, node, print_node, err);
 }
 
 static const struct verb verb_show = {
@@ -185,7 +175,7 @@ static const struct verb verb_show = {
     .arguments = "NAME",
     .summary = "Show one node with its labels and devices.",
     OF_A_NODE,
-    .describe = verb_describe_format,
+    .rows = {rows_format},
     .run = show_run,
 };
 
@@ -196,40 +186,26 @@ struct change_options {
     bool assert_dead;
 };
 
-/* Posts the body, which it takes over, and shows the answer. */
-static bool change(const struct call *call, const char *verb, json_t *body, struct err *err)
+/* The name of the verb is the last part of the path. */
+static bool change(const struct call *call, const json_t *body, struct err *err)
 {
-    autojson json_t *sent = body;
-    autojson json_t *node = api_ask(call->api, sent, err, "/v1/nodes/%s/%s", call->rest[0], verb);
+    const char *verb = call->verb->name;
+    autojson json_t *node = api_ask(call->api, "POST", body, err, "/v1/nodes/%s/%s", call->rest[0], verb);
     const char *state = json_string_of(node, "state");
     return answer_note(call, node, err, "node %s: %s%s%s", call->rest[0], verb,
                        state != NULL ? "; now it is " : "", state != NULL ? state : "");
 }
 
-/* {"reason": ...}; a text that is no UTF-8 was refused. */
-static json_t *with_reason(const struct call *call)
+static bool change_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct change_options *options = call->options;
-    return json_pack("{s:s*}", "reason", options->reason);
+    autojson json_t *body = json_object();
+    option_send(call->verb->rows[0], call->options, body);
+    return change(call, body, err);
 }
 
-static bool check_reason(const struct call *call, struct err *err)
-{
-    autojson json_t *body = with_reason(call);
-    return body != NULL || err_field(err, ERR_USAGE, "reason", NULL, "--reason is not UTF-8");
-}
-
-static void drain_describe(void *options, struct option_table *table)
-{
-    struct change_options *o = options;
-    option_text(table, 0, "reason", "TEXT", "shown to people", &o->reason);
-    option_add_format(table);
-}
-
-static bool drain_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    return change(call, "drain", with_reason(call), err);
-}
+static const struct option_row drain_rows[] = {
+    ROW_TEXT(struct change_options, reason, 0, "reason", "TEXT", "shown to people", .sent_as = "reason"),
+    ROW_FORMAT, ROWS_END};
 
 static const struct verb verb_drain = {
     .name = "drain",
@@ -237,50 +213,33 @@ static const struct verb verb_drain = {
     .summary = "Give a node no new work; what runs there goes on.",
     OF_A_NODE,
     .options_size = sizeof(struct change_options),
-    .describe = drain_describe,
-    .check = check_reason,
-    .run = drain_run,
+    .rows = {drain_rows},
+    .run = change_run,
 };
-
-static bool resume_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    return change(call, "resume", NULL, err);
-}
 
 static const struct verb verb_resume = {
     .name = "resume",
     .arguments = "NAME",
     .summary = "Give a drained node work again.",
     OF_A_NODE,
-    .describe = verb_describe_format,
-    .run = resume_run,
+    .rows = {rows_format},
+    .run = change_run,
 };
 
-static void fence_describe(void *options, struct option_table *table)
-{
-    struct change_options *o = options;
-    option_flag(table, 0, "i-assert-dead", "nothing of it runs any more: I have made sure", &o->assert_dead);
-    option_text(table, 0, "reason", "TEXT", "shown to people", &o->reason);
-    option_add_format(table);
-}
+static const struct option_row fence_rows[] = {
+    ROW_FLAG(struct change_options, assert_dead, 0, "i-assert-dead",
+             "nothing of it runs any more: I have made sure", .sent_as = "assert_dead"),
+    ROW_TEXT(struct change_options, reason, 0, "reason", "TEXT", "shown to people", .sent_as = "reason"),
+    ROW_FORMAT, ROWS_END};
 
 static bool fence_check(const struct call *call, struct err *err)
 {
     const struct change_options *options = call->options;
-    if (!options->assert_dead) {
-        return err_field(err, ERR_USAGE, "i-assert-dead",
-                         "switch the machine off, then repeat this with --i-assert-dead",
-                         "fencing %s gives its jobs to other nodes; if they still run there, they run twice",
-                         call->rest[0]);
-    }
-    return check_reason(call, err);
-}
-
-static bool fence_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    json_t *body = with_reason(call);
-    json_object_set_new(body, "assert_dead", json_true());
-    return change(call, "fence", body, err);
+    return options->assert_dead ||
+           err_field(err, ERR_USAGE, "i-assert-dead",
+                     "switch the machine off, then repeat this with --i-assert-dead",
+                     "fencing %s gives its jobs to other nodes; if they still run there, they run twice",
+                     call->rest[0]);
 }
 
 static const struct verb verb_fence = {
@@ -289,9 +248,9 @@ static const struct verb verb_fence = {
     .summary = "Declare a node dead: its jobs go to others.",
     OF_A_NODE,
     .options_size = sizeof(struct change_options),
-    .describe = fence_describe,
+    .rows = {fence_rows},
     .check = fence_check,
-    .run = fence_run,
+    .run = change_run,
 };
 
 /* The moment, or null for "never"; NULL: it is neither. */
@@ -314,7 +273,8 @@ static bool expire_check(const struct call *call, struct err *err)
 
 static bool expire_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    return change(call, "expire", json_pack("{s:o}", "at", moment_of(call, err)), err);
+    autojson json_t *body = json_pack("{s:o}", "at", moment_of(call, err));
+    return change(call, body, err);
 }
 
 static const struct verb verb_expire = {
@@ -325,7 +285,7 @@ static const struct verb verb_expire = {
     .least = 2,
     .most = 2,
     OF_THE_CONTROLLER,
-    .describe = verb_describe_format,
+    .rows = {rows_format},
     .check = expire_check,
     .run = expire_run,
 };

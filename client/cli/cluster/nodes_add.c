@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl nodes add`: the join over ssh, on several machines at a time. Owns what is copied there and the
- * script that is run. It promises that ssh asks nobody anything, that no token shows in a list of processes,
+/* `gpuctl nodes add`: makes machines nodes over ssh, several at a time. It copies the agent there and runs a
+ * script that joins. It promises that ssh asks nobody anything, that no token shows in a list of processes,
  * and that each machine's failure is one line. */
 #include <glob.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #define CLI_DEB   "gpuctl_*.deb" /* that the agent's package needs */
 
 struct add_options {
-    struct join_options join;
+    struct join_options join; /* first, as join_rows have it */
     struct option_list packages, settings;
     const char *name;
 };
@@ -38,32 +38,20 @@ struct addition {
     const struct add_options *options;
     struct host *hosts;
     size_t count;
-    char **files; /* that are copied; owned */
-    size_t file_count;
-    bool packaged; /* they are packages; else the programs */
-    char *folder;  /* there; owned */
+    struct text_list files; /* that are copied */
+    bool packaged;          /* they are packages; else the programs */
+    char *folder;           /* there; owned */
 };
 
-static void add_describe(void *options, struct option_table *table)
-{
-    struct add_options *o = options;
-    option_multi_document(table, 0, "package", "FILE",
-                          "a .deb to install there; may be repeated (default: " CLI_DEB " and " AGENT_DEB
-                          " of this folder; else the programs are copied)",
-                          &o->packages);
-    option_text(table, 0, "name", "NAME", "of the node (default: its host name)", &o->name);
-    option_multi_document(table, 0, "set", "NAME=VALUE",
-                          "a setting of its agent, such as cpu-slots=4; may be repeated", &o->settings);
-    join_describe(&o->join, table);
-}
-
-/* --- what is copied --- */
-
-static void add_file(struct addition *addition, char *path)
-{
-    addition->files = xrealloc(addition->files, (addition->file_count + 1) * sizeof addition->files[0]);
-    addition->files[addition->file_count++] = path;
-}
+static const struct option_row add_rows[] = {
+    ROW_LIST(struct add_options, packages, 0, "package", "FILE",
+             "a .deb to install there; may be repeated (default: " CLI_DEB " and " AGENT_DEB
+             " of this folder; else the programs are copied)"),
+    ROW_TEXT(struct add_options, name, 0, "name", "NAME", "of the node (default: its host name)"),
+    ROW_LIST(struct add_options, settings, 0, "set", "NAME=VALUE",
+             "a setting of its agent, such as cpu-slots=4; may be repeated"),
+    ROWS_END};
+/* --- the files --- */
 
 /* The one file of that pattern here, or none. */
 static bool add_only(struct addition *addition, const char *pattern, struct err *err)
@@ -75,7 +63,7 @@ static bool add_only(struct addition *addition, const char *pattern, struct err 
             good = err_field(err, ERR_USAGE, "package", "name the ones to install with --package",
                              "there is more than one %s here", pattern);
         } else if (found.gl_pathc == 1) {
-            add_file(addition, xstrdup(found.gl_pathv[0]));
+            text_list_add(&addition->files, xstrdup(found.gl_pathv[0]));
         }
     }
     globfree(&found);
@@ -89,25 +77,25 @@ static bool find_files(struct addition *addition, struct err *err)
         if (access(given->items[i], R_OK) != 0) {
             return err_errno(err, "cannot read the package %s", given->items[i]);
         }
-        add_file(addition, xstrdup(given->items[i]));
+        text_list_add(&addition->files, xstrdup(given->items[i]));
     }
     if (given->count == 0 && (!add_only(addition, CLI_DEB, err) || !add_only(addition, AGENT_DEB, err))) {
         return false;
     }
-    addition->packaged = addition->file_count > 0;
+    addition->packaged = addition->files.count > 0;
     for (int i = 0; i < 2 && !addition->packaged; i++) {
         char *program = file_find_program(i == 0 ? "gpuagent" : "gpushim", err);
         if (program == NULL) {
             return err_hint(err, "name the agent's package with --package");
         }
-        add_file(addition, program);
+        text_list_add(&addition->files, program);
     }
     return true;
 }
 
-/* --- what is run --- */
+/* --- the script --- */
 
-/* As one word of a shell. */
+/* Appends the text as one word of a shell. */
 static void append_quoted(struct text *out, const char *word)
 {
     text_append(out, "'");
@@ -121,8 +109,8 @@ static void append_quoted(struct text *out, const char *word)
     text_append(out, "'");
 }
 
-/* Packages are root's; programs go to the place of whoever logs in, and are started by hand: no unit knows
- * them. */
+/* Packages are installed by root. Programs go into the folder of the user who logs in, and are started by
+ * hand: no unit knows them. */
 static const char begin_packaged[] =
     "as_root=\n"
     "[ \"$(id -u)\" = 0 ] || as_root='sudo -n'\n"
@@ -218,29 +206,22 @@ static void fail(struct host *host, const char *why)
 
 enum step { STEP_FOLDER, STEP_COPY, STEP_JOIN };
 
-/* The words of one step; the caller frees the array and *ret_owned, of which it may borrow. */
-static const char **words_of(const struct addition *addition, const struct host *host, enum step step,
-                             char **ret_owned)
+/* The command line of one step; the caller finishes the list. */
+static struct text_list words_of(const struct addition *addition, const struct host *host, enum step step)
 {
-    const char **words = xzalloc((addition->file_count + 16) * sizeof words[0]);
-    size_t count = 0;
-    words[count++] = step == STEP_COPY ? "scp" : "ssh";
-    words[count++] = "-o";
-    words[count++] = "BatchMode=yes";
-    words[count++] = "-o";
-    words[count++] = "ConnectTimeout=10";
-    if (step == STEP_COPY) {
-        *ret_owned = xprintf("%s:%s/", host->address, addition->folder);
-        words[count++] = "-q";
-        for (size_t i = 0; i < addition->file_count; i++) {
-            words[count++] = addition->files[i];
-        }
-        words[count++] = *ret_owned;
-        return words;
+    const char *const begin[] = {
+        step == STEP_COPY ? "scp" : "ssh",       "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
+        step == STEP_COPY ? "-q" : host->address};
+    struct text_list words = {0};
+    for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++) {
+        text_list_add(&words, xstrdup(begin[i]));
     }
-    words[count++] = host->address;
-    *ret_owned = step == STEP_FOLDER ? xprintf("mkdir -m 700 %s", addition->folder) : xstrdup("sh -s");
-    words[count++] = *ret_owned;
+    for (size_t i = 0; step == STEP_COPY && i < addition->files.count; i++) {
+        text_list_add(&words, xstrdup(addition->files.items[i]));
+    }
+    text_list_add(&words, step == STEP_COPY     ? xprintf("%s:%s/", host->address, addition->folder)
+                          : step == STEP_FOLDER ? xprintf("mkdir -m 700 %s", addition->folder)
+                                                : xstrdup("sh -s"));
     return words;
 }
 
@@ -249,12 +230,12 @@ static void run_step(const struct addition *addition, enum step step)
     for (size_t i = 0; i < addition->count; i++) {
         struct host *host = &addition->hosts[i];
         struct err err;
-        autofree char *owned = NULL;
-        autofree const char **words = words_of(addition, host, step, &owned);
+        struct text_list words = words_of(addition, host, step);
         if (!host->failed &&
-            !remote_start(words, step == STEP_JOIN ? host->script : NULL, &host->remote, &err)) {
+            !remote_start(words.items, step == STEP_JOIN ? host->script : NULL, &host->remote, &err)) {
             fail(host, err.text);
         }
+        text_list_finish(&words);
     }
     for (size_t i = 0; i < addition->count; i++) {
         struct host *host = &addition->hosts[i];
@@ -322,10 +303,7 @@ static void finish(struct addition *addition)
         text_finish(&addition->hosts[i].errors);
         free(addition->hosts[i].script);
     }
-    for (size_t i = 0; i < addition->file_count; i++) {
-        free(addition->files[i]);
-    }
-    free(addition->files);
+    text_list_finish(&addition->files);
     free(addition->hosts);
     free(addition->folder);
 }
@@ -333,15 +311,13 @@ static void finish(struct addition *addition)
 static bool add_run(const struct call *call, int *ret_exit, struct err *err)
 {
     autoapi struct api *api = NULL;
-    uint8_t random[10];
     char id[ID_LENGTH + 1];
     struct addition addition = {.options = call->options, .count = call->rest_count};
     addition.hosts = xzalloc(call->rest_count * sizeof addition.hosts[0]);
     for (size_t i = 0; i < call->rest_count; i++) {
         addition.hosts[i].address = call->rest[i];
     }
-    random_fill(random, sizeof random);
-    text_id_from_bytes(random, id);
+    random_id(id);
     addition.folder = xprintf("/tmp/gpuctl-join-%s", id);
     bool good = check_hosts(call, call->options, err) && find_files(&addition, err) &&
                 connect_controller(call, false, &api, err) && make_scripts(&addition, api, err);
@@ -369,6 +345,6 @@ const struct verb verb_nodes_add = {
     .most = LIMIT_NODES_ADDED,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct add_options),
-    .describe = add_describe,
+    .rows = {add_rows, join_rows},
     .run = add_run,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl nodes join-command` and `gpuctl nodes remove`. Owns the line that a node joins with. What the line
- * does is gpuagent's; how it gets to a machine by ssh is nodes_add.c's. */
+/* `gpuctl nodes join-command` and `gpuctl nodes remove`. It makes the command line by which a machine joins;
+ * gpuagent carries that out, and nodes_add.c brings it to machines by ssh. */
 #include "client/cli/cluster/nodes_join.h"
 
 #include <stdlib.h>
@@ -13,25 +13,23 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-void join_describe(struct join_options *options, struct option_table *table)
-{
-    option_text(table, 0, "pool", "NAME", "that the node is to be in", &options->pool);
-    option_flag(table, 0, "reserved", "the pool is a reserved one", &options->reserved);
-    option_duration(table, 0, "ttl", "after which the token is no longer good (default 1h)",
-                    &options->ttl_ms);
-}
+const struct option_row join_rows[] = {
+    ROW_TEXT(struct join_options, pool, 0, "pool", "NAME", "that the node is to be in", .sent_as = "pool"),
+    ROW_FLAG(struct join_options, reserved, 0, "reserved", "the pool is a reserved one",
+             .sent_as = "reserved"),
+    ROW_DURATION(struct join_options, ttl_ms, 0, "ttl",
+                 "after which the token is no longer good (default 1h)"),
+    ROWS_END};
 
 bool join_make_token(struct api *api, const struct join_options *options, struct join_token_view *ret_view,
                      struct err *err)
 {
-    autojson json_t *wanted = json_pack("{s:b}", "reserved", options->reserved);
-    if (options->pool != NULL && json_object_set_new(wanted, "pool", json_string(options->pool)) != 0) {
-        return err_field(err, ERR_USAGE, "pool", NULL, "--pool is not UTF-8");
-    }
+    autojson json_t *wanted = json_object();
+    option_send(join_rows, options, wanted);
     if (options->ttl_ms > 0) {
         json_object_set_new(wanted, "expires_in_s", json_integer((options->ttl_ms + 999) / 1000));
     }
-    json_t *made = api_post(api, "/v1/nodes/join-tokens", wanted, NULL, err);
+    json_t *made = api_ask(api, "POST", wanted, err, "/v1/nodes/join-tokens");
     return made != NULL && join_token_view_decode(made, ret_view, err);
 }
 
@@ -53,12 +51,6 @@ void join_append_trust(const char *url, const struct join_token_view *view, stru
 }
 
 /* --- join-command --- */
-
-static void command_describe(void *options, struct option_table *table)
-{
-    join_describe(options, table);
-    option_add_format(table);
-}
 
 static bool show_command(const struct call *call, const struct join_token_view *view, struct err *err)
 {
@@ -93,7 +85,7 @@ const struct verb verb_nodes_join_command = {
     .summary = "Print the line that makes a machine a node; it is good once.",
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct join_options),
-    .describe = command_describe,
+    .rows = {join_rows, rows_format},
     .run = command_run,
 };
 
@@ -105,21 +97,19 @@ struct remove_options {
     bool force;
 };
 
-static void remove_describe(void *options, struct option_table *table)
-{
-    struct remove_options *o = options;
-    option_flag(table, 0, "force", "it is dead: its jobs go to others, or run twice if it is not", &o->force);
-}
+static const struct option_row remove_rows[] = {
+    ROW_FLAG(struct remove_options, force, 0, "force",
+             "it is dead: its jobs go to others, or run twice if it is not"),
+    ROWS_END};
 
 static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct remove_options *options = call->options;
-    autofree char *path =
-        api_path(options->force ? "/v1/nodes/%s?force=true" : "/v1/nodes/%s", call->rest[0]);
+    const char *path = options->force ? "/v1/nodes/%s?force=true" : "/v1/nodes/%s";
     int64_t deadline = clock_boot_ms() + REMOVE_WAIT_MS;
     bool removed = false;
     while (!removed) {
-        autojson json_t *reply = api_change(call->api, "DELETE", path, NULL, err);
+        autojson json_t *reply = api_ask(call->api, "DELETE", NULL, err, path, call->rest[0]);
         if (reply == NULL) {
             return false;
         }
@@ -143,6 +133,6 @@ const struct verb verb_nodes_remove = {
     .summary = "Forget a node that is drained, and what it joined with.",
     OF_A_NODE,
     .options_size = sizeof(struct remove_options),
-    .describe = remove_describe,
+    .rows = {remove_rows},
     .run = remove_run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How nodes come to a cluster and leave it for good: parts of `gpuctl nodes`. */
+/* Parts of `gpuctl nodes`: how nodes join a cluster and leave it for good. */
 #ifndef CLI_NODES_JOIN_H
 #define CLI_NODES_JOIN_H
 
@@ -7,13 +7,13 @@
 #include "client/cli/frame/verb.h"
 #include "proto/wire/views.h"
 
-/* What a join token is asked for with. */
+/* The wishes for a join token. */
 struct join_options {
     const char *pool;
     bool reserved;
     int64_t ttl_ms; /* 0: as the controller will */
 };
-void join_describe(struct join_options *options, struct option_table *table);
+extern const struct option_row join_rows[];
 
 /* Makes a join token; the caller finishes the view. */
 bool join_make_token(struct api *api, const struct join_options *options, struct join_token_view *ret_view,

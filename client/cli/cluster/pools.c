@@ -2,7 +2,6 @@
 /* `gpuctl pools`: lists the pools, and says which of the reserved ones lend. */
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
-#include "client/cli/common/list.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 
@@ -36,7 +35,7 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List the pools with their GPUs.",
     LISTS(pools),
-    .describe = verb_describe_format,
+    .rows = {rows_format},
 };
 
 /* --- set --- */
@@ -45,20 +44,16 @@ struct set_options {
     bool lend;
 };
 
-static void set_describe(void *options, struct option_table *table)
-{
-    struct set_options *o = options;
-    option_flag(table, 0, "lend",
-                "jobs that ask for on-demand GPUs may borrow what is free; else they may not", &o->lend);
-    option_add_format(table);
-}
+static const struct option_row set_rows[] = {
+    ROW_FLAG(struct set_options, lend, 0, "lend",
+             "jobs that ask for on-demand GPUs may borrow what is free; else they may not"),
+    ROW_FORMAT, ROWS_END};
 
 static bool set_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct set_options *options = call->options;
     autojson json_t *body = json_pack("{s:b}", "lend", options->lend);
-    autofree char *path = api_path("/v1/pools/%s", call->rest[0]);
-    autojson json_t *pool = api_change(call->api, "PUT", path, body, err);
+    autojson json_t *pool = api_ask(call->api, "PUT", body, err, "/v1/pools/%s", call->rest[0]);
     return answer_note(call, pool, err, "pool %s %s", call->rest[0],
                        options->lend ? "lends" : "does not lend");
 }
@@ -72,7 +67,7 @@ static const struct verb verb_set = {
     .most = 1,
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct set_options),
-    .describe = set_describe,
+    .rows = {set_rows},
     .run = set_run,
 };
 

@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl quotas`: what projects and users may use, and what they use now. Changes are quotas_set.c's. */
-#include "client/cli/common/list.h"
+/* `gpuctl quotas`: lists the limits of projects and users and their use, and changes the limits. It promises
+ * that limits which a command does not name stay as they are. The controller decides what a limit means. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "client/cli/common/answer.h"
+#include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
+#include "proto/limits.h"
+#include "proto/spec/account_limits.h"
+
+/* --- list --- */
 
 /* "3 of 20" */
 static void show_jobs(const json_t *account, const char *member, struct text *out)
@@ -76,7 +88,241 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List what projects and users may use, and what they use.",
     LISTS(accounts),
-    .describe = verb_describe_watched,
+    .rows = {rows_watched},
+};
+
+/* --- set and unset --- */
+
+#define NO_LIMIT "none"
+
+struct set_options {
+    struct option_list quotas, bounds;
+    const char *running, *queued, *hours, *weight, *jobs, *logs;
+    bool force;
+};
+
+static const struct option_row set_rows[] = {
+    ROW_LIST(struct set_options, quotas, 0, "quota", "TYPE=GPUS",
+             "of a project: GPUs that nobody takes from it; may be repeated"),
+    ROW_LIST(struct set_options, bounds, 0, "max-gpus", "[TYPE=]GPUS",
+             "the most at once, of a type or of all; may be repeated"),
+    ROW_TEXT(struct set_options, running, 0, "max-running", "JOBS", "the most jobs at once"),
+    ROW_TEXT(struct set_options, queued, 0, "max-queued", "JOBS", "the most jobs that wait"),
+    ROW_TEXT(struct set_options, hours, 0, "gpu-hours", "HOURS/PERIOD", "GPU hours in each period: 100/1d"),
+    ROW_TEXT(struct set_options, weight, 0, "weight", "NUMBER", "of its fair share (1 without)"),
+    ROW_TEXT(struct set_options, jobs, 0, "keep-jobs", "DAYS",
+             "of a project: remove its jobs so long after their end; 0: never"),
+    ROW_TEXT(struct set_options, logs, 0, "keep-logs", "DAYS", "the same of their output; 0: with the job"),
+    ROW_FLAG(struct set_options, force, 0, "force",
+             "attempts above a smaller quota go on as borrowed, the youngest first"),
+    ROW_FORMAT,
+    ROWS_END};
+
+/* --- values --- */
+
+static bool refuse(const char *option, const char *example, const char *value, struct err *err)
+{
+    autofree char *hint = xprintf("write %s, or %s for no limit", example, NO_LIMIT);
+    return err_field(err, ERR_USAGE, option, hint, "--%s does not take \"%s\"", option, value);
+}
+
+/* The number, or null for none. NULL: it is neither. */
+static json_t *count_json(const char *text, int64_t most)
+{
+    int64_t count;
+    if (strcmp(text, NO_LIMIT) == 0) {
+        return json_null();
+    }
+    return text_to_int(text, 0, most, &count) ? json_integer(count) : NULL;
+}
+
+/* Ignores case: "a10" replaces "A10". */
+static void set_type(json_t *types, const char *type, json_t *value)
+{
+    const char *name;
+    json_t *old;
+    void *next;
+    json_object_foreach_safe(types, next, name, old)
+    {
+        if (strcasecmp(name, type) == 0) {
+            json_object_del(types, name);
+            break;
+        }
+    }
+    json_object_set_new(types, type, value);
+}
+
+static bool apply_types(json_t *limits, const char *member, const char *option,
+                        const struct option_list *list, struct err *err)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const char *equals = strchr(list->items[i], '=');
+        bool any = equals == NULL && strcmp(member, "max_gpus") == 0;
+        json_t *value =
+            equals != NULL || any ? count_json(any ? list->items[i] : equals + 1, LIMIT_ACCOUNT_GPUS) : NULL;
+        if (value == NULL) {
+            return refuse(option, any ? "A10=8 or 8" : "A10=8", list->items[i], err);
+        }
+        autofree char *type =
+            any ? xstrdup(ANY_TYPE) : xstrndup(list->items[i], (size_t)(equals - list->items[i]));
+        set_type(json_object_in(limits, member), type, value);
+    }
+    return true;
+}
+
+static bool apply_count(json_t *limits, const char *member, const char *option, const char *text,
+                        int64_t most, struct err *err)
+{
+    json_t *value = text != NULL ? count_json(text, most) : NULL;
+    if (value != NULL) {
+        json_object_set_new(limits, member, value);
+    }
+    return text == NULL || value != NULL || refuse(option, "20", text, err);
+}
+
+static bool number_of(const char *text, size_t length, double *ret_value)
+{
+    autofree char *digits = xstrndup(text, length);
+    char *end;
+    *ret_value = strtod(digits, &end);
+    return length > 0 && *end == '\0' && isfinite(*ret_value);
+}
+
+static bool apply_hours(json_t *limits, const char *text, struct err *err)
+{
+    if (text == NULL) {
+        return true;
+    }
+    if (strcmp(text, NO_LIMIT) == 0) {
+        json_object_set_new(limits, "gpu_hours", json_null());
+        return true;
+    }
+    const char *slash = strchr(text, '/');
+    double hours;
+    int64_t period_ms;
+    if (slash == NULL || !number_of(text, (size_t)(slash - text), &hours) ||
+        !text_to_duration_ms(slash + 1, &period_ms)) {
+        return refuse("gpu-hours", "100/1d", text, err);
+    }
+    json_t *value = json_pack("{s:f, s:I}", "hours", hours, "period_s", (json_int_t)(period_ms / 1000));
+    json_object_set_new(limits, "gpu_hours", value);
+    return true;
+}
+
+static bool apply_weight(json_t *limits, const char *text, struct err *err)
+{
+    double weight;
+    if (text == NULL) {
+        return true;
+    }
+    if (!number_of(text, strlen(text), &weight)) {
+        return err_field(err, ERR_USAGE, "weight", "write 2 or 0.5", "--weight does not take \"%s\"", text);
+    }
+    json_object_set_new(limits, "weight", json_real(weight));
+    return true;
+}
+
+static bool apply(json_t *limits, const struct set_options *options, struct err *err)
+{
+    return apply_types(limits, "quota", "quota", &options->quotas, err) &&
+           apply_types(limits, "max_gpus", "max-gpus", &options->bounds, err) &&
+           apply_count(limits, "max_running_jobs", "max-running", options->running, LIMIT_LIVE_JOBS, err) &&
+           apply_count(limits, "max_queued_jobs", "max-queued", options->queued, LIMIT_LIVE_JOBS, err) &&
+           apply_count(limits, "keep_jobs_days", "keep-jobs", options->jobs, LIMIT_KEEP_DAYS, err) &&
+           apply_count(limits, "keep_logs_days", "keep-logs", options->logs, LIMIT_KEEP_DAYS, err) &&
+           apply_hours(limits, options->hours, err) && apply_weight(limits, options->weight, err);
+}
+
+/* --- the verbs --- */
+
+static bool check_kind(const struct call *call, struct err *err)
+{
+    enum account_kind kind;
+    bool good = account_kind_from_text(call->rest[0], &kind) && kind != ACCOUNT_POOL;
+    return good || err_field(err, ERR_USAGE, NULL, "write project or user before the name",
+                             "\"%s\" is neither a project nor a user", call->rest[0]);
+}
+
+/* "/v1/accounts/projects/vision" for the words `project vision`. */
+#define ACCOUNT_PATH "/v1/accounts/%ss/%s"
+
+/* The limits that it has now; an account that is not known has none. */
+static json_t *limits_now(const struct call *call, struct err *err)
+{
+    autojson json_t *account = api_get(call->api, err, ACCOUNT_PATH, call->rest[0], call->rest[1]);
+    if (account == NULL) {
+        return err->code == ERR_NOT_FOUND ? json_object() : NULL;
+    }
+    return json_incref(json_object_get(account, "limits"));
+}
+
+static bool show(const struct call *call, const json_t *account, struct err *err)
+{
+    const json_t *limits = json_object_get(account, "limits");
+    autofree char *text = json_object_size(limits) > 0 ? json_text(limits) : xstrdup("no limits");
+    return answer_note(call, account, err, "%s %s: %s", call->rest[0], call->rest[1], text);
+}
+
+static bool set_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct set_options *options = call->options;
+    autojson json_t *limits = limits_now(call, err);
+    if (limits == NULL || !apply(limits, options, err)) {
+        return false;
+    }
+    if (options->force) {
+        json_object_set_new(limits, "force", json_true());
+    }
+    autojson json_t *account =
+        api_ask(call->api, "PUT", limits, err, ACCOUNT_PATH, call->rest[0], call->rest[1]);
+    return show(call, account, err);
+}
+
+static const struct verb verb_quotas_set = {
+    .name = "set",
+    .arguments = "project|user NAME",
+    .summary = "Set limits of a project or a user; those that are not named stay.",
+    .details = "A quota is what a project is entitled to: what it uses beyond is borrowed, and gives way to "
+               "work that is "
+               "entitled.\nWhere no project has a quota on a type, nobody borrows it. Each limit takes none "
+               "for no limit.",
+    .least = 2,
+    .most = 2,
+    OF_THE_CONTROLLER,
+    .options_size = sizeof(struct set_options),
+    .rows = {set_rows},
+    .check = check_kind,
+    .run = set_run,
+};
+
+struct unset_options {
+    bool force;
+};
+
+static const struct option_row unset_rows[] = {
+    ROW_FLAG(struct unset_options, force, 0, "force",
+             "attempts that lose their entitlement go on as borrowed"),
+    ROW_FORMAT, ROWS_END};
+
+static bool unset_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct unset_options *options = call->options;
+    const char *path = options->force ? ACCOUNT_PATH "?force=1" : ACCOUNT_PATH;
+    autojson json_t *account = api_ask(call->api, "DELETE", NULL, err, path, call->rest[0], call->rest[1]);
+    return show(call, account, err);
+}
+
+static const struct verb verb_quotas_unset = {
+    .name = "unset",
+    .arguments = "project|user NAME",
+    .summary = "Take all limits of a project or a user away.",
+    .least = 2,
+    .most = 2,
+    OF_THE_CONTROLLER,
+    .options_size = sizeof(struct unset_options),
+    .rows = {unset_rows},
+    .check = check_kind,
+    .run = unset_run,
 };
 
 static const struct verb *const nested[] = {&verb_list, &verb_quotas_set, &verb_quotas_unset, NULL};

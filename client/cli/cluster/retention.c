@@ -10,12 +10,9 @@ struct retention_options {
     bool dry_run;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct retention_options *o = options;
-    option_flag(table, 0, "dry-run", "only say what would go", &o->dry_run);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct retention_options, dry_run, 0, "dry-run", "only say what would go"), ROW_FORMAT,
+    ROWS_END};
 
 static void say_count(const json_t *report, const char *member, const char *one, const char *more,
                       struct text *out)
@@ -55,7 +52,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     const struct retention_options *options = call->options;
     autotext struct text said = {0};
     autojson json_t *body = json_pack("{s:b}", "dry_run", options->dry_run);
-    autojson json_t *report = api_post(call->api, "/v1/retention", body, NULL, err);
+    autojson json_t *report = api_ask(call->api, "POST", body, err, "/v1/retention");
     if (report != NULL) {
         say_report(report, &said);
     }
@@ -76,6 +73,6 @@ const struct verb verb_retention = {
         "NAME --keep-jobs DAYS`. Past use, and the run times that estimates are made of, stay.",
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct retention_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

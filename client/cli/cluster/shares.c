@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl shares`: what projects and their users have used, against what is theirs. */
-#include "client/cli/common/list.h"
+/* `gpuctl shares`: compares the use of projects and their users with their fair shares. */
+#include "client/cli/common/answer.h"
 #include "proto/base/json.h"
 
 static void show_hours(const json_t *account, const char *member, struct text *out)
@@ -85,5 +85,5 @@ const struct verb verb_shares = {
         "put off or brought forward:\nan hour for each doubling, three at most; for users within a project "
         "half of that.",
     LISTS(shares),
-    .describe = verb_describe_watched,
+    .rows = {rows_watched},
 };

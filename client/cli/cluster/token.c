@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl token`: who may speak to the controller. */
+/* `gpuctl token`: makes, lists and revokes the tokens that the controller accepts. */
 #include <stdint.h>
 #include <string.h>
 
 #include "client/cli/common/answer.h"
 #include "client/cli/controller/connect.h"
-#include "client/cli/common/list.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
@@ -36,7 +35,7 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List the tokens, without their secrets.",
     LISTS(tokens),
-    .describe = verb_describe_format,
+    .rows = {rows_format},
 };
 
 /* --- create --- */
@@ -46,16 +45,15 @@ struct create_options {
     int64_t expires_ms; /* 0: not given */
 };
 
-static void create_describe(void *options, struct option_table *table)
-{
-    struct create_options *o = options;
-    o->role = role_text(ROLE_USER);
-    option_choice(table, 0, "role", "ROLE", "what it may do", "user|node|admin", &o->role);
-    option_text(table, 0, "owner", "NAME", "whose it is", &o->owner);
-    option_duration(table, 0, "expires", "after which it is no longer valid", &o->expires_ms);
-    option_text(table, 0, "out", "FILE", "write it there, for you alone, instead of to stdout", &o->out);
-    option_add_format(table);
-}
+static const struct option_row create_rows[] = {
+    ROW_CHOICE(struct create_options, role, 0, "role", "ROLE", "what it may do", "user|node|admin",
+               .absent_text = "user", .sent_as = "role"),
+    ROW_TEXT(struct create_options, owner, 0, "owner", "NAME", "whose it is", .sent_as = "owner"),
+    ROW_DURATION(struct create_options, expires_ms, 0, "expires", "after which it is no longer valid"),
+    ROW_TEXT(struct create_options, out, 0, "out", "FILE",
+             "write it there, for you alone, instead of to stdout"),
+    ROW_FORMAT,
+    ROWS_END};
 
 static bool show_secret(const struct call *call, const json_t *token, struct err *err)
 {
@@ -79,21 +77,19 @@ static bool create_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct create_options *options = call->options;
     autoapi struct api *api = NULL;
-    autojson json_t *wanted = json_pack("{s:s}", "role", options->role);
+    autojson json_t *wanted = json_object();
     if (options->owner == NULL) {
         return err_field(err, ERR_USAGE, "owner", "name the person, or the nodes, that it is for",
                          "token create needs --owner");
     }
-    if (json_object_set_new(wanted, "owner", json_string(options->owner)) != 0) {
-        return err_field(err, ERR_USAGE, "owner", NULL, "--owner is not UTF-8");
-    }
+    option_send(create_rows, options, wanted);
     if (options->expires_ms > 0) {
         json_object_set_new(wanted, "expires_in_s", json_integer((options->expires_ms + 999) / 1000));
     }
     if (!connect_controller(call, false, &api, err)) {
         return false;
     }
-    autojson json_t *token = api_post(api, "/v1/tokens", wanted, NULL, err);
+    autojson json_t *token = api_ask(api, "POST", wanted, err, "/v1/tokens");
     return token != NULL && show_secret(call, token, err);
 }
 
@@ -103,7 +99,7 @@ static const struct verb verb_create = {
     .summary = "Make a token and print its secret.",
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct create_options),
-    .describe = create_describe,
+    .rows = {create_rows},
     .run = create_run,
 };
 
@@ -111,7 +107,7 @@ static const struct verb verb_create = {
 
 static bool revoke_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    autojson json_t *reply = api_ask(call->api, NULL, err, "/v1/tokens/%s/revoke", call->rest[0]);
+    autojson json_t *reply = api_ask(call->api, "POST", NULL, err, "/v1/tokens/%s/revoke", call->rest[0]);
     if (reply != NULL) {
         print_note("token %s is no longer valid", call->rest[0]);
     }
@@ -122,7 +118,6 @@ static const struct verb verb_revoke = {
     .name = "revoke",
     .arguments = "ID",
     .summary = "Make a token invalid at once.",
-    .argument = ARGUMENT_TOKEN,
     .least = 1,
     .most = 1,
     OF_THE_CONTROLLER,

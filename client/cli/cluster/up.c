@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl up`: starts a controller and nodes of one's own on this machine. */
+/* `gpuctl up`: starts a controller and nodes of the user's own on this machine. */
 #include <stdint.h>
 
 #include "client/cli/transport/context.h"
@@ -11,21 +11,20 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-static void describe(void *options, struct option_table *table)
-{
-    struct start_options *start = options;
-    start_defaults(start);
-    option_int(table, 0, "nodes", "N", "how many (default 1)", 1, LIMIT_NODES_STARTED, &start->nodes);
-    option_int(table, 0, "cpu-slots", "K", "CPU slots of each node instead of GPUs (default: the cores)", 1,
-               LIMIT_NODE_DEVICES, &start->cpu_slots);
-    option_text(table, 0, "devices", "LIST", "GPUs, as in 0,1,2,3, divided between the nodes; or none",
-                &start->devices);
-    option_text(table, 0, "gpu-type", "NAME", "name of their type in jobs", &start->gpu_type);
-    option_text(table, 0, "python", "FILE", "the Python of jobs that name none", &start->python);
-    option_duration(table, 0, "idle-exit", "end after this long without jobs (default 10m, 0 for never)",
-                    &start->idle_exit_ms);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_INT(struct start_options, nodes, 0, "nodes", "N", "how many (default 1)", 1, LIMIT_NODES_STARTED,
+            .absent = 1),
+    ROW_INT(struct start_options, cpu_slots, 0, "cpu-slots", "K",
+            "CPU slots of each node instead of GPUs (default: the cores)", 1, LIMIT_NODE_DEVICES),
+    ROW_TEXT(struct start_options, devices, 0, "devices", "LIST",
+             "GPUs, as in 0,1,2,3, divided between the nodes; or none"),
+    ROW_TEXT(struct start_options, gpu_type, 0, "gpu-type", "NAME", "name of their type in jobs"),
+    ROW_TEXT(struct start_options, python, 0, "python", "FILE", "the Python of jobs that name none"),
+    ROW_DURATION(struct start_options, idle_exit_ms, 0, "idle-exit",
+                 "end after this long without jobs (default 10m, 0 for never)",
+                 .absent = DEFAULT_IDLE_EXIT_MS),
+    ROW_FORMAT,
+    ROWS_END};
 
 static bool show(const struct call *call, const char *state, bool started, struct err *err)
 {
@@ -69,6 +68,6 @@ const struct verb verb_up = {
                "where no controller is named.",
     .reach = REACH_STATE,
     .options_size = sizeof(struct start_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl version`: of this program, and of the controller where there is one. */
+/* `gpuctl version`: shows the versions of this program, and of the controller if there is one. */
 #include "client/cli/controller/connect.h"
 #include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"
@@ -9,12 +9,8 @@ struct version_options {
     bool client;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct version_options *o = options;
-    option_flag(table, 0, "client", "of this program alone", &o->client);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct version_options, client, 0, "client", "of this program alone"), ROW_FORMAT, ROWS_END};
 
 /* NULL where no controller is named or it does not answer, which is said unless there is none to speak to. */
 static json_t *ask_controller(const struct call *call, char **ret_url)
@@ -27,7 +23,7 @@ static json_t *ask_controller(const struct call *call, char **ret_url)
         }
         return NULL;
     }
-    json_t *version = api_get(api, "/version", &err);
+    json_t *version = api_get(api, &err, "/version");
     if (version == NULL) {
         print_error(&err);
     }
@@ -62,6 +58,6 @@ const struct verb verb_version = {
     .summary = "Show the versions of gpuctl and of the controller.",
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct version_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

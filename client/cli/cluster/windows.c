@@ -4,7 +4,6 @@
 
 #include "client/cli/common/answer.h"
 #include "client/cli/controller/connect.h"
-#include "client/cli/common/list.h"
 #include "client/cli/show/moment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -14,11 +13,7 @@
 
 /* --- list --- */
 
-static void list_describe(void *options, struct option_table *table)
-{
-    option_add_quiet(table, "ids alone");
-    option_add_format(table);
-}
+static const struct option_row list_rows[] = {ROW_QUIET("ids alone"), ROW_FORMAT, ROWS_END};
 
 /* "a b c", "pool mine" or "all". */
 static void show_whose(const json_t *window, const char *member, struct text *out)
@@ -47,7 +42,7 @@ static const struct verb verb_list = {
     .name = "list",
     .summary = "List the windows that are not over.",
     LISTS(windows),
-    .describe = list_describe,
+    .rows = {list_rows},
 };
 
 /* --- add --- */
@@ -57,17 +52,17 @@ struct add_options {
     bool all, hard;
 };
 
-static void add_describe(void *options, struct option_table *table)
-{
-    struct add_options *o = options;
-    option_text(table, 0, "pool", "NAME", "all nodes of a pool, also those that come later", &o->pool);
-    option_flag(table, 0, "all", "all nodes, also those that come later", &o->all);
-    option_text(table, 0, "from", "TIME", "2026-11-21T09:30:00Z or +2h (default: now)", &o->from);
-    option_text(table, 0, "until", "TIME", "when the nodes take work again", &o->until);
-    option_flag(table, 0, "hard", "stop what still runs, its grace before the beginning", &o->hard);
-    option_text(table, 0, "reason", "TEXT", "shown to people", &o->reason);
-    option_add_format(table);
-}
+static const struct option_row add_rows[] = {
+    ROW_TEXT(struct add_options, pool, 0, "pool", "NAME", "all nodes of a pool, also those that come later",
+             .sent_as = "pool"),
+    ROW_FLAG(struct add_options, all, 0, "all", "all nodes, also those that come later", .sent_as = "all"),
+    ROW_TEXT(struct add_options, from, 0, "from", "TIME", "2026-11-21T09:30:00Z or +2h (default: now)"),
+    ROW_TEXT(struct add_options, until, 0, "until", "TIME", "when the nodes take work again"),
+    ROW_FLAG(struct add_options, hard, 0, "hard", "stop what still runs, its grace before the beginning",
+             .sent_as = "hard"),
+    ROW_TEXT(struct add_options, reason, 0, "reason", "TEXT", "shown to people", .sent_as = "reason"),
+    ROW_FORMAT,
+    ROWS_END};
 
 /* Whose window it is: exactly one of the three ways. */
 static bool put_whose(const struct call *call, json_t *body, struct err *err)
@@ -76,17 +71,14 @@ static bool put_whose(const struct call *call, json_t *body, struct err *err)
     if ((call->rest_count > 0) + (options->pool != NULL) + options->all != 1) {
         return err_field(err, ERR_USAGE, "NAME", NULL, "name nodes, or give --pool, or --all");
     }
-    if (options->all) {
-        json_object_set_new(body, "all", json_true());
-    } else if (options->pool != NULL) {
-        json_object_set_new(body, "pool", json_string(options->pool));
-    } else {
-        json_t *names = json_array();
-        for (size_t i = 0; i < call->rest_count; i++) {
-            json_array_append_new(names, json_string(call->rest[i]));
-        }
-        json_object_set_new(body, "nodes", names);
+    json_t *names = json_array();
+    for (size_t i = 0; i < call->rest_count; i++) {
+        json_array_append_new(names, json_string(call->rest[i]));
     }
+    if (call->rest_count > 0) {
+        json_object_set(body, "nodes", names);
+    }
+    json_decref(names);
     return true;
 }
 
@@ -107,16 +99,9 @@ static bool put_times(const struct add_options *options, json_t *body, struct er
 
 static json_t *make_body(const struct call *call, struct err *err)
 {
-    const struct add_options *options = call->options;
-    autojson json_t *body = json_pack("{s:b}", "hard", options->hard);
-    if (!put_whose(call, body, err) || !put_times(options, body, err)) {
-        return NULL;
-    }
-    if (options->reason != NULL && json_object_set_new(body, "reason", json_string(options->reason)) != 0) {
-        err_field(err, ERR_USAGE, "reason", NULL, "--reason is not UTF-8");
-        return NULL;
-    }
-    return json_incref(body);
+    autojson json_t *body = json_object();
+    option_send(add_rows, call->options, body);
+    return put_whose(call, body, err) && put_times(call->options, body, err) ? give(body) : NULL;
 }
 
 static bool add_run(const struct call *call, int *ret_exit, struct err *err)
@@ -126,7 +111,7 @@ static bool add_run(const struct call *call, int *ret_exit, struct err *err)
     if (body == NULL || !connect_controller(call, false, &api, err)) {
         return false;
     }
-    autojson json_t *window = api_post(api, "/v1/windows", body, NULL, err);
+    autojson json_t *window = api_ask(api, "POST", body, err, "/v1/windows");
     return answer_member(call, window, "id", err);
 }
 
@@ -145,7 +130,7 @@ static const struct verb verb_add = {
     .most = LIMIT_WINDOW_NODES,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct add_options),
-    .describe = add_describe,
+    .rows = {add_rows},
     .run = add_run,
 };
 
@@ -180,7 +165,7 @@ static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
     if (id == NULL) {
         return false;
     }
-    autofree char *path = api_path("/v1/windows/%s", id);
+    autofree char *path = xprintf("/v1/windows/%s", id);
     if (!api_send(call->api, &(struct request){.method = "DELETE", .path = path}, NULL, err)) {
         return false;
     }

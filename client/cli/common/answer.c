@@ -1,44 +1,158 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice between JSON and words for one answer. The words are the verbs'. */
+/* Shows an answer of the controller in the form that -o names: a document, a note about it, a list of items,
+ * or the outcome for each of several jobs. The verbs bring words and columns. */
 #include "client/cli/common/answer.h"
 
 #include <stdarg.h>
+#include <string.h>
 
+#include "client/cli/common/jobs.h"
+#include "client/cli/common/wait.h"
+#include "client/cli/common/watch.h"
+#include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 
-static bool show_json(const json_t *answer, struct err *err)
+/* --- one document --- */
+
+bool answer_document(const struct call *call, const json_t *answer,
+                     void (*print)(const struct call *call, const json_t *answer, struct text *out),
+                     struct text *out)
+{
+    if (answer != NULL && print_is_json(call->format)) {
+        print_json(answer, out);
+    } else if (answer != NULL) {
+        print(call, answer, out);
+    }
+    return answer != NULL;
+}
+
+bool answer_show(const struct call *call, const json_t *answer,
+                 void (*print)(const struct call *call, const json_t *answer, struct text *out),
+                 struct err *err)
 {
     autotext struct text out = {0};
-    print_json(answer, &out);
-    return print_out(&out, err);
+    return answer_document(call, answer, print, &out) && print_out(&out, err);
 }
 
 bool answer_note(const struct call *call, const json_t *answer, struct err *err, const char *format, ...)
 {
-    if (answer == NULL || print_is_json(call->format)) {
-        return answer != NULL && show_json(answer, err);
-    }
-    char *note = NULL;
+    char note[1024]; /* as much as print_note shows */
     va_list args;
     va_start(args, format);
-    int length = vasprintf(&note, format, args);
+    vsnprintf(note, sizeof note, format, args);
     va_end(args);
-    if (length < 0) {
-        out_of_memory();
+    if (answer != NULL && !print_is_json(call->format)) {
+        print_note("%s", note);
+        return true;
     }
-    print_note("%s", note);
-    free(note);
-    return true;
+    return answer_show(call, answer, NULL, err);
 }
 
 bool answer_member(const struct call *call, const json_t *answer, const char *member, struct err *err)
 {
-    if (answer == NULL || print_is_json(call->format)) {
-        return answer != NULL && show_json(answer, err);
-    }
     autotext struct text out = {0};
-    const char *text = json_string_of(answer, member);
-    text_printf(&out, "%s\n", text != NULL ? text : "?");
+    if (answer == NULL || print_is_json(call->format)) {
+        return answer_show(call, answer, NULL, err);
+    }
+    text_printf(&out, "%s\n", print_text_of(answer, member));
     return print_out(&out, err);
+}
+
+/* --- lists --- */
+
+static void print_keys(const json_t *items, const char *key, struct text *out)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach (items, i, item) {
+        const char *text = json_string_of(item, key);
+        text_printf(out, "%s\n", text != NULL ? text : "");
+    }
+}
+
+void list_print(const struct call *call, const struct listing *listing, const json_t *items, struct text *out)
+{
+    if (call->common->quiet) {
+        print_keys(items, listing->key, out);
+        return;
+    }
+    if (print_is_json(call->format)) {
+        print_list(call->format, listing->shown != NULL ? listing->shown : listing->name, items, out);
+        return;
+    }
+    autojson json_t *rows = listing->rows != NULL ? listing->rows(items) : NULL;
+    bool wide = call->format == FORMAT_WIDE || listing->uncut;
+    grid_show(listing->columns, listing->count, rows != NULL ? rows : items, wide, print_width(),
+              print_colour(), out);
+}
+
+static bool show_list(const struct call *call, struct text *out, bool *ret_last, struct err *err)
+{
+    const struct listing *listing = call->verb->listing;
+    autojson json_t *items = api_list(call->api, listing->path, listing->name, "cursor", LIMIT_LISTED, err);
+    autojson json_t *chosen = items != NULL && listing->choose != NULL ? listing->choose(items) : NULL;
+    *ret_last = false;
+    if (items != NULL) {
+        list_print(call, listing, chosen != NULL ? chosen : items, out);
+    }
+    return items != NULL;
+}
+
+bool list_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    return watch_run(call, show_list, err);
+}
+
+/* --- several jobs --- */
+
+static bool ask_one(const struct call *call, const char *method, const char *argument, bool wait,
+                    json_t *jobs, struct err *err)
+{
+    char id[RESOLVED_BYTES];
+    if (!resolve_job(call->api, argument, id, err)) {
+        return false;
+    }
+    const char *path = strcmp(method, "DELETE") == 0 ? "/v1/jobs/%s" : "/v1/jobs/%s/%s";
+    json_t *job = api_ask(call->api, method, NULL, err, path, id, call->verb->name);
+    if (job != NULL && wait) {
+        json_decref(job);
+        job = wait_job(call->api, id, -1, err);
+    }
+    return job != NULL && json_array_append_new(jobs, job) == 0;
+}
+
+static bool show_jobs(const struct call *call, const json_t *jobs, const char *said, struct err *err)
+{
+    autotext struct text out = {0};
+    size_t i;
+    json_t *job;
+    if (print_is_json(call->format)) {
+        print_list(call->format, "jobs", jobs, &out);
+        return print_out(&out, err);
+    }
+    json_array_foreach (jobs, i, job) {
+        const char *state = json_string_of(job, "state");
+        print_note("job %s%s%s", print_text_of(job, "id"), said, state != NULL ? state : "");
+    }
+    return true;
+}
+
+bool for_each_job(const struct call *call, const char *method, const char *said, bool wait, struct err *err)
+{
+    autojson json_t *jobs = json_array();
+    bool good = true;
+    for (size_t i = 0; i < call->rest_count; i++) {
+        struct err one;
+        if (ask_one(call, method, call->rest[i], wait, jobs, &one)) {
+            continue;
+        }
+        if (good) {
+            *err = one;
+        } else {
+            print_error(&one);
+        }
+        good = false;
+    }
+    return show_jobs(call, jobs, said, good ? err : NULL) && good;
 }

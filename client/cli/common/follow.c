@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the loop of `gpuctl run`: one stream of output, one of events, and the person at the keyboard. It
- * promises the job's own exit code, and that a controller that is away for a while is only waited for. */
+/* The loop of `gpuctl run`: reads a stream of output and one of events, and heeds the person at the
+ * keyboard. It promises the job's own exit code, and to wait for a controller that is away for a while. */
 #include "client/cli/common/follow.h"
 
 #include <stdio.h>
@@ -11,8 +11,7 @@
 #include "client/cli/show/output.h"
 #include "client/cli/show/print.h"
 #include "client/cli/transport/feed.h"
-#include "client/cli/common/ranks.h"
-#include "client/cli/common/runs.h"
+#include "client/cli/common/jobs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
@@ -51,6 +50,19 @@ bool follow_output(struct feed *feed, struct output *output, struct err *err)
 bool follow_many_ranks(const struct job_view *job)
 {
     return ranks_by_node(job) ? job->placement_count > 1 : job->gpus > 1;
+}
+
+bool follow_prefix(struct api *api, const char *id, bool retry, struct output *output, struct err *err)
+{
+    struct job_view job;
+    if (!ranks_get_job(api, id, retry, &job, err)) {
+        return false;
+    }
+    if (follow_many_ranks(&job)) {
+        output_prefix(output);
+    }
+    job_view_finish(&job);
+    return true;
 }
 
 /* With retry the controller may be away just now: a read is safe to repeat. */
@@ -162,29 +174,15 @@ static void note_run(const struct follow *follow)
 
 /* --- the two streams --- */
 
-/* Before the first output of a job of several GPUs: are there several ranks? */
-static bool decide_prefix(struct follow *follow, struct err *err)
-{
-    struct job_view job;
-    if (!get_job(follow, true, &job, err)) {
-        return false;
-    }
-    if (follow_many_ranks(&job)) {
-        output_prefix(follow->output);
-    }
-    follow->ranks_known = true;
-    job_view_finish(&job);
-    return true;
-}
-
 static bool drain_logs(struct follow *follow, struct err *err)
 {
     struct sse_event event;
     while (feed_next(follow->logs, &event)) {
-        if ((!follow->ranks_known && !decide_prefix(follow, err)) ||
+        if ((!follow->ranks_known && !follow_prefix(follow->api, follow->id, true, follow->output, err)) ||
             !output_write_event(follow->output, event.data, event.data_length, err)) {
             return false;
         }
+        follow->ranks_known = true;
     }
     if (feed_ended(follow->logs) && follow->ended_at_ms == 0) {
         follow->ended_at_ms = clock_boot_ms();
@@ -214,7 +212,7 @@ static bool drain_events(struct follow *follow, struct err *err)
 static bool ask_cancel(struct follow *follow, struct err *err)
 {
     print_note("canceling job %s; Ctrl-C again leaves at once", follow->id);
-    autojson json_t *reply = api_ask(follow->api, NULL, err, "/v1/jobs/%s/cancel", follow->id);
+    autojson json_t *reply = api_ask(follow->api, "POST", NULL, err, "/v1/jobs/%s/cancel", follow->id);
     return reply != NULL || err->code == ERR_CONFLICT; /* it has just ended otherwise */
 }
 
@@ -276,7 +274,7 @@ static bool follow_to_end(struct follow *follow, bool *ret_left, struct err *err
     return true;
 }
 
-/* What the job came to. */
+/* Shows the end of the job. */
 static bool conclude(struct follow *follow, int *ret_exit, struct err *err)
 {
     struct job_view job;

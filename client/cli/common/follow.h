@@ -19,14 +19,17 @@ bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *re
 
 /* Shows the output that a feed of logs brings, to its end. */
 bool follow_output(struct feed *feed, struct output *output, struct err *err);
-/* Does the job have more than one rank? Decides on the prefix. In node mode that is known only once it is
- * placed. */
+/* Does the job have more than one rank, so that its output needs a prefix? In node mode that is known only
+ * once it is placed. */
 bool follow_many_ranks(const struct job_view *job);
+/* Gives the output its prefix if the job has more than one rank. With retry the controller may be away just
+ * now. */
+bool follow_prefix(struct api *api, const char *id, bool retry, struct output *output, struct err *err);
 
-/* In the queue, or while nodes get ready: there is a reason that people want to hear. */
+/* Does the job wait in the queue, or for nodes to get ready? Then people want to hear the reason. */
 bool follow_waits(enum job_state state);
 
-/* Two reasons that are the same but for their figures, as in "Installing torch (34 s)". */
+/* Are the reasons equal except for their numbers, as in "Installing torch (34 s)"? */
 bool follow_is_alike(const char *a, const char *b);
 
 #endif

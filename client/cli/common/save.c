@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of stored bytes into a file. It promises that a file of the name that was asked for holds all
- * of them, checked and on disk, or what it held before; and that nothing else is left behind, not even after
- * Ctrl-C. */
+/* Saves stored bytes in a file. It promises that the file then holds all of them, checked and on disk, or
+ * what it held before; and that nothing else is left behind, not even after Ctrl-C. */
 #include "client/cli/common/save.h"
 
 #include <errno.h>
@@ -109,10 +108,8 @@ static bool fetch_beside(struct api *api, const char *sha256, const char *place,
 {
     autofree char *real = realpath(place, NULL); /* a link stays one */
     const char *target = real != NULL ? real : place;
-    uint8_t random[10];
     char suffix[ID_LENGTH + 1];
-    random_fill(random, sizeof random);
-    text_id_from_bytes(random, suffix);
+    random_id(suffix);
     autofree char *part = xprintf("%s.%s.part", target, suffix);
     FILE *file = fopen(part, "wxe");
     if (file == NULL) {

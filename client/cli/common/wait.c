@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "client/cli/common/resolve.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -12,19 +12,14 @@
 #include "proto/limits.h"
 #include "proto/wire/views.h"
 
-#define NOT_GIVEN (-1)
-
 struct wait_options {
     int64_t timeout_ms; /* -1: not given */
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct wait_options *o = options;
-    o->timeout_ms = NOT_GIVEN;
-    option_duration(table, 't', "timeout", "give up after this, with exit code 8", &o->timeout_ms);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {ROW_DURATION(struct wait_options, timeout_ms, 't', "timeout",
+                                                      "give up after this, with exit code 8",
+                                                      .absent = NOT_GIVEN),
+                                         ROW_FORMAT, ROWS_END};
 
 bool wait_is_over(const json_t *job)
 {
@@ -44,9 +39,8 @@ static int64_t patience_ms(int64_t deadline_ms)
 static json_t *ask(struct api *api, const char *id, int64_t wait_ms, struct err *err)
 {
     autofree char *path = xprintf("/v1/jobs/%s?wait=%lldms", id, (long long)wait_ms);
-    autotext struct text body = {0};
     struct request request = {.method = "GET", .path = path, .timeout_ms = wait_ms + CLIENT_REPLY_MS};
-    return api_send(api, &request, &body, err) ? json_parse(body.bytes, body.length, err) : NULL;
+    return api_send_json(api, &request, err);
 }
 
 json_t *wait_job(struct api *api, const char *id, int64_t deadline_ms, struct err *err)
@@ -123,6 +117,6 @@ const struct verb verb_wait = {
     OF_JOBS,
     .own_failure = EXIT_OWN_FAILURE,
     .options_size = sizeof(struct wait_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the repetition of --watch. What is shown is the verbs'. */
+/* Shows a list again whenever it changes, for --watch. The verbs make the list. */
 #include "client/cli/common/watch.h"
 
 #include <stdio.h>

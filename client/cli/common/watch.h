@@ -7,7 +7,7 @@
 
 #include "client/cli/frame/verb.h"
 
-/* show appends what is to be seen now; *ret_last: nothing will change any more. Shows once, or with -w until
+/* show appends the present picture; *ret_last: nothing will change any more. Shows once, or with -w until
  * the person has seen enough. On a terminal the picture is redrawn; elsewhere it is written again when it
  * differs, and of jsonl only the lines that differ. A controller that goes away is waited for. */
 bool watch_run(const struct call *call,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the rule that a user's own instance is started when a job needs it and no controller is named. */
+/* Connects a verb to its controller. It starts the user's own instance when a job needs one and no
+ * controller is named. */
 #include "client/cli/controller/connect.h"
 
 #include "client/cli/transport/context.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first step of most verbs: the controller to speak to, and the ids that people shorten. */
+/* The first step of most verbs: the connection to the controller. */
 #ifndef CLI_CONNECT_H
 #define CLI_CONNECT_H
 

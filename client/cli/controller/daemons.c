@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the command lines of gpuctld and gpuagent in an embedded instance. It promises that two nodes never
- * share a GPU or a folder, and that the run folder is as old as the state: attempt ids of a deleted state are
- * not taken for ours. Starting them is start.c's. */
+/* Makes the command lines of gpuctld and gpuagent in the user's own instance. It promises that two nodes
+ * never share a GPU or a folder, and that the run folder is as old as the state, so that attempt ids of a
+ * deleted state are not mistaken for ours. start.c starts the daemons. */
 #include "client/cli/controller/daemons.h"
 
 #include <stdio.h>
@@ -30,13 +30,6 @@ void daemons_divide(int64_t count, int64_t nodes, int64_t number, int64_t *ret_f
 
 /* --- devices --- */
 
-static void add_device(struct daemons *daemons, char *name)
-{
-    daemons->devices =
-        xrealloc(daemons->devices, (size_t)(daemons->device_count + 1) * sizeof daemons->devices[0]);
-    daemons->devices[daemons->device_count++] = name;
-}
-
 static void read_named_devices(struct daemons *daemons, const char *list)
 {
     if (strcmp(list, "none") == 0) {
@@ -44,7 +37,7 @@ static void read_named_devices(struct daemons *daemons, const char *list)
     }
     for (const char *at = list; *at != '\0'; at += *at == ',') {
         size_t length = strcspn(at, ",");
-        add_device(daemons, xstrndup(at, length));
+        text_list_add(&daemons->devices, xstrndup(at, length));
         at += length;
     }
 }
@@ -61,7 +54,7 @@ static void find_devices(struct daemons *daemons)
     json_array_foreach (devices, i, device) {
         int64_t index = (int64_t)i;
         if (json_read_int(device, "index", 0, LIMIT_NODE_DEVICES, &index, NULL)) {
-            add_device(daemons, xprintf("%lld", (long long)index));
+            text_list_add(&daemons->devices, xprintf("%lld", (long long)index));
         }
     }
 }
@@ -74,10 +67,10 @@ static bool choose_devices(struct daemons *daemons, struct err *err)
     } else if (options->cpu_slots == 0) {
         find_devices(daemons);
     }
-    if (daemons->device_count > 0 && daemons->device_count < options->nodes) {
+    if (daemons->devices.count > 0 && (int64_t)daemons->devices.count < options->nodes) {
         return err_field(err, ERR_USAGE, "nodes", "ask for fewer nodes, or for CPU slots with --devices none",
-                         "%lld GPU%s cannot be divided between %lld nodes", (long long)daemons->device_count,
-                         daemons->device_count == 1 ? "" : "s", (long long)options->nodes);
+                         "%lld GPU%s cannot be divided between %lld nodes", (long long)daemons->devices.count,
+                         daemons->devices.count == 1 ? "" : "s", (long long)options->nodes);
     }
     return true;
 }
@@ -106,10 +99,8 @@ static char *state_id(const char *state, struct err *err)
     if (file_read(path, ID_LENGTH, &known, NULL, NULL) && text_is_id(known)) {
         return give(known);
     }
-    uint8_t random[10];
     char id[ID_LENGTH + 1];
-    random_fill(random, sizeof random);
-    text_id_from_bytes(random, id);
+    random_id(id);
     bool kept = file_make_directories(folder, 0700, err) && file_replace(path, id, ID_LENGTH, 0600, err);
     return kept ? xstrdup(id) : NULL;
 }
@@ -131,46 +122,26 @@ static bool make_run_folder(struct daemons *daemons, struct err *err)
 
 /* --- command lines --- */
 
-struct words {
-    char **items; /* ends with NULL */
-    size_t count;
-};
-
-static void add_word(struct words *words, char *word)
+static void add_option(struct text_list *words, const char *name, char *value)
 {
-    words->items = xrealloc(words->items, (words->count + 2) * sizeof words->items[0]);
-    words->items[words->count++] = word;
-    words->items[words->count] = NULL;
+    text_list_add(words, xstrdup(name));
+    text_list_add(words, value);
 }
 
-static void add_option(struct words *words, const char *name, char *value)
+struct text_list daemons_controller_words(const struct daemons *daemons)
 {
-    add_word(words, xstrdup(name));
-    add_word(words, value);
-}
-
-void daemons_free_words(char **words)
-{
-    for (size_t i = 0; words[i] != NULL; i++) {
-        free(words[i]);
-    }
-    free(words);
-}
-
-char **daemons_controller_words(const struct daemons *daemons)
-{
-    struct words words = {0};
-    add_word(&words, xstrdup(daemons->controller));
+    struct text_list words = {0};
+    text_list_add(&words, xstrdup(daemons->controller));
     add_option(&words, "--state", instance_file(daemons->state, "controller"));
     add_option(&words, "--listen", xstrdup("127.0.0.1:0"));
     add_option(&words, "--endpoint-file", instance_file(daemons->state, "endpoint"));
     add_option(&words, "--idle-exit", xprintf("%lldms", (long long)daemons->options->idle_exit_ms));
-    add_word(&words, xstrdup("--embedded"));
+    text_list_add(&words, xstrdup("--embedded"));
     add_option(&words, "--config", xstrdup(SETTINGS_NO_FILE)); /* those of the machine's own daemons */
-    return words.items;
+    return words;
 }
 
-static void add_slots(const struct start_options *options, struct words *words)
+static void add_slots(const struct start_options *options, struct text_list *words)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int64_t share = (cores > 0 ? cores : 1) / options->nodes;
@@ -179,29 +150,29 @@ static void add_slots(const struct start_options *options, struct words *words)
     add_option(words, "--cpu-slots", xprintf("%lld", (long long)slots));
 }
 
-static void add_devices(const struct daemons *daemons, int64_t number, struct words *words)
+static void add_devices(const struct daemons *daemons, int64_t number, struct text_list *words)
 {
     int64_t first, count;
-    daemons_divide(daemons->device_count, daemons->options->nodes, number, &first, &count);
+    daemons_divide((int64_t)daemons->devices.count, daemons->options->nodes, number, &first, &count);
     autotext struct text list = {0};
     for (int64_t i = first; i < first + count; i++) {
-        text_printf(&list, "%s%s", i > first ? "," : "", daemons->devices[i]);
+        text_printf(&list, "%s%s", i > first ? "," : "", daemons->devices.items[i]);
     }
     add_option(words, "--devices", text_take(&list));
 }
 
-char **daemons_agent_words(const struct daemons *daemons, int64_t number, const char *url)
+struct text_list daemons_agent_words(const struct daemons *daemons, int64_t number, const char *url)
 {
     const struct start_options *options = daemons->options;
-    struct words words = {0};
-    add_word(&words, xstrdup(daemons->agent));
+    struct text_list words = {0};
+    text_list_add(&words, xstrdup(daemons->agent));
     add_option(&words, "--controller", xstrdup(url));
     add_option(&words, "--token-file", instance_file(daemons->state, "node.token"));
     add_option(&words, "--name", xprintf("node%lld", (long long)number));
     add_option(&words, "--state", instance_node_file(daemons->state, number, ""));
     add_option(&words, "--run", instance_node_file(daemons->run, number, ""));
     add_option(&words, "--config", xstrdup(SETTINGS_NO_FILE));
-    if (daemons->device_count > 0) {
+    if (daemons->devices.count > 0) {
         add_devices(daemons, number, &words);
     } else {
         add_slots(options, &words);
@@ -212,7 +183,7 @@ char **daemons_agent_words(const struct daemons *daemons, int64_t number, const 
     if (options->python != NULL) {
         add_option(&words, "--python", file_absolute_program(options->python));
     }
-    return words.items;
+    return words;
 }
 
 /* --- all of it --- */
@@ -247,10 +218,7 @@ bool daemons_find(const char *state, const struct start_options *options, struct
 
 void daemons_finish(struct daemons *daemons)
 {
-    for (int64_t i = 0; i < daemons->device_count; i++) {
-        free(daemons->devices[i]);
-    }
-    free(daemons->devices);
+    text_list_finish(&daemons->devices);
     free(daemons->controller);
     free(daemons->agent);
     free(daemons->run);

@@ -8,15 +8,15 @@
 
 #include "client/cli/controller/start.h"
 #include "proto/base/err.h"
+#include "proto/base/text.h"
 
 struct daemons {
     const char *state; /* borrowed */
     const struct start_options *options;
     char *controller; /* path of the program */
     char *agent;
-    char *run;      /* folder that a reboot empties, of this state alone */
-    char **devices; /* GPUs, by index or UUID; none: CPU slots */
-    int64_t device_count;
+    char *run;                /* folder that a reboot empties, of this state alone */
+    struct text_list devices; /* GPUs, by index or UUID; none: CPU slots */
 };
 
 /* Finds the programs and devices, and makes the run folder. */
@@ -24,10 +24,9 @@ bool daemons_find(const char *state, const struct start_options *options, struct
                   struct err *err);
 void daemons_finish(struct daemons *daemons);
 
-/* An argv that ends with NULL; freed by daemons_free_words. */
-char **daemons_controller_words(const struct daemons *daemons);
-char **daemons_agent_words(const struct daemons *daemons, int64_t number, const char *url);
-void daemons_free_words(char **words);
+/* Their command lines; the caller finishes the list. */
+struct text_list daemons_controller_words(const struct daemons *daemons);
+struct text_list daemons_agent_words(const struct daemons *daemons, int64_t number, const char *url);
 
 /* Which of count devices node number of `nodes` gets: [*ret_first, *ret_first + *ret_count). */
 void daemons_divide(int64_t count, int64_t nodes, int64_t number, int64_t *ret_first, int64_t *ret_count);

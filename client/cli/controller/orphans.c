@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the end of what a node left behind whose agent is gone. It promises that only shims of that node are
- * taken, and what descends from them, and that a process which came to its id later is left alone. It is the
- * last resort of `gpuctl down --force`: nobody is told how the ranks ended. */
+/* Ends the processes that a node left behind when its agent is gone: the last resort of `gpuctl down
+ * --force`. It promises to take only shims of that node and their descendants, and to leave a process alone
+ * that got the same id later. Nobody is told how the ranks ended. */
 #include "client/cli/controller/orphans.h"
 
 #include <signal.h>

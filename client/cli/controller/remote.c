@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the running of other people's programs. It promises that they read a whole text and that what they
- * write is there when they have ended, without a pipe that anybody must serve. */
+/* Runs programs of other people, such as ssh. It promises that a program can read the whole input, and that
+ * its output is there when it has ended, without a pipe that somebody must serve. */
 #include "client/cli/controller/remote.h"
 
 #include <errno.h>
 #include <spawn.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -27,7 +26,7 @@ static int memory_file(const char *content, struct err *err)
     return give_fd(&fd);
 }
 
-bool remote_start(const char *const *argv, const char *input, struct remote *ret_remote, struct err *err)
+bool remote_start(char *const *argv, const char *input, struct remote *ret_remote, struct err *err)
 {
     extern char **environ;
     autoclose int in = memory_file(input, err), output = in >= 0 ? memory_file(NULL, err) : -1,
@@ -40,8 +39,7 @@ bool remote_start(const char *const *argv, const char *input, struct remote *ret
     posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-    int code =
-        posix_spawnp(&ret_remote->pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    int code = posix_spawnp(&ret_remote->pid, argv[0], &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (code != 0) {
         errno = code;

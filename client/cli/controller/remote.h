@@ -15,8 +15,8 @@ struct remote {
 };
 
 /* argv[0] is looked for on PATH. input may be NULL. */
-bool remote_start(const char *const *argv, const char *input, struct remote *ret_remote, struct err *err);
-/* Waits for its end. The exit code, 128 + signal where one ended it. Appends what it wrote. */
+bool remote_start(char *const *argv, const char *input, struct remote *ret_remote, struct err *err);
+/* Waits for its end and appends its output. Returns the exit code, or 128 + the signal that ended it. */
 int remote_wait(struct remote *remote, struct text *output, struct text *errors);
 
 #endif

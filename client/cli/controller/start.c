@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the start of the embedded instance. It promises that two starts never race, that what runs is left
- * alone, and that a start that fails leaves nothing behind but its logs. Where things lie is instance.c's
- * knowledge; what the daemons do is theirs. */
+/* Starts the user's own instance. It promises that two starts never race, that running daemons are left
+ * alone, and that a start that fails leaves nothing behind but its logs. instance.c knows where the files
+ * are. */
 #include "client/cli/controller/start.h"
 
 #include <errno.h>
@@ -112,11 +112,11 @@ static bool start_controller(struct start *start, struct err *err)
     if (!instance_stop(start->state, 0, err)) {
         return false;
     }
-    char **words = daemons_controller_words(&start->daemons);
+    struct text_list words = daemons_controller_words(&start->daemons);
     autofree char *log = instance_file(start->state, "controller.log");
     autofree char *record = instance_file(start->state, "controller.pid");
-    bool good = process_start(words, log, record, &start->pidfds[0], err) && wait_serving(start, err);
-    daemons_free_words(words);
+    bool good = process_start(words.items, log, record, &start->pidfds[0], err) && wait_serving(start, err);
+    text_list_finish(&words);
     return good;
 }
 
@@ -141,7 +141,7 @@ static bool token_works(const char *url, const char *path)
     if (!connect_as(url, path, &api, NULL)) {
         return false;
     }
-    json_t *version = api_get(api, "/version", NULL);
+    json_t *version = api_get(api, NULL, "/version");
     json_decref(version);
     return version != NULL;
 }
@@ -153,7 +153,7 @@ static bool make_node_token(struct start *start, const char *url, struct err *er
         return true;
     }
     autojson json_t *wanted = json_pack("{s:s, s:s}", "role", "node", "owner", "embedded");
-    autojson json_t *made = api_post(start->api, "/v1/tokens", wanted, NULL, err);
+    autojson json_t *made = api_ask(start->api, "POST", wanted, err, "/v1/tokens");
     const char *secret = NULL;
     if (made == NULL || !json_need_text(made, "secret", &secret, err)) {
         return false;
@@ -170,9 +170,9 @@ static bool start_agent(struct start *start, int64_t number, const char *url, st
     if (running >= 0) {
         return true;
     }
-    char **words = daemons_agent_words(&start->daemons, number, url);
-    bool good = process_start(words, log, record, pidfd_of_node(start, number), err);
-    daemons_free_words(words);
+    struct text_list words = daemons_agent_words(&start->daemons, number, url);
+    bool good = process_start(words.items, log, record, pidfd_of_node(start, number), err);
+    text_list_finish(&words);
     return good;
 }
 
@@ -304,7 +304,8 @@ static bool bring_up(struct start *start, bool *ret_started, struct err *err)
            start_agents(start, url, err) && wait_ready(start, err);
 }
 
-/* What was given when the nodes were started. A folder that cannot be written would be noticed elsewhere. */
+/* Keeps the options with which the nodes were started. A folder that cannot be written is noticed elsewhere.
+ */
 static void keep_options(const char *state, const struct start_options *options)
 {
     autofree char *path = instance_file(state, "options");
@@ -315,8 +316,9 @@ static void keep_options(const char *state, const struct start_options *options)
     file_replace(path, text, strlen(text), 0600, NULL);
 }
 
-/* The nodes of a controller that died have their records still. What they run nobody else can end, so they
- * are started again, as they were where nothing else is asked for. Returns what the options borrow from. */
+/* The nodes of a controller that died still have their records. Nobody else can end their jobs, so they are
+ * started again, with their former options unless others are given. Returns the JSON that the options borrow
+ * from. */
 static json_t *recall_nodes(const char *state, struct start_options *options)
 {
     autofree char *url = instance_url(state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the list of verbs and what their option tables have in common. It promises that help, parsing and
- * completion see the same rows. What a verb does is left to the file of its name. */
+/* The list of verbs, and their option tables. It promises that help, parsing and completion see the same
+ * rows. Each verb is in the file of its name. */
 #include "client/cli/frame/verb.h"
 
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 
 #include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/base/text.h"
 
 static const struct verb *const all[] = {
@@ -54,95 +55,97 @@ const struct verb *verb_find(const struct verb *const *verbs, const char *name, 
     return NULL;
 }
 
-static void add(struct option_table *table, struct option_spec spec)
+const struct option_row rows_format[] = {ROW_FORMAT, ROWS_END};
+const struct option_row rows_watched[] = {ROW_WATCH, ROW_FORMAT, ROWS_END};
+
+/* Of a verb that speaks to a controller, of one that is about an instance, and of every verb. */
+static const struct option_row rows_controller[] = {
+    ROW_TEXT(struct common, url, 0, "url", "URL", "of the controller"),
+    ROW_TEXT(struct common, token_file, 0, "token-file", "FILE", "that holds the token for it"),
+    ROW_TEXT(struct common, cacert, 0, "cacert", "FILE", "certificates to trust for https",
+             .spec.alias = "ca-file"),
+    ROW_FLAG(struct common, insecure_plain_http, 0, "insecure-plain-http", "allow http to another host"),
+    ROWS_END};
+static const struct option_row rows_state[] = {
+    ROW_TEXT(struct common, state, 0, "state", "DIR", "state folder of your own instance"), ROWS_END};
+static const struct option_row rows_help[] = {ROW_FLAG(struct common, help, 'h', "help", "show this"),
+                                              ROWS_END};
+
+static void set_absent(const struct option_row *row, void *target)
 {
-    table->items = xrealloc(table->items, (table->count + 1) * sizeof table->items[0]);
-    table->items[table->count++] = spec;
+    if (row->spec.kind == OPTION_INT || row->spec.kind == OPTION_DURATION) {
+        *(int64_t *)target = row->absent;
+    } else if (row->absent_text != NULL) {
+        *(const char **)target = row->absent_text;
+    }
 }
 
-void option_flag(struct option_table *table, char letter, const char *name, const char *help, bool *target)
+void option_rows_default(const struct option_row *rows, void *options)
 {
-    add(table, (struct option_spec){
-                   .letter = letter, .name = name, .help = help, .kind = OPTION_FLAG, .target = target});
+    for (const struct option_row *row = rows; row->spec.name != NULL; row++) {
+        set_absent(row, (char *)options + row->offset);
+    }
 }
 
-void option_choice(struct option_table *table, char letter, const char *name, const char *value,
-                   const char *help, const char *choices, const char **target)
+/* New reference; NULL where the option was not given, or is a text that is not UTF-8. */
+static json_t *value_of(const struct option_row *row, const void *value)
 {
-    add(table, (struct option_spec){.letter = letter,
-                                    .name = name,
-                                    .value_name = value,
-                                    .help = help,
-                                    .kind = OPTION_TEXT,
-                                    .target = target,
-                                    .choices = choices});
+    switch (row->spec.kind) {
+    case OPTION_FLAG:
+        return *(const bool *)value ? json_true() : NULL;
+    case OPTION_TEXT:
+        return json_string(*(const char *const *)value);
+    case OPTION_INT:
+        return *(const int64_t *)value != row->absent ? json_integer(*(const int64_t *)value) : NULL;
+    case OPTION_DURATION:
+        return *(const int64_t *)value != row->absent ? json_seconds(*(const int64_t *)value) : NULL;
+    case OPTION_LIST:
+        break;
+    }
+    return NULL;
 }
 
-void option_text(struct option_table *table, char letter, const char *name, const char *value,
-                 const char *help, const char **target)
+void option_send(const struct option_row *rows, const void *options, json_t *body)
 {
-    option_choice(table, letter, name, value, help, NULL, target);
+    for (const struct option_row *row = rows; row->spec.name != NULL; row++) {
+        json_t *value = row->sent_as != NULL ? value_of(row, (const char *)options + row->offset) : NULL;
+        if (value != NULL) {
+            json_object_set_new(body, row->sent_as, value);
+        }
+    }
 }
 
-void option_int(struct option_table *table, char letter, const char *name, const char *value,
-                const char *help, int64_t min, int64_t max, int64_t *target)
+static bool can_send(const struct option_row *rows, const void *options, struct err *err)
 {
-    add(table, (struct option_spec){.letter = letter,
-                                    .name = name,
-                                    .value_name = value,
-                                    .help = help,
-                                    .kind = OPTION_INT,
-                                    .target = target,
-                                    .min = min,
-                                    .max = max});
+    for (const struct option_row *row = rows; row->spec.name != NULL; row++) {
+        const char *const *text = (const void *)((const char *)options + row->offset);
+        bool given = row->sent_as != NULL && row->spec.kind == OPTION_TEXT && *text != NULL;
+        autojson json_t *value = given ? json_string(*text) : NULL;
+        if (given && value == NULL) {
+            return err_field(err, ERR_USAGE, row->spec.name, NULL, "--%s is not UTF-8", row->spec.name);
+        }
+    }
+    return true;
 }
 
-void option_duration(struct option_table *table, char letter, const char *name, const char *help,
-                     int64_t *target_ms)
+bool verb_can_send(const struct verb *verb, const void *options, struct err *err)
 {
-    add(table, (struct option_spec){.letter = letter,
-                                    .name = name,
-                                    .value_name = "DURATION",
-                                    .help = help,
-                                    .kind = OPTION_DURATION,
-                                    .target = target_ms});
+    bool good = true;
+    for (size_t i = 0; good && verb->rows[i] != NULL; i++) {
+        good = can_send(verb->rows[i], options, err);
+    }
+    return good;
 }
 
-void option_multi_document(struct option_table *table, char letter, const char *name, const char *value,
-                           const char *help, struct option_list *target)
+void option_table_add(struct option_table *table, const struct option_row *rows, void *options)
 {
-    add(table, (struct option_spec){.letter = letter,
-                                    .name = name,
-                                    .value_name = value,
-                                    .help = help,
-                                    .kind = OPTION_LIST,
-                                    .target = target});
-}
-
-void option_add_format(struct option_table *table)
-{
-    option_choice(table, 'o', "output", "FORMAT", "how to show it", PRINT_FORMATS, &table->common->format);
-}
-
-void option_add_watch(struct option_table *table)
-{
-    option_flag(table, 'w', "watch", "show it again when it changes", &table->common->watch);
-}
-
-void option_add_quiet(struct option_table *table, const char *help)
-{
-    option_flag(table, 'q', "quiet", help, &table->common->quiet);
-}
-
-void verb_describe_format(void *options, struct option_table *table)
-{
-    option_add_format(table);
-}
-
-void verb_describe_watched(void *options, struct option_table *table)
-{
-    option_add_watch(table);
-    option_add_format(table);
+    for (const struct option_row *row = rows; row->spec.name != NULL; row++) {
+        table->items = xrealloc(table->items, (table->count + 1) * sizeof table->items[0]);
+        struct option_spec *spec = &table->items[table->count++];
+        *spec = row->spec;
+        spec->target = (char *)(row->is_common ? table->common : options) + row->offset;
+        set_absent(row, spec->target);
+    }
 }
 
 void option_table_finish(struct option_table *table)
@@ -156,26 +159,12 @@ void option_table_finish(struct option_table *table)
     *table = (struct option_table){0};
 }
 
-static void describe_controller(struct common *common, struct option_table *table)
-{
-    option_text(table, 0, "url", "URL", "of the controller", &common->url);
-    option_text(table, 0, "token-file", "FILE", "that holds the token for it", &common->token_file);
-    option_text(table, 0, "cacert", "FILE", "certificates to trust for https", &common->cacert);
-    table->items[table->count - 1].alias = "ca-file";
-    option_flag(table, 0, "insecure-plain-http", "allow http to another host", &common->insecure_plain_http);
-}
-
-static void describe_state(struct common *common, struct option_table *table)
-{
-    option_text(table, 0, "state", "DIR", "state folder of your own instance", &common->state);
-}
-
 void verb_describe_common(struct common *common, struct option_table *ret_table)
 {
     *ret_table = (struct option_table){0};
-    describe_controller(common, ret_table);
-    describe_state(common, ret_table);
-    option_flag(ret_table, 'h', "help", "show this", &common->help);
+    option_table_add(ret_table, rows_controller, common);
+    option_table_add(ret_table, rows_state, common);
+    option_table_add(ret_table, rows_help, common);
 }
 
 static bool refuse_common(const char *path, const char *name, struct err *err)
@@ -202,16 +191,16 @@ void verb_describe(const struct verb *verb, void *options, struct common *common
 {
     *ret_table = (struct option_table){.common = common};
     common->format = "table";
-    if (verb->describe != NULL) {
-        verb->describe(options, ret_table);
+    for (size_t i = 0; verb->rows[i] != NULL; i++) {
+        option_table_add(ret_table, verb->rows[i], options);
     }
     if (verb->reach == REACH_CONTROLLER) {
-        describe_controller(common, ret_table);
+        option_table_add(ret_table, rows_controller, common);
     }
     if (verb->reach == REACH_STATE) {
-        describe_state(common, ret_table);
+        option_table_add(ret_table, rows_state, common);
     }
-    option_flag(ret_table, 'h', "help", "show this", &common->help);
+    option_table_add(ret_table, rows_help, common);
 }
 
 static void help_group(FILE *out, const struct verb *verb, const char *path)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a verb of gpuctl is: a row with its name, its help, its options and its function. Parsing, --help and
- * completion come from it. */
+/* A verb of gpuctl: a row with its name, its help, its options and its function. Parsing, --help and
+ * completion use the same rows. */
 #ifndef CLI_VERB_H
 #define CLI_VERB_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,23 +16,24 @@
 /* Room for "ID.TASK". */
 #define RESOLVED_BYTES (ID_LENGTH + sizeof ".1000000")
 
+#define NOT_GIVEN (-1) /* a number that the command line does not have, where 0 would be one */
+
 #define EXIT_OWN_FAILURE 125 /* of `run` and `wait`, where 1..124 may be the job's own */
 
-/* What the positional arguments are; completion offers these. */
+/* The kinds of positional arguments; completion offers them. */
 enum argument_kind {
     ARGUMENT_NONE,
     ARGUMENT_JOB,
     ARGUMENT_NODE,
     ARGUMENT_COMMAND,
     ARGUMENT_FILE,
-    ARGUMENT_SHELL,
-    ARGUMENT_TOKEN
+    ARGUMENT_SHELL
 };
 
-/* What a verb speaks to: decides which of the common options it takes. */
+/* How far a verb reaches: it decides which of the common options the verb takes. */
 enum reach { REACH_NOTHING, REACH_STATE, REACH_CONTROLLER };
 
-/* What is done before the verb's own function is called. */
+/* The preparation before the verb's own function is called. */
 enum need {
     NEED_NOTHING,
     NEED_API, /* the controller of the call */
@@ -49,6 +51,52 @@ struct common {
     const char *format; /* of -o */
     bool quiet, watch;
 };
+
+/* An option of a verb. Rows are constant: the place of the value is an offset, in the verb's own struct or in
+ * struct common. A list of rows ends with ROWS_END. */
+struct option_row {
+    struct option_spec spec; /* without its target */
+    size_t offset;
+    bool is_common;
+    int64_t absent;          /* the value of a number that is not given */
+    const char *absent_text; /* the same of a text, or NULL */
+    const char *sent_as;     /* the member of a request that takes the value; or NULL */
+};
+
+/* Behind the last argument other members may be set: "the help", .absent = -1. */
+#define ROW(struct_, member_, kind_, letter_, name_, value_, ...)                                            \
+    {                                                                                                        \
+        .offset = offsetof(struct_, member_), .spec.kind = (kind_), .spec.letter = (letter_),                \
+        .spec.name = (name_), .spec.value_name = (value_), .spec.help = __VA_ARGS__                          \
+    }
+#define ROW_FLAG(struct_, member_, letter_, name_, ...)                                                      \
+    ROW(struct_, member_, OPTION_FLAG, letter_, name_, NULL, __VA_ARGS__)
+#define ROW_TEXT(struct_, member_, letter_, name_, value_, ...)                                              \
+    ROW(struct_, member_, OPTION_TEXT, letter_, name_, value_, __VA_ARGS__)
+#define ROW_CHOICE(struct_, member_, letter_, name_, value_, help_, ...)                                     \
+    ROW_TEXT(struct_, member_, letter_, name_, value_, help_, .spec.choices = __VA_ARGS__)
+#define ROW_INT(struct_, member_, letter_, name_, value_, help_, min_, ...)                                  \
+    ROW(struct_, member_, OPTION_INT, letter_, name_, value_, help_, .spec.min = (min_),                     \
+        .spec.max = __VA_ARGS__)
+#define ROW_DURATION(struct_, member_, letter_, name_, ...)                                                  \
+    ROW(struct_, member_, OPTION_DURATION, letter_, name_, "DURATION", __VA_ARGS__)
+/* One that may be given again and again. */
+#define ROW_LIST(struct_, member_, letter_, name_, value_, ...)                                              \
+    ROW(struct_, member_, OPTION_LIST, letter_, name_, value_, __VA_ARGS__)
+/* -o, -w and -q, which are the same for all verbs. */
+#define ROW_FORMAT                                                                                           \
+    ROW_CHOICE(struct common, format, 'o', "output", "FORMAT", "how to show it", PRINT_FORMATS,              \
+               .is_common = true)
+#define ROW_WATCH                                                                                            \
+    ROW_FLAG(struct common, watch, 'w', "watch", "show it again when it changes", .is_common = true)
+#define ROW_QUIET(help_) ROW_FLAG(struct common, quiet, 'q', "quiet", help_, .is_common = true)
+#define ROWS_END                                                                                             \
+    {                                                                                                        \
+        .spec.name = NULL                                                                                    \
+    }
+
+/* The rows of verbs that take -o alone, and of those that take -w and -o. */
+extern const struct option_row rows_format[], rows_watched[];
 
 struct option_table {
     struct option_spec *items;
@@ -80,15 +128,16 @@ struct verb {
     enum need need;
     int own_failure; /* exit code of every error but a wait's timeout; 0: by the table of proto/errors.h */
     size_t options_size;
-    void (*describe)(void *options, struct option_table *table); /* sets defaults, adds rows */
-    const struct listing *listing; /* of a verb whose function is list_run; or NULL */
+    const struct option_row *rows[3]; /* of its options, in up to two lists; ends with NULL */
+    const struct listing *listing;    /* of a verb whose function is list_run; or NULL */
     bool (*check)(const struct call *call, struct err *err); /* of the options, before the need; or NULL */
     /* *ret_exit starts as 0. */
     bool (*run)(const struct call *call, int *ret_exit, struct err *err);
     const struct verb *const *nested; /* ends with NULL; then the fields from argument on do not apply */
 };
 
-/* Of verbs that are about one job, about several, about a node, and that only need the controller. */
+/* Members of verbs about one job, about several jobs, about a node, and of verbs that only need the
+ * controller. */
 #define OF_A_JOB .argument = ARGUMENT_JOB, .least = 1, .most = 1, .reach = REACH_CONTROLLER, .need = NEED_JOB
 #define OF_JOBS                                                                                              \
     .argument = ARGUMENT_JOB, .least = 1, .most = SIZE_MAX, .reach = REACH_CONTROLLER, .need = NEED_API
@@ -102,9 +151,9 @@ extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, ver
     verb_update, verb_quotas, verb_shares, verb_pools, verb_explain, verb_plan, verb_preempt, verb_admin,
     verb_login, verb_open;
 
-/* Those inside of a group that are in other files than it. */
+/* Nested verbs that are in another file than their group. */
 extern const struct verb verb_windows, verb_nodes_join_command, verb_nodes_add, verb_nodes_remove,
-    verb_quotas_set, verb_quotas_unset, verb_retention;
+    verb_retention;
 
 /* All verbs in the order of the help; ends with NULL. */
 const struct verb *const *verb_all(void);
@@ -118,31 +167,20 @@ void verb_describe_common(struct common *common, struct option_table *ret_table)
 /* Whether it takes those of them that were given; the error names one that it does not. */
 bool verb_takes(const struct verb *verb, const struct common *common, const char *path, struct err *err);
 
+/* Are the values that a request will carry UTF-8? */
+bool verb_can_send(const struct verb *verb, const void *options, struct err *err);
+
 /* The whole option table of a verb: its own rows, then the common ones. Targets are in *options and *common.
  */
 void verb_describe(const struct verb *verb, void *options, struct common *common,
                    struct option_table *ret_table);
 
-/* Each adds one row; texts and targets are borrowed, letter is 0 where there is none. */
-void option_flag(struct option_table *table, char letter, const char *name, const char *help, bool *target);
-void option_text(struct option_table *table, char letter, const char *name, const char *value,
-                 const char *help, const char **target);
-void option_choice(struct option_table *table, char letter, const char *name, const char *value,
-                   const char *help, const char *choices, const char **target);
-void option_int(struct option_table *table, char letter, const char *name, const char *value,
-                const char *help, int64_t min, int64_t max, int64_t *target);
-void option_duration(struct option_table *table, char letter, const char *name, const char *help,
-                     int64_t *target_ms);
-/* One that may be given again and again. */
-void option_multi_document(struct option_table *table, char letter, const char *name, const char *value,
-                           const char *help, struct option_list *target);
-/* -o with the choices of print.h, -w and -q, which are the same for all verbs. */
-void option_add_format(struct option_table *table);
-void option_add_watch(struct option_table *table);
-void option_add_quiet(struct option_table *table, const char *help);
-/* A verb's describe that adds -o alone, and -w with it. */
-void verb_describe_format(void *options, struct option_table *table);
-void verb_describe_watched(void *options, struct option_table *table);
+/* Sets the values of options that are not given. */
+void option_rows_default(const struct option_row *rows, void *options);
+/* Adds the values that are given, of options that a request has as members, to its body. */
+void option_send(const struct option_row *rows, const void *options, json_t *body);
+/* Adds the rows for values in *options, and sets the values of options that are not given. */
+void option_table_add(struct option_table *table, const struct option_row *rows, void *options);
 /* Frees the table and the lists that it has filled. */
 void option_table_finish(struct option_table *table);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl convert`: shows the job that a job file or a batch script is understood as. Nothing is sent. */
+/* `gpuctl convert`: shows the job that a job file or a batch script is translated to. It sends nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,22 +18,18 @@ struct convert_options {
     bool strict;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct convert_options *o = options;
-    o->format = "yaml";
-    option_choice(table, 'o', "output", "FORMAT", "how to show it", "yaml|json", &o->format);
-    option_flag(table, 0, "strict", "refuse what run and sbatch would refuse, instead of noting it",
-                &o->strict);
-}
+static const struct option_row rows[] = {
+    ROW_CHOICE(struct convert_options, format, 'o', "output", "FORMAT", "how to show it", "yaml|json",
+               .absent_text = "yaml"),
+    ROW_FLAG(struct convert_options, strict, 0, "strict",
+             "refuse what run and sbatch would refuse, instead of noting it"),
+    ROWS_END};
 
 /* The options of `run`, with none of them given. */
 static json_t *from_jobfile(const char *path, bool ignore, struct err *err)
 {
     struct spec_options options = {0};
-    struct option_table table = {0};
-    spec_describe(&options, &table);
-    option_table_finish(&table);
+    option_rows_default(spec_rows, &options);
     options.job_file = path;
     options.ignore_unsupported = ignore;
     struct call none = {0};
@@ -104,6 +100,6 @@ const struct verb verb_convert = {
     .most = 1,
     .reach = REACH_NOTHING,
     .options_size = sizeof(struct convert_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl events`: the history of a job. */
+/* `gpuctl events`: shows the history of a job. */
 #include "client/cli/jobs/events.h"
 
 #include "client/cli/show/event.h"
 #include "client/cli/transport/feed.h"
-#include "client/cli/common/list.h"
+#include "client/cli/common/answer.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 
@@ -12,12 +12,9 @@ struct events_options {
     bool follow;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct events_options *o = options;
-    option_flag(table, 'f', "follow", "wait for more, until the job has ended", &o->follow);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct events_options, follow, 'f', "follow", "wait for more, until the job has ended"),
+    ROW_FORMAT, ROWS_END};
 
 static void show_detail(const json_t *event, const char *member, struct text *out)
 {
@@ -31,9 +28,7 @@ static const struct column columns[] = {WIDE_COLUMN("SEQ", "seq", cell_plain),
 
 void events_table(const json_t *events, bool wide, size_t width, struct text *out)
 {
-    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
-    grid_add_rows(grid, events);
-    grid_print(grid, wide, width, false, out);
+    grid_show(columns, sizeof columns / sizeof columns[0], events, wide, width, false, out);
 }
 
 json_t *events_get(struct api *api, const char *id, struct err *err)
@@ -71,10 +66,10 @@ static bool show_one(const struct sse_event *received, void *closure, struct err
     if (call->format == FORMAT_JSONL) {
         print_json(event, &out);
     } else {
-        const char *kind = json_string_of(event, "kind");
         show_detail(event, "detail", &detail);
         cell_time(event, "at", &out);
-        text_printf(&out, "  %-12s  %s\n", kind != NULL ? kind : "?", detail.length > 0 ? detail.bytes : "-");
+        text_printf(&out, "  %-12s  %s\n", print_text_of(event, "kind"),
+                    detail.length > 0 ? detail.bytes : "-");
     }
     return print_out(&out, err);
 }
@@ -101,6 +96,6 @@ const struct verb verb_events = {
     .summary = "Show the history of a job.",
     OF_A_JOB,
     .options_size = sizeof(struct events_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

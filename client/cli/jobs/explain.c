@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl explain`: why a job waits, when it will start, and what would start it now. Owns the words for
- * that: a line for each part that there is, times both as they are and from now. What is true is the
- * controller's to say.
- */
-#include "client/cli/jobs/explain.h"
+/* `gpuctl explain` and `gpuctl plan`: say why a job waits, when it will start, and which change would start
+ * it now. Plan asks the same about a job that is not submitted. The controller has the facts; this file puts
+ * them into words, a line for each part of the answer, with times both as they are and from now. */
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/transport/api.h"
+#include "client/cli/bundle/bundle.h"
 #include "client/cli/common/watch.h"
+#include "client/cli/controller/connect.h"
+#include "client/cli/jobs/submit.h"
+#include "client/cli/common/answer.h"
+#include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
@@ -21,12 +24,6 @@
 static long long int_of(const json_t *object, const char *name)
 {
     return (long long)json_number_value(json_object_get(object, name));
-}
-
-static const char *text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_of(object, name);
-    return text != NULL ? text : "?";
 }
 
 /* One line behind its label, with the texts of others made harmless. */
@@ -69,11 +66,11 @@ static void print_reason(const json_t *answer, struct text *out)
     const json_t *reason = json_object_get(answer, "reason");
     const char *hint = json_string_of(refusal, "hint");
     if (json_is_object(refusal)) {
-        add_line(out, "refused", "%s%s%s", text_of(refusal, "detail"),
+        add_line(out, "refused", "%s%s%s", print_text_of(refusal, "detail"),
                  hint != NULL && hint[0] != '\0' ? "; " : "", hint != NULL ? hint : "");
     }
     if (json_is_object(reason)) {
-        add_line(out, "why", "%s (%s)", text_of(reason, "text"), text_of(reason, "code"));
+        add_line(out, "why", "%s (%s)", print_text_of(reason, "text"), print_text_of(reason, "code"));
     } else if (json_object_get(answer, "admitted") == NULL) { /* a plan's */
         add_line(out, "why", "it waits for nothing");
     }
@@ -90,7 +87,8 @@ static void print_window(const json_t *start, int64_t now_ms, int64_t at_ms, str
     }
     print_time(at_ms, at);
     add_line(out, "start", "%s, in about %s; from %s to %s, confidence %s", at, span(at_ms - now_ms, in),
-             span(earliest_ms - now_ms, from), span(latest_ms - now_ms, to), text_of(start, "confidence"));
+             span(earliest_ms - now_ms, from), span(latest_ms - now_ms, to),
+             print_text_of(start, "confidence"));
 }
 
 static void print_start(const json_t *answer, int64_t now_ms, struct text *out)
@@ -188,39 +186,33 @@ static void print_nodes(const json_t *answer, struct text *out)
     }
 }
 
-void explain_print(const json_t *answer, int64_t now_ms, struct text *out)
+static void print_answer(const struct call *call, const json_t *answer, struct text *out)
 {
+    int64_t now_ms = clock_wall_ms();
     const json_t *change = json_object_get(answer, "smallest_change");
     if (json_string_of(answer, "id") != NULL) {
-        add_line(out, "job", "%s is %s", text_of(answer, "id"), text_of(answer, "state"));
+        add_line(out, "job", "%s is %s", print_text_of(answer, "id"), print_text_of(answer, "state"));
     }
     print_reason(answer, out);
     print_start(answer, now_ms, out);
     if (json_is_object(change)) {
-        add_line(out, "change", "%s", text_of(change, "text"));
+        add_line(out, "change", "%s", print_text_of(change, "text"));
     }
     print_turn(answer, now_ms, out);
     print_nodes(answer, out);
 }
 
-/* --- the verb ------------------------------------------------------------------------------------------- */
+/* --- explain -----------------------------------------------------------------------------------------------
+ */
 
 static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    autojson json_t *answer = api_fetch(call->api, err, "/v1/jobs/%s/explanation", call->id);
-    if (answer == NULL) {
-        return false;
-    }
+    autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/explanation", call->id);
     *ret_last = json_is_null(json_object_get(answer, "reason"));
-    if (print_is_json(call->format)) {
-        print_json(answer, out);
-    } else {
-        explain_print(answer, clock_wall_ms(), out);
-    }
-    return true;
+    return answer_document(call, answer, print_answer, out);
 }
 
-static bool run(const struct call *call, int *ret_exit, struct err *err)
+static bool explain_run(const struct call *call, int *ret_exit, struct err *err)
 {
     return watch_run(call, show, err);
 }
@@ -237,6 +229,50 @@ const struct verb verb_explain = {
         "  gpuctl explain x7k2 --watch  again whenever it changes, until the job has its GPUs\n"
         "  gpuctl explain x7k2 -o json | jq -r .reason.text",
     OF_A_JOB,
-    .describe = verb_describe_watched,
-    .run = run,
+    .rows = {rows_watched},
+    .run = explain_run,
+};
+
+/* --- plan ---------------------------------------------------------------------------------------------- */
+
+/* What a submission of this spec would be told; the caller's. */
+static json_t *ask(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                   const struct call *call, struct err *err)
+{
+    autojson json_t *spec = submit_spec(NULL, file, options, call, NULL, err);
+    return spec != NULL && bundle_name(spec, err) ? api_ask(api, "POST", spec, err, "/v1/plan") : NULL;
+}
+
+static bool plan_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct spec_options *options = call->options;
+    autojobfile struct jobfile file = {0};
+    autoapi struct api *api = NULL;
+    if (!submit_read(options, call, &file, err) || !connect_controller(call, true, &api, err)) {
+        return false;
+    }
+    autojson json_t *answer = ask(api, &file, options, call, err);
+    *ret_exit = json_is_false(json_object_get(answer, "admitted")) ? EXIT_FAILURE : EXIT_SUCCESS;
+    return answer_show(call, answer, print_answer, err);
+}
+
+const struct verb verb_plan = {
+    .name = "plan",
+    .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
+    .summary = "Say when a job would start if it were submitted now, and submit nothing.",
+    .details = "Takes the options of submit. What travels with the job is not sent. Starts a controller and "
+               "a node of\n"
+               "your own where no controller is named. Exits with 1 where the job would be refused.\n"
+               "\n"
+               "Examples:\n"
+               "  gpuctl plan --gpus 8 --gpu-type H100 -- python train.py\n"
+               "  gpuctl plan -f job.yaml --time 2h\n"
+               "  gpuctl plan --gpus 8 -o json -- true | jq .smallest_change",
+    .argument = ARGUMENT_COMMAND,
+    .most = SIZE_MAX,
+    .stop_at_positional = true,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct spec_options),
+    .rows = {spec_rows, rows_format},
+    .run = plan_run,
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl get`: everything that is known of one job. */
+/* `gpuctl get`: shows everything that is known of one job. */
 #include <string.h>
 
-#include "client/cli/spec/array.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/jobs/events.h"
-#include "client/cli/common/runs.h"
+#include "client/cli/common/answer.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/show/timing.h"
 #include "client/cli/common/wait.h"
 #include "client/cli/common/watch.h"
@@ -19,13 +20,10 @@ struct get_options {
     bool timing;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct get_options *o = options;
-    option_add_watch(table);
-    option_flag(table, 0, "timing", "show where the time of its starts went instead", &o->timing);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_WATCH,
+    ROW_FLAG(struct get_options, timing, 0, "timing", "show where the time of its starts went instead"),
+    ROW_FORMAT, ROWS_END};
 
 /* --- facts --- */
 
@@ -76,8 +74,7 @@ static void add_spec(struct grid *grid, json_t *spec)
         } else if (strcmp(name, "files") == 0) {
             size_t i;
             json_array_foreach (value, i, inner) {
-                const char *path = json_string_of(inner, "path");
-                text_printf(&shown, "%s%s", i > 0 ? " " : "", path != NULL ? path : "?");
+                text_printf(&shown, "%s%s", i > 0 ? " " : "", print_text_of(inner, "path"));
             }
         } else if (strcmp(name, "environment") == 0) {
             show_environment(value, &shown);
@@ -219,50 +216,43 @@ static const struct column node_columns[] = {
 static void print_placements(const json_t *placements, struct text *out)
 {
     if (json_array_size(placements) > 0) {
-        autogrid struct grid *grid = grid_create(node_columns, sizeof node_columns / sizeof node_columns[0]);
-        grid_add_rows(grid, placements);
         text_append(out, "\n");
-        grid_print(grid, false, 0, print_colour(), out);
+        grid_show(node_columns, sizeof node_columns / sizeof node_columns[0], placements, false, 0,
+                  print_colour(), out);
     }
 }
 
 /* --- the verb --- */
 
+static void print_job(const struct call *call, const json_t *job, struct text *out)
+{
+    print_people(job, wait_is_over(job), out);
+    print_placements(json_object_get(job, "nodes"), out);
+    text_append(out, "\n");
+    events_table(json_object_get(job, "events"), call->format == FORMAT_WIDE, 0, out);
+}
+
 static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    autojson json_t *job = api_fetch(call->api, err, "/v1/jobs/%s", call->id);
+    autojson json_t *job = api_get(call->api, err, "/v1/jobs/%s", call->id);
     autojson json_t *runs = job != NULL ? runs_get(call->api, call->id, err) : NULL;
     autojson json_t *events = runs != NULL ? events_get(call->api, call->id, err) : NULL;
-    if (events == NULL) {
-        return false;
-    }
     *ret_last = wait_is_over(job);
     json_object_set(job, "runs", runs);
     json_object_set(job, "events", events);
-    if (print_is_json(call->format)) {
-        print_json(job, out);
-        return true;
-    }
-    print_people(job, *ret_last, out);
-    print_placements(json_object_get(job, "nodes"), out);
-    text_append(out, "\n");
-    events_table(events, call->format == FORMAT_WIDE, 0, out);
-    return true;
+    return answer_document(call, events != NULL ? job : NULL, print_job, out);
+}
+
+static void print_timing(const struct call *call, const json_t *answer, struct text *out)
+{
+    timing_print(answer, call->format == FORMAT_WIDE, out);
 }
 
 static bool show_timing(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    autojson json_t *answer = api_fetch(call->api, err, "/v1/jobs/%s/timing", call->id);
-    if (answer == NULL) {
-        return false;
-    }
+    autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/timing", call->id);
     *ret_last = wait_is_over(answer);
-    if (print_is_json(call->format)) {
-        print_json(answer, out);
-    } else {
-        timing_print(answer, call->format == FORMAT_WIDE, out);
-    }
-    return true;
+    return answer_document(call, answer, print_timing, out);
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
@@ -286,6 +276,6 @@ const struct verb verb_get = {
         "  gpuctl get x7k2.17 --timing -o json | jq '.attempts[0].moments'",
     OF_A_JOB,
     .options_size = sizeof(struct get_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

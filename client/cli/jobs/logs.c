@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl logs`: the output of a job, merged or of one stream, so far or as it comes. */
+/* `gpuctl logs`: shows the output of a job, merged or of one stream, so far or as it comes. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,33 +8,28 @@
 #include "client/cli/common/follow.h"
 #include "client/cli/show/output.h"
 #include "client/cli/transport/pages.h"
-#include "client/cli/common/ranks.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
 #define LIMIT_TAIL_LINES 1000000 /* that are kept in memory */
-#define NOT_GIVEN        (-1)
-
 struct logs_options {
     bool follow;
     int64_t rank, attempt, tail; /* -1: not given */
     const char *stream;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct logs_options *o = options;
-    o->rank = o->attempt = o->tail = NOT_GIVEN;
-    option_flag(table, 'f', "follow", "wait for more, until the job has ended", &o->follow);
-    option_int(table, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS, &o->rank);
-    option_choice(table, 0, "stream", "NAME", "only one of the two", "stdout|stderr", &o->stream);
-    option_int(table, 'n', "tail", "LINES", "only the last lines of what is there", 0, LIMIT_TAIL_LINES,
-               &o->tail);
-    option_int(table, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1, INT32_MAX,
-               &o->attempt);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct logs_options, follow, 'f', "follow", "wait for more, until the job has ended"),
+    ROW_INT(struct logs_options, rank, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS,
+            .absent = NOT_GIVEN),
+    ROW_CHOICE(struct logs_options, stream, 0, "stream", "NAME", "only one of the two", "stdout|stderr"),
+    ROW_INT(struct logs_options, tail, 'n', "tail", "LINES", "only the last lines of what is there", 0,
+            LIMIT_TAIL_LINES, .absent = NOT_GIVEN),
+    ROW_INT(struct logs_options, attempt, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1,
+            INT32_MAX, .absent = NOT_GIVEN),
+    ROWS_END};
 
 static void make_path(const struct logs_options *options, const char *id, struct text *path)
 {
@@ -70,25 +65,12 @@ static bool read_stored(struct api *api, const char *path, struct output *output
     return true;
 }
 
-static bool decide_prefix(struct api *api, const char *id, struct output *output, struct err *err)
-{
-    struct job_view job;
-    if (!ranks_get_job(api, id, false, &job, err)) {
-        return false;
-    }
-    if (follow_many_ranks(&job)) {
-        output_prefix(output);
-    }
-    job_view_finish(&job);
-    return true;
-}
-
 static bool merge_streams(struct api *api, const struct logs_options *options, const char *id,
                           const char *path, struct err *err)
 {
     autooutput struct output *output = output_create(stdout, stderr, options->tail);
     autofree char *last_id = NULL;
-    if (options->rank == NOT_GIVEN && !decide_prefix(api, id, output, err)) {
+    if (options->rank == NOT_GIVEN && !follow_prefix(api, id, false, output, err)) {
         return false;
     }
     bool stored_first = !options->follow || options->tail != NOT_GIVEN;
@@ -122,6 +104,6 @@ const struct verb verb_logs = {
                "stderr goes to stderr.",
     OF_A_JOB,
     .options_size = sizeof(struct logs_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

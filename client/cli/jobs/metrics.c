@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl metrics`: the values that a job logged, as a table, as charts, as they are, or as they come. */
+/* `gpuctl metrics`: shows the values that a job logged, as a table, as charts, as JSON, or as they come. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,14 +8,13 @@
 #include "client/cli/charts/figures.h"
 #include "client/cli/transport/pages.h"
 #include "client/cli/charts/point.h"
-#include "client/cli/common/ranks.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/charts/series.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-#define NOT_GIVEN    (-1)
 #define NAMES_LISTED 8 /* that a message has room for */
 
 struct metrics_options {
@@ -24,20 +23,19 @@ struct metrics_options {
     int64_t rank, attempt;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct metrics_options *o = options;
-    o->rank = o->attempt = NOT_GIVEN;
-    option_flag(table, 'f', "follow", "show points as they come, until the job has ended", &o->follow);
-    option_text(table, 'n', "name", "NAME", "only of this name", &o->name);
-    option_int(table, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS, &o->rank);
-    option_flag(table, 'p', "plot", "draw a chart of each name", &o->plot);
-    option_flag(table, 0, "all-ranks", "with --plot: a chart for each rank that logged the name",
-                &o->all_ranks);
-    option_int(table, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1, INT32_MAX,
-               &o->attempt);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct metrics_options, follow, 'f', "follow",
+             "show points as they come, until the job has ended"),
+    ROW_TEXT(struct metrics_options, name, 'n', "name", "NAME", "only of this name"),
+    ROW_INT(struct metrics_options, rank, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS,
+            .absent = NOT_GIVEN),
+    ROW_FLAG(struct metrics_options, plot, 'p', "plot", "draw a chart of each name"),
+    ROW_FLAG(struct metrics_options, all_ranks, 0, "all-ranks",
+             "with --plot: a chart for each rank that logged the name"),
+    ROW_INT(struct metrics_options, attempt, 0, "attempt", "N", "of an earlier attempt (default: the newest)",
+            1, INT32_MAX, .absent = NOT_GIVEN),
+    ROW_FORMAT,
+    ROWS_END};
 
 static bool check(const struct call *call, struct err *err)
 {
@@ -111,7 +109,7 @@ static void list_names(const struct series_set *set, struct text *out)
     }
 }
 
-/* Nothing has the name: says what there is. */
+/* Nothing has the name: lists the names that there are. */
 static bool refuse_name(const struct call *call, struct err *err)
 {
     const struct metrics_options *options = call->options;
@@ -218,7 +216,7 @@ static bool wants_progress(const struct metrics_options *options, const json_t *
                                      json_integer_value(json_object_get(progress, "rank")) == options->rank);
 }
 
-/* What has come in since the last look. */
+/* The points since the last flush. */
 struct coming {
     const struct call *call;
     struct text out;
@@ -315,7 +313,7 @@ const struct verb verb_metrics = {
         "--name is given; in -o jsonl they are the lines with \"fraction\".",
     OF_A_JOB,
     .options_size = sizeof(struct metrics_options),
-    .describe = describe,
+    .rows = {rows},
     .check = check,
     .run = run,
 };

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl open`: the web page of a job's run, or of all experiments, in the person's browser, signed in. It
- * promises that the token stands in a file of the person's own and nowhere else: the browser is told of that
- * file, which leads it to the page. What the page shows is client/web's. */
+/* `gpuctl open`: opens the web page of a job's run, or of all experiments, in the person's browser, signed
+ * in. It promises that the token stands in a file of the person's own and nowhere else: the browser is told
+ * the name of that file, which leads it to the page. client/web has the page. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/transport/api.h"
 #include "client/cli/transport/process.h"
-#include "client/cli/common/resolve.h"
-#include "client/cli/common/runs.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -21,14 +20,11 @@ struct open_options {
     bool with_token;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct open_options *o = options;
-    option_flag(table, 0, "with-token", "print a link that holds your token, and open nothing",
-                &o->with_token);
-}
+static const struct option_row rows[] = {ROW_FLAG(struct open_options, with_token, 0, "with-token",
+                                                  "print a link that holds your token, and open nothing"),
+                                         ROWS_END};
 
-/* --- what to open --- */
+/* --- the page --- */
 
 /* A view of the page, or a page of another server. */
 struct target {
@@ -65,7 +61,7 @@ static bool choose(struct api *api, const struct call *call, struct target *targ
 {
     char id[RESOLVED_BYTES];
     if (call->rest_count == 0) {
-        autojson json_t *version = api_get(api, "/version", err); /* is the token good? */
+        autojson json_t *version = api_get(api, err, "/version"); /* is the token good? */
         target->fragment = xstrdup("/");
         return version != NULL;
     }
@@ -260,6 +256,6 @@ const struct verb verb_open = {
     .most = 1,
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct open_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl preempt`: has a running job give back its GPUs, or says which ones would have to for a job that
+/* `gpuctl preempt`: makes a running job give back its GPUs, or says which jobs would have to for a job that
  * waits. */
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
@@ -10,13 +10,10 @@ struct preempt_options {
     bool rehearse;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct preempt_options *o = options;
-    option_flag(table, 0, "rehearse", "ID waits: say who would have to go for it, and stop nobody",
-                &o->rehearse);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct preempt_options, rehearse, 0, "rehearse",
+             "ID waits: say who would have to go for it, and stop nobody"),
+    ROW_FORMAT, ROWS_END};
 
 /* --- rehearsal ------------------------------------------------------------------------------------------ */
 
@@ -31,14 +28,12 @@ static const struct column columns[] = {
     COLUMN("PRIORITY", "priority", cell_plain), COLUMN("RAN", "ran_s", cell_seconds),
     COLUMN("LOSES", "loss_gpu_s", show_loss),   COLUMN("NODES", "nodes", cell_words)};
 
-static void print_rehearsal(const json_t *answer, struct text *out)
+static void print_rehearsal(const struct call *call, const json_t *answer, struct text *out)
 {
     const json_t *victims = json_object_get(answer, "victims");
     const char *text = json_string_of(answer, "text");
-    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
-    grid_add_rows(grid, victims);
     if (json_array_size(victims) > 0) {
-        grid_print(grid, false, 0, print_colour(), out);
+        grid_show(columns, sizeof columns / sizeof columns[0], victims, false, 0, print_colour(), out);
         text_append(out, "\n");
     }
     text_printf(out, "%s\n", text != NULL ? text : "");
@@ -51,17 +46,8 @@ static void print_rehearsal(const json_t *answer, struct text *out)
 
 static bool rehearse(const struct call *call, struct err *err)
 {
-    autojson json_t *answer = api_fetch(call->api, err, "/v1/jobs/%s/preemption", call->id);
-    autotext struct text out = {0};
-    if (answer == NULL) {
-        return false;
-    }
-    if (print_is_json(call->format)) {
-        print_json(answer, &out);
-    } else {
-        print_rehearsal(answer, &out);
-    }
-    return print_out(&out, err);
+    autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/preemption", call->id);
+    return answer_show(call, answer, print_rehearsal, err);
 }
 
 /* --- the verb ------------------------------------------------------------------------------------------- */
@@ -72,7 +58,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     if (options->rehearse) {
         return rehearse(call, err);
     }
-    autojson json_t *answer = api_ask(call->api, NULL, err, "/v1/jobs/%s/preemption", call->id);
+    autojson json_t *answer = api_ask(call->api, "POST", NULL, err, "/v1/jobs/%s/preemption", call->id);
     return answer_note(call, answer, err, "job %s gives back its GPUs, and waits again at its old place",
                        call->id);
 }
@@ -89,6 +75,6 @@ const struct verb verb_preempt = {
                "  gpuctl preempt --rehearse b3qa  b3qa waits: who would have to go for it, and what is lost",
     OF_A_JOB,
     .options_size = sizeof(struct preempt_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -4,10 +4,10 @@
 #include <stdint.h>
 
 #include "client/cli/transport/api.h"
-#include "client/cli/spec/array.h"
-#include "client/cli/common/list.h"
+#include "client/cli/spec/short_forms.h"
+#include "client/cli/common/answer.h"
 #include "client/cli/transport/pages.h"
-#include "client/cli/common/resolve.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/common/watch.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -22,23 +22,20 @@ struct ps_options {
     int64_t limit;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct ps_options *o = options;
-    o->limit = LIMIT_LIST_ROWS;
-    option_flag(table, 'a', "all", "those that have ended, too", &o->all);
-    option_text(table, 's', "state", "STATE,...", "only those in these states", &o->state);
-    option_text(table, 'n', "name", "NAME", "only those of this name", &o->name);
-    option_text(table, 0, "project", "NAME", "only those of this project", &o->project);
-    option_text(table, 0, "owner", "NAME", "only those of this person", &o->owner);
-    option_text(table, 0, "array", "ID", "the tasks of an array", &o->array);
-    option_duration(table, 0, "since", "only those made so long ago at most", &o->since_ms);
-    option_int(table, 0, "limit", "N", "at most so many, newest first (default 200)", 1, LIMIT_LISTED,
-               &o->limit);
-    option_add_quiet(table, "ids alone");
-    option_add_watch(table);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct ps_options, all, 'a', "all", "those that have ended, too"),
+    ROW_TEXT(struct ps_options, state, 's', "state", "STATE,...", "only those in these states"),
+    ROW_TEXT(struct ps_options, name, 'n', "name", "NAME", "only those of this name"),
+    ROW_TEXT(struct ps_options, project, 0, "project", "NAME", "only those of this project"),
+    ROW_TEXT(struct ps_options, owner, 0, "owner", "NAME", "only those of this person"),
+    ROW_TEXT(struct ps_options, array, 0, "array", "ID", "the tasks of an array"),
+    ROW_DURATION(struct ps_options, since_ms, 0, "since", "only those made so long ago at most"),
+    ROW_INT(struct ps_options, limit, 0, "limit", "N", "at most so many, newest first (default 200)", 1,
+            LIMIT_LISTED, .absent = LIMIT_LIST_ROWS),
+    ROW_QUIET("ids alone"),
+    ROW_WATCH,
+    ROW_FORMAT,
+    ROWS_END};
 
 /* People write states in small letters, too. */
 static char *in_capitals(const char *states)
@@ -121,7 +118,7 @@ static const struct listing tasks = {.name = "jobs", LIST_COLUMNS(task_columns),
 /* Each task learns of the sweep of its array. */
 static bool tell_sweep(const struct call *call, const char *array, json_t *items, struct err *err)
 {
-    autojson json_t *whole = api_fetch(call->api, err, "/v1/jobs/%s", array);
+    autojson json_t *whole = api_get(call->api, err, "/v1/jobs/%s", array);
     json_t *sweep = json_object_get(json_object_get(whole, "spec"), "sweep");
     size_t i;
     json_t *item;
@@ -160,6 +157,6 @@ const struct verb verb_ps = {
     .summary = "List running and waiting jobs, or all jobs.",
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct ps_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

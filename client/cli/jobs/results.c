@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl results`: what the ranks of a job returned, or the exceptions that ended them. */
+/* `gpuctl results`: shows the values that the ranks of a job returned, or the exceptions that ended them. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/cli/transport/pages.h"
-#include "client/cli/common/ranks.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/show/result.h"
 #include "client/cli/common/save.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-
-#define NOT_GIVEN (-1)
 
 struct results_options {
     int64_t rank, attempt; /* -1: not given */
@@ -27,21 +25,18 @@ struct question {
     int64_t rank, attempt;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct results_options *o = options;
-    o->rank = o->attempt = NOT_GIVEN;
-    option_int(table, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS, &o->rank);
-    option_text(table, 0, "save", "FILE", "write the pickle of --rank (default 0) to FILE; - is stdout",
-                &o->save);
-    option_int(table, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1, INT32_MAX,
-               &o->attempt);
-    option_add_format(table);
-}
+static const struct option_row results_rows[] = {
+    ROW_INT(struct results_options, rank, 'r', "rank", "N", "only of this rank", 0, LIMIT_GPUS,
+            .absent = NOT_GIVEN),
+    ROW_TEXT(struct results_options, save, 0, "save", "FILE",
+             "write the pickle of --rank (default 0) to FILE; - is stdout"),
+    ROW_INT(struct results_options, attempt, 0, "attempt", "N", "of an earlier attempt (default: the newest)",
+            1, INT32_MAX, .absent = NOT_GIVEN),
+    ROW_FORMAT, ROWS_END};
 
-/* --- what the controller has --- */
+/* --- reading --- */
 
-/* What the pages add up to. Rows are bounded: an exit report has room for few of their bytes. */
+/* The rows of all pages. They are bounded: an exit report has room for few of their bytes. */
 struct found {
     int64_t attempt;
     json_t *rows;
@@ -62,7 +57,7 @@ static bool take_rows(const json_t *page, void *closure, struct err *err)
 static bool take_one_page(const struct question *question, const char *path, struct found *found,
                           struct err *err)
 {
-    autojson json_t *page = api_get(question->call->api, path, err);
+    autojson json_t *page = api_read(question->call->api, path, err);
     return page != NULL && take_rows(page, found, err);
 }
 
@@ -95,7 +90,7 @@ static bool runs_command(const struct job_view *job)
     return json_object_get(spec, "command") != NULL;
 }
 
-/* Why there is nothing. */
+/* Says why there is no result. */
 static bool explain_nothing(const struct question *question, struct err *err)
 {
     const struct job_view *job = question->job;
@@ -142,7 +137,6 @@ static bool show(const struct question *question, const struct found *found, str
     if (!job_state_terminal(job->state)) {
         print_note("job %s is %s: more may come", job->id, job_state_text(job->state));
     }
-    autogrid struct grid *grid = result_grid();
     size_t i;
     json_t *row;
     json_array_foreach (found->rows, i, row) {
@@ -150,9 +144,9 @@ static bool show(const struct question *question, const struct found *found, str
         if (!result_read(row, &result, err)) {
             return false;
         }
-        result_row(&result, grid);
     }
-    grid_print(grid, format == FORMAT_WIDE, print_width(), print_colour(), &out);
+    grid_show(result_columns, RESULT_COLUMNS, found->rows, format == FORMAT_WIDE, print_width(),
+              print_colour(), &out);
     return print_out(&out, err);
 }
 
@@ -231,7 +225,7 @@ const struct verb verb_results = {
         "it. Commands return nothing; they appear here only with an error that they reported.",
     OF_A_JOB,
     .options_size = sizeof(struct results_options),
-    .describe = describe,
+    .rows = {results_rows},
     .check = check,
     .run = run,
 };

@@ -11,13 +11,7 @@
 #include "client/cli/jobs/submit.h"
 #include "proto/base/json.h"
 
-static void describe(void *options, struct option_table *table)
-{
-    struct spec_options *o = options;
-    spec_describe(o, table);
-    o->one_job = true;
-    option_add_quiet(table, "do not tell what becomes of the job");
-}
+static const struct option_row rows[] = {ROW_QUIET("do not tell what becomes of the job"), ROWS_END};
 
 /* A command reads nothing: its stdin is empty on the nodes. */
 static void note_stdin(void)
@@ -69,6 +63,6 @@ const struct verb verb_run = {
     .reach = REACH_CONTROLLER,
     .own_failure = EXIT_OWN_FAILURE,
     .options_size = sizeof(struct spec_options),
-    .describe = describe,
+    .rows = {spec_rows, rows},
     .run = run,
 };

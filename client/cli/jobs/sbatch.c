@@ -6,10 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/spec/after.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/bundle/attach.h"
 #include "client/cli/slurm/batch.h"
-#include "client/cli/slurm/batch_output.h"
 #include "client/cli/controller/connect.h"
 #include "client/cli/show/print.h"
 #include "client/cli/common/wait.h"
@@ -20,20 +19,18 @@
 #include "proto/wire/views.h"
 
 struct sbatch_options {
-    struct batch_options batch;
+    struct batch_options batch; /* first, as batch_rows have it */
     struct option_list files;
     bool ignore;
     const char *key;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct sbatch_options *o = options;
-    batch_describe(&o->batch, table);
-    option_multi_document(table, 0, "file", "LOCAL[:REMOTE]", "copy a file into the job's folder", &o->files);
-    option_flag(table, 0, "ignore-unsupported", "leave out what cannot be honoured", &o->ignore);
-    option_text(table, 0, "key", "KEY", "Idempotency-Key: the same key never makes two jobs", &o->key);
-}
+static const struct option_row rows[] = {
+    ROW_LIST(struct sbatch_options, files, 0, "file", "LOCAL[:REMOTE]", "copy a file into the job's folder"),
+    ROW_FLAG(struct sbatch_options, ignore, 0, "ignore-unsupported", "leave out what cannot be honoured"),
+    ROW_TEXT(struct sbatch_options, key, 0, "key", "KEY",
+             "Idempotency-Key: the same key never makes two jobs"),
+    ROWS_END};
 
 static bool read_script(const struct call *call, struct batch *ret_batch, struct err *err)
 {
@@ -46,7 +43,7 @@ static bool read_script(const struct call *call, struct batch *ret_batch, struct
     return batch_read(wrapped ? NULL : call->rest[0], &options->batch, ret_batch, err);
 }
 
-/* What only the controller would notice later. */
+/* Checks what otherwise only the controller would find wrong. */
 static bool check(const json_t *spec, struct err *err)
 {
     struct job_spec decoded;
@@ -107,7 +104,7 @@ static bool submit(const struct batch *batch, const struct call *call, int *ret_
         return false;
     }
     autojson json_t *spec = make_spec(api, batch, call, err);
-    autojson json_t *json = spec != NULL ? api_post(api, "/v1/jobs", spec, options->key, err) : NULL;
+    autojson json_t *json = spec != NULL ? api_submit(api, spec, options->key, err) : NULL;
     const char *id = NULL;
     if (json == NULL || !json_need_text(json, "id", &id, err) || !show(batch, id, err)) {
         return false;
@@ -147,6 +144,6 @@ const struct verb verb_sbatch = {
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct sbatch_options),
-    .describe = describe,
+    .rows = {batch_rows, rows},
     .run = run,
 };

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/spec/after.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/common/answer.h"
 #include "client/cli/bundle/attach.h"
 #include "client/cli/bundle/bundle.h"
@@ -18,13 +18,7 @@
 #include "proto/base/json.h"
 #include "proto/wire/views.h"
 
-static void describe(void *options, struct option_table *table)
-{
-    spec_describe(options, table);
-    option_add_format(table);
-}
-
-/* What is read from here when the job is sent. */
+/* Adds the parts that are read from this machine when the job is sent. */
 static bool fill(struct api *api, const struct jobfile *file, const struct spec_options *options,
                  json_t *spec, struct notes *notes, struct err *err)
 {
@@ -52,7 +46,8 @@ json_t *submit_spec(struct api *api, const struct jobfile *file, const struct sp
     struct spec_surroundings around = {.base = file->spec,
                                        .here = here,
                                        .reserved = getenv("DATABRICKS_USE_RESERVED_GPU_POOL"),
-                                       .host_id = host_id};
+                                       .host_id = host_id,
+                                       .one_job = call->verb == &verb_run};
     autojson json_t *spec = spec_build(options, &around, call->rest, call->rest_count, err);
     if (spec == NULL || !after_fill(api, spec, NULL, NULL, err) ||
         !fill(api, file, options, spec, notes, err) ||
@@ -71,7 +66,7 @@ static bool needs_command(const struct spec_options *options, const struct call 
     return err_hint(err, "write [--] COMMAND [ARGUMENT]..., or -f FILE; see --help");
 }
 
-/* What can be checked before anything is started or sent. */
+/* The checks before anything is started or sent. */
 static bool check(const struct spec_options *options, const struct call *call, const struct jobfile *file,
                   struct err *err)
 {
@@ -99,27 +94,27 @@ bool submit_read(const struct spec_options *options, const struct call *call, st
 
 /* One job or several, in the order in which they can be submitted. */
 static bool read_multi_document(const struct spec_options *options, const struct call *call,
-                                struct multi_document *multi_document, struct err *err)
+                                struct multi_document *jobs, struct err *err)
 {
     if (!needs_command(options, call, err)) {
         return false;
     }
     if (options->job_file == NULL) {
-        multi_document_single(multi_document);
-    } else if (!multi_document_read(options->job_file, options->ignore_unsupported, multi_document, err)) {
+        multi_document_single(jobs);
+    } else if (!multi_document_read(options->job_file, options->ignore_unsupported, jobs, err)) {
         return false;
     }
-    if (multi_document->count > 1 && call->rest_count > 0) {
+    if (jobs->count > 1 && call->rest_count > 0) {
         return err_field(err, ERR_USAGE, "command", "leave it out",
                          "%s describes %zu jobs, which have commands of their own", options->job_file,
-                         multi_document->count);
+                         jobs->count);
     }
-    for (size_t i = 0; i < multi_document->count; i++) {
-        if (!check(options, call, &multi_document->files[i], err)) {
+    for (size_t i = 0; i < jobs->count; i++) {
+        if (!check(options, call, &jobs->files[i], err)) {
             return false;
         }
     }
-    return multi_document_sort(multi_document, err);
+    return multi_document_sort(jobs, err);
 }
 
 bool submit_send(struct api *api, const struct jobfile *file, const struct spec_options *options,
@@ -129,26 +124,25 @@ bool submit_send(struct api *api, const struct jobfile *file, const struct spec_
     autojson json_t *spec = submit_spec(api, file, options, call, &notes, err);
     notes_print(&notes, "bundle");
     notes_finish(&notes);
-    *ret_job = spec != NULL ? api_post(api, "/v1/jobs", spec, options->key, err) : NULL;
+    *ret_job = spec != NULL ? api_submit(api, spec, options->key, err) : NULL;
     return *ret_job != NULL;
 }
 
 /* One of them. A key that was given is made another one for each of several. */
-static bool send_one(struct api *api, struct multi_document *multi_document, size_t index,
-                     const struct call *call, struct err *err)
+static bool send_one(struct api *api, struct multi_document *jobs, size_t index, const struct call *call,
+                     struct err *err)
 {
     struct spec_options spec = *(const struct spec_options *)call->options;
-    autofree char *key =
-        multi_document->count > 1 && spec.key != NULL ? xprintf("%s.%zu", spec.key, index) : NULL;
+    autofree char *key = jobs->count > 1 && spec.key != NULL ? xprintf("%s.%zu", spec.key, index) : NULL;
     autojson json_t *json = NULL;
     struct job_view job;
     spec.key = key != NULL ? key : spec.key;
-    multi_document_name(multi_document, index);
-    if (!submit_send(api, &multi_document->files[index], &spec, call, &json, err) ||
+    multi_document_name(jobs, index);
+    if (!submit_send(api, &jobs->files[index], &spec, call, &json, err) ||
         !job_view_decode(json_incref(json), &job, err)) {
         return false;
     }
-    snprintf(multi_document->ids[index], sizeof multi_document->ids[index], "%s", job.id);
+    snprintf(jobs->ids[index], sizeof jobs->ids[index], "%s", job.id);
     if (job.state == JOB_CANCELED) {
         print_note("job %s is CANCELED already; `gpuctl get %s` says why", job.id, job.id);
     }
@@ -158,14 +152,14 @@ static bool send_one(struct api *api, struct multi_document *multi_document, siz
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    autoseveral struct multi_document multi_document = {0};
+    autoseveral struct multi_document jobs = {0};
     autoapi struct api *api = NULL;
-    if (!read_multi_document(call->options, call, &multi_document, err) ||
-        !connect_controller(call, true, &api, err) || !multi_document_resolve(&multi_document, api, err)) {
+    if (!read_multi_document(call->options, call, &jobs, err) || !connect_controller(call, true, &api, err) ||
+        !multi_document_resolve(&jobs, api, err)) {
         return false;
     }
-    for (size_t i = 0; i < multi_document.count; i++) {
-        if (!send_one(api, &multi_document, multi_document.order[i], call, err)) {
+    for (size_t i = 0; i < jobs.count; i++) {
+        if (!send_one(api, &jobs, jobs.order[i], call, err)) {
             return false;
         }
     }
@@ -185,6 +179,6 @@ const struct verb verb_submit = {
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct spec_options),
-    .describe = describe,
+    .rows = {spec_rows, rows_format},
     .run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `submit` and `run` share: the request that makes a job. */
+/* The request that makes a job, shared by `submit`, `run`, `plan` and `convert`. */
 #ifndef CLI_SUBMIT_H
 #define CLI_SUBMIT_H
 
@@ -18,8 +18,8 @@
 bool submit_read(const struct spec_options *options, const struct call *call, struct jobfile *ret_file,
                  struct err *err);
 
-/* The whole spec. With api NULL nothing is sent, nobody's own instance is thought of, and a bundle keeps its
- * `source`. notes may be NULL. New reference. */
+/* The whole spec. With api NULL nothing is sent, the user's own instance plays no part, and a bundle keeps
+ * its `source`. notes may be NULL. New reference. */
 json_t *submit_spec(struct api *api, const struct jobfile *file, const struct spec_options *options,
                     const struct call *call, struct notes *notes, struct err *err);
 

@@ -4,27 +4,23 @@
 #include <string.h>
 
 #include "client/cli/common/answer.h"
+#include "client/cli/spec/spec.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-
-#define NOT_GIVEN INT64_MIN
 
 struct update_options {
     int64_t priority;
     const char *time_limit;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct update_options *o = options;
-    o->priority = NOT_GIVEN;
-    option_int(table, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY, &o->priority);
-    option_text(table, 't', "time-limit", "DURATION", "from the start: 90s, 15m, 2h; or \"none\"",
-                &o->time_limit);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {ROW_INT(struct update_options, priority, 0, "priority", "N",
+                                                 "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY,
+                                                 .absent = SPEC_NO_PRIORITY, .sent_as = "priority"),
+                                         ROW_TEXT(struct update_options, time_limit, 't', "time-limit",
+                                                  "DURATION", "from the start: 90s, 15m, 2h; or \"none\""),
+                                         ROW_FORMAT, ROWS_END};
 
 static bool set_limit(json_t *change, const char *text, struct err *err)
 {
@@ -46,9 +42,7 @@ static bool set_limit(json_t *change, const char *text, struct err *err)
 static json_t *change_of(const struct update_options *options, struct err *err)
 {
     autojson json_t *change = json_object();
-    if (options->priority != NOT_GIVEN) {
-        json_object_set_new(change, "priority", json_integer(options->priority));
-    }
+    option_send(rows, options, change);
     if (!set_limit(change, options->time_limit, err)) {
         return NULL;
     }
@@ -67,14 +61,12 @@ static bool check(const struct call *call, struct err *err)
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    autofree char *path = xprintf("/v1/jobs/%s", call->id);
     autojson json_t *change = change_of(call->options, err);
-    autojson json_t *job = api_patch(call->api, path, change, err);
-    const char *state = json_string_of(job, "state");
+    autojson json_t *job = api_ask(call->api, "PATCH", change, err, "/v1/jobs/%s", call->id);
     autotext struct text limit = {0};
     cell_seconds(job, "time_limit_s", &limit);
     return answer_note(
-        call, job, err, "job %s is %s, with priority %lld and %s%s", call->id, state != NULL ? state : "?",
+        call, job, err, "job %s is %s, with priority %lld and %s%s", call->id, print_text_of(job, "state"),
         (long long)json_integer_value(json_object_get(job, "priority")),
         limit.length > 0 ? "a time limit of " : "no time limit", limit.length > 0 ? limit.bytes : "");
 }
@@ -86,7 +78,7 @@ const struct verb verb_update = {
     .details = "A new time limit counts from the start of the job: a limit that has passed already ends it.",
     OF_A_JOB,
     .options_size = sizeof(struct update_options),
-    .describe = describe,
+    .rows = {rows},
     .check = check,
     .run = run,
 };

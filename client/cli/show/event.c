@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the wording of events. It promises to show every detail, those of newer controllers too. */
+/* Puts events into words. It promises to show every detail, also those of newer controllers. */
 #include "client/cli/show/event.h"
 
 #include <jansson.h>
@@ -52,30 +52,5 @@ void event_detail(const char *detail, struct text *out)
 
 bool event_is_last(enum event_kind kind)
 {
-    switch (kind) {
-    case EVENT_SUCCEEDED:
-    case EVENT_FAILED:
-    case EVENT_CANCELED:
-    case EVENT_TIMED_OUT:
-        return true;
-    case EVENT_SUBMITTED:
-    case EVENT_HELD:
-    case EVENT_RELEASED:
-    case EVENT_BLOCKED:
-    case EVENT_READY:
-    case EVENT_CHANGED:
-    case EVENT_STAGING:
-    case EVENT_STAGED:
-    case EVENT_PLACED:
-    case EVENT_STARTED:
-    case EVENT_RUNNING:
-    case EVENT_WARNED:
-    case EVENT_CANCEL_ASKED:
-    case EVENT_STOPPING:
-    case EVENT_REQUEUED:
-    case EVENT_LOGS_CUT:
-    case EVENT_KIND_COUNT:
-        break;
-    }
-    return false;
+    return kind >= EVENT_SUCCEEDED;
 }

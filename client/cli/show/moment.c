@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of moments from the command line. It promises that one without an offset is refused: whose
- * time zone it meant would be a guess. */
+/* Reads moments from the command line. It promises to refuse one without an offset: its time zone would be a
+ * guess. */
 #include "client/cli/show/moment.h"
 
 #include "proto/base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a list of remarks. What is worth one is the translators' to decide. */
+/* Collects remarks for people about the translation of a file, and prints them. */
 #include "client/cli/show/notes.h"
 
 #include <stdarg.h>

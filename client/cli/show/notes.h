@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person should know about the translation of a file, a line each. */
+/* Remarks about the translation of a file, a line each. */
 #ifndef CLI_NOTES_H
 #define CLI_NOTES_H
 

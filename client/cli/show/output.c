@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the merging of many streams into two. It promises that with a prefix every line is of one rank and
- * whole, that without one every byte passes as it is, but for a terminal, and that the order of arrival is
- * kept. */
+/* Merges the output of many ranks into our stdout and stderr, in the order of arrival. It promises that with
+ * a prefix every line is whole and of one rank, and that without one every byte passes unchanged, unless it
+ * goes to a terminal. */
 #include "client/cli/show/output.h"
 
 #include <stdlib.h>

@@ -32,7 +32,7 @@ void output_write(struct output *output, int64_t rank, enum stream stream, const
 bool output_write_event(struct output *output, const char *data, size_t length, struct err *err);
 /* Shows what a tail has kept, and from now on everything. */
 void output_release(struct output *output);
-/* Pushes out what was written. */
+/* Flushes both files. */
 bool output_flush(struct output *output, struct err *err);
 
 #endif

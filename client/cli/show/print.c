@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what gpuctl writes. It promises that stdout carries only what was asked for, that text from others
- * cannot steer the terminal, and that nothing is coloured where nobody can see it. What is worth showing is
- * left to the verbs. */
+/* Writes all output of gpuctl. It promises that stdout carries only what was asked for, that text from
+ * others cannot steer the terminal, and that nothing is coloured where nobody can see it. */
 #include "client/cli/show/print.h"
 
 #include <math.h>
@@ -222,6 +221,14 @@ void grid_print(const struct grid *grid, bool wide, size_t width, bool colour, s
     }
 }
 
+void grid_show(const struct column *columns, size_t count, const json_t *objects, bool wide, size_t width,
+               bool colour, struct text *out)
+{
+    autogrid struct grid *grid = grid_create(columns, count);
+    grid_add_rows(grid, objects);
+    grid_print(grid, wide, width, colour, out);
+}
+
 bool print_colour(void)
 {
     const char *no = getenv("NO_COLOR");
@@ -254,6 +261,12 @@ static void append_json(const json_t *value, struct text *out)
 {
     autofree char *line = json_text(value);
     text_append(out, line);
+}
+
+const char *print_text_of(const json_t *object, const char *member)
+{
+    const char *text = json_string_of(object, member);
+    return text != NULL ? text : "?";
 }
 
 int64_t print_time_of(const json_t *object, const char *member)

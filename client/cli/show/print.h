@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people and programs see: tables and JSON on stdout, notes and errors on stderr. */
+/* Output for people and programs: tables and JSON on stdout, notes and errors on stderr. */
 #ifndef CLI_PRINT_H
 #define CLI_PRINT_H
 
@@ -55,6 +55,10 @@ size_t grid_width(const struct grid *grid, bool wide);
 /* Appends the table; with a width above 0 lines are cut to it. colour paints the cells that are states. */
 void grid_print(const struct grid *grid, bool wide, size_t width, bool colour, struct text *out);
 
+/* All of it for the objects of an array: a row each. */
+void grid_show(const struct column *columns, size_t count, const json_t *objects, bool wide, size_t width,
+               bool colour, struct text *out);
+
 static inline void cleanup_grid(struct grid **grid)
 {
     grid_destroy(*grid);
@@ -68,7 +72,7 @@ size_t print_width(void);
 /* Does the locale write UTF-8? By LC_ALL, LC_CTYPE and LANG, the first that is set. */
 bool print_utf8(void);
 
-/* --- members as cells; what shows nothing becomes "-" --- */
+/* --- members as cells; an empty cell becomes "-" --- */
 
 /* A text or a number as it is, nothing for null, other values as JSON. */
 void cell_plain(const json_t *object, const char *member, struct text *out);
@@ -92,6 +96,8 @@ size_t print_cut(const char *text, size_t width);
 /* --- JSON --- */
 
 bool print_is_json(enum print_format format);
+/* The text of a member; "?" where there is none. Borrowed. */
+const char *print_text_of(const json_t *object, const char *member);
 /* The wall clock of a member that is a time, 0 where there is none. */
 int64_t print_time_of(const json_t *object, const char *member);
 /* FORMAT_JSON: the document {name: array}; FORMAT_JSONL: a line for each item. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the wording of results. It promises a line for each, whatever a rank has left: pickles are never
- * opened here. */
+/* Puts results into words. It promises one line for each result and never opens a pickle. */
 #include "client/cli/show/result.h"
 
 #include <string.h>
@@ -36,38 +35,29 @@ static const char *sentence(const json_t *error)
     return json_string_value(json_is_object(message) ? json_object_get(message, "message") : message);
 }
 
-void result_text(const struct result *result, struct text *out)
+/* The JSON of a value, the first line of an error's message, or "pickle". */
+static void show_value(const json_t *row, const char *member, struct text *out)
 {
-    const char *said = is_exception(result) ? sentence(result->shown) : NULL;
+    struct result result;
+    bool good = result_read(row, &result, NULL);
+    const char *said = good && is_exception(&result) ? sentence(result.shown) : NULL;
     if (said != NULL) {
         text_append_bytes(out, said, strcspn(said, "\r\n"));
-    } else if (result->shown != NULL) {
-        autofree char *json = json_text(result->shown);
+    } else if (good && result.shown != NULL) {
+        autofree char *json = json_text(result.shown);
         text_append(out, json);
     } else {
         text_append(out, "pickle");
     }
 }
 
-struct grid *result_grid(void)
+static void show_size(const json_t *row, const char *member, struct text *out)
 {
-    static const struct column columns[] = {{.title = "RANK"},
-                                            {.title = "KIND"},
-                                            {.title = "SIZE"},
-                                            {.title = "SHA256", .wide = true},
-                                            {.title = "VALUE"}};
-    return grid_create(columns, sizeof columns / sizeof columns[0]);
+    if (json_string_of(row, "sha256") != NULL) {
+        cell_bytes(row, member, out);
+    }
 }
 
-void result_row(const struct result *result, struct grid *grid)
-{
-    autotext struct text shown = {0};
-    char size[32];
-    print_bytes(result->size, size);
-    result_text(result, &shown);
-    grid_addf(grid, "%lld", (long long)result->rank);
-    grid_add(grid, result->kind);
-    grid_add(grid, result->sha256 != NULL ? size : NULL);
-    grid_add(grid, result->sha256);
-    grid_add(grid, shown.bytes);
-}
+const struct column result_columns[RESULT_COLUMNS] = {
+    COLUMN("RANK", "rank", cell_plain), COLUMN("KIND", "kind", cell_plain), COLUMN("SIZE", "size", show_size),
+    WIDE_COLUMN("SHA256", "sha256", cell_plain), COLUMN("VALUE", "json", show_value)};

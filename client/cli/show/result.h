@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How what one rank left behind reads: the value that it returned, or the exception that ended it. */
+/* How a result reads that one rank left: the value that it returned, or the exception that ended it. */
 #ifndef CLI_RESULT_H
 #define CLI_RESULT_H
 
@@ -21,12 +21,8 @@ struct result {
 
 /* Reads an object of the API's list `results`. ERR_FIELD where a member is missing or wrong. */
 bool result_read(const json_t *json, struct result *ret_result, struct err *err);
-/* Appends what a person sees of it on one line: the JSON of a value, the first line of an error's message, or
- * "pickle". */
-void result_text(const struct result *result, struct text *out);
-
-/* The columns of a table of results, and one row of it. */
-struct grid *result_grid(void);
-void result_row(const struct result *result, struct grid *grid);
+/* The columns of a table of results. */
+#define RESULT_COLUMNS 5
+extern const struct column result_columns[RESULT_COLUMNS];
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what may reach a terminal of what others wrote. It promises that colours, tabs, carriage returns,
- * backspaces and the erasing of the rest of a line pass, which is what progress bars are made of; and that
- * every other sequence and control character is shown and not obeyed, however the bytes were cut. */
+/* Cleans text of others for a terminal. It promises that colours, tabs, carriage returns, backspaces and the
+ * erasing of the rest of a line pass, because progress bars are made of them. Every other sequence and
+ * control character is shown and not obeyed, however the bytes were cut. */
 #include "client/cli/show/terminal.h"
 
 #include <string.h>

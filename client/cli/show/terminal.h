@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others wrote, on a terminal: it may be coloured, and rewrite its own line, and steer nothing else. */
+/* Text of others on a terminal: it may be coloured and rewrite its own line, and steers nothing else. */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
 
@@ -19,12 +19,12 @@ struct terminal {
     bool lead;          /* c2 has come */
 };
 
-/* Whether the file is one. Bytes that go elsewhere are nobody's to change. */
+/* Is the file a terminal? Bytes for other files stay unchanged. */
 bool terminal_is(FILE *file);
 
 /* Appends the bytes, fit for a terminal. A sequence that is not whole yet is held. */
 void terminal_clean(struct terminal *terminal, const char *bytes, size_t length, struct text *out);
-/* The stream has ended: appends what is held. */
+/* The stream has ended: appends the held bytes. */
 void terminal_finish(struct terminal *terminal, struct text *out);
 
 /* Writes them to the file, cleaned if that is a terminal; false as fwrite fails. */

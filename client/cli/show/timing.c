@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the tables of `gpuctl get --timing`. It promises that rows are in order of time, that one whose moment
- * is not known stands where it belongs and shows none, and that bars of one attempt are of one scale: the
- * longest step of the start. Waiting for GPUs and running may take hours, and are cut to it. */
+/* Makes the tables of `gpuctl get --timing`. It promises that rows are in order of time, and that a row
+ * whose moment is not known stands where it belongs. The bars of one attempt have one scale, the longest
+ * step of the start; waiting for GPUs and running may take hours, and are cut to it. */
 #include "client/cli/show/timing.h"
 
 #include <stdio.h>
@@ -258,10 +258,9 @@ static const struct column node_columns[] = {COLUMN("NODE", "node", cell_plain),
 
 static void print_nodes(const json_t *attempt, struct text *out)
 {
-    autogrid struct grid *grid = grid_create(node_columns, sizeof node_columns / sizeof node_columns[0]);
-    grid_add_rows(grid, json_object_get(attempt, "nodes"));
     text_append(out, "\n");
-    grid_print(grid, false, 0, false, out);
+    grid_show(node_columns, sizeof node_columns / sizeof node_columns[0], json_object_get(attempt, "nodes"),
+              false, 0, false, out);
 }
 
 static void print_safely(struct text *out, const json_t *text)

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl simulate`: what the scheduler would make of a trace, or of a controller's own history. */
+/* `gpuctl simulate`: shows how the scheduler would run a trace, or a controller's own history. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/controller/connect.h"
 #include "client/cli/show/print.h"
-#include "client/cli/simulate/simulate_file.h"
-#include "client/cli/simulate/simulate_history.h"
-#include "client/cli/simulate/simulate_plot.h"
-#include "client/cli/simulate/simulate_show.h"
+#include "client/cli/simulate/simulate.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -20,27 +17,23 @@ struct simulate_options {
     const char *nodes, *policy, *limits, *save, *plot;
 };
 
-static void describe(void *options, struct option_table *table)
-{
-    struct simulate_options *o = options;
-    o->policy = policy_text(POLICY_DEFAULT);
-    o->limits = "trace";
-    option_flag(table, 0, "history", "replay the jobs of the controller that have ended, not a file",
-                &o->history);
-    option_duration(table, 0, "since", "of these, those made so long ago at most", &o->since_ms);
-    option_text(table, 0, "nodes", "NxGPUS[:TYPE],...",
-                "the cluster: 64x8, or 64x8:A10,10x8:H100 (with --history: the controller's nodes)",
-                &o->nodes);
-    option_text(table, 0, "policy", "NAME,...", "by which jobs are placed, several to compare, or all",
-                &o->policy);
-    option_choice(table, 0, "limits", "WHICH", "the time limits that the scheduler sees", SIMULATE_LIMITS,
-                  &o->limits);
-    option_text(table, 0, "save", "FILE.csv", "write the jobs that were read as CSV", &o->save);
-    option_text(table, 0, "plot", "FILE.svg", "draw GPUs, waiting jobs and completion times", &o->plot);
-    option_add_format(table);
-}
+static const struct option_row rows[] = {
+    ROW_FLAG(struct simulate_options, history, 0, "history",
+             "replay the jobs of the controller that have ended, not a file"),
+    ROW_DURATION(struct simulate_options, since_ms, 0, "since", "of these, those made so long ago at most"),
+    ROW_TEXT(struct simulate_options, nodes, 0, "nodes", "NxGPUS[:TYPE],...",
+             "the cluster: 64x8, or 64x8:A10,10x8:H100 (with --history: the controller's nodes)"),
+    ROW_TEXT(struct simulate_options, policy, 0, "policy", "NAME,...",
+             "by which jobs are placed, several to compare, or all", .absent_text = "default"),
+    ROW_CHOICE(struct simulate_options, limits, 0, "limits", "WHICH",
+               "the time limits that the scheduler sees", SIMULATE_LIMITS, .absent_text = "trace"),
+    ROW_TEXT(struct simulate_options, save, 0, "save", "FILE.csv", "write the jobs that were read as CSV"),
+    ROW_TEXT(struct simulate_options, plot, 0, "plot", "FILE.svg",
+             "draw GPUs, waiting jobs and completion times"),
+    ROW_FORMAT,
+    ROWS_END};
 
-/* --- what is asked --- */
+/* --- options --- */
 
 static bool refuse_policy(const char *word, struct err *err)
 {
@@ -100,7 +93,7 @@ static bool check(const struct call *call, const struct simulate_options *option
     return true;
 }
 
-/* --- what is read --- */
+/* --- jobs and nodes --- */
 
 static void tell_left_out(const struct trace *trace)
 {
@@ -145,7 +138,7 @@ static bool read_trace(const struct call *call, const struct simulate_options *o
     return good;
 }
 
-/* --- what is shown --- */
+/* --- the replays --- */
 
 static bool draw(const char *path, const struct trace *trace, const struct fleet *fleet,
                  const struct simulated *runs, size_t count, struct err *err)
@@ -178,6 +171,7 @@ static bool play(const struct call *call, const struct choice *choice, const str
     simulate_show(call->format, runs, count, &out);
     bool good = draw(options->plot, trace, fleet, runs, count, err) && print_out(&out, err);
     for (size_t i = 0; i < count; i++) {
+        figures_finish(&runs[i].figures);
         outcome_finish(&runs[i].outcome);
     }
     return good;
@@ -241,6 +235,6 @@ const struct verb verb_simulate = {
     .most = 1,
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct simulate_options),
-    .describe = describe,
+    .rows = {rows},
     .run = run,
 };

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the distributions of completion times. It promises that each line is exact at each pixel, and that
- * lines differ in more than their colour. Jobs that could never run are in none. */
-#include "client/cli/simulate/simulate_cdf.h"
+/* Draws the distributions of completion times. It promises that each line is exact at each pixel, and that
+ * lines differ in more than their colour. Jobs that could never run are left out. */
+#include "client/cli/simulate/simulate.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-#include "proto/base/cleanup.h"
 
 #define HEIGHT       250
 #define LEGEND_WIDTH 345
@@ -45,27 +42,6 @@ struct chart {
     int x, y, width;
     size_t low, high; /* marks at both ends */
 };
-
-static int by_value(const void *a, const void *b)
-{
-    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* The completion times in order; the caller's. */
-static int64_t *completions(const struct trace *trace, const struct outcome *outcome, size_t *ret_count)
-{
-    int64_t *values = xalloc((trace->count + 1) * sizeof *values);
-    size_t count = 0;
-    for (size_t i = 0; i < trace->count; i++) {
-        if (outcome->fates[i].start_ms >= 0) {
-            values[count++] = outcome->fates[i].end_ms - trace->jobs[i].submit_ms;
-        }
-    }
-    qsort(values, count, sizeof *values, by_value);
-    *ret_count = count;
-    return values;
-}
 
 /* Widens the axis so that it holds the times. */
 static void hold(struct chart *chart, const int64_t *values, size_t count)
@@ -141,16 +117,12 @@ static void draw_name(const struct simulated *run, const struct stroke *stroke, 
         stroke->colour, stroke->dashes, x, y - 4, x + 42, y, policy_text(run->options.policy), median, last);
 }
 
-void simulate_cdf(const struct trace *trace, const struct simulated *runs, size_t count, int x, int y,
-                  int width, struct text *out)
+void simulate_cdf(const struct simulated *runs, size_t count, int x, int y, int width, struct text *out)
 {
     struct chart chart = {
         .x = x, .y = y + 20, .width = width - LEGEND_WIDTH - 40, .low = LAST_MARK - 1, .high = 1};
-    int64_t *values[POLICY_COUNT];
-    size_t counts[POLICY_COUNT];
     for (size_t i = 0; i < count; i++) {
-        values[i] = completions(trace, &runs[i].outcome, &counts[i]);
-        hold(&chart, values[i], counts[i]);
+        hold(&chart, runs[i].figures.completions_ms, runs[i].figures.jobs);
     }
     chart.low = chart.low < chart.high ? chart.low : chart.high - 1;
     text_printf(out,
@@ -160,8 +132,7 @@ void simulate_cdf(const struct trace *trace, const struct simulated *runs, size_
     draw_axes(&chart, out);
     for (size_t i = 0; i < count; i++) {
         const struct stroke *stroke = &strokes[runs[i].options.policy];
-        draw_line(&chart, values[i], counts[i], stroke, out);
+        draw_line(&chart, runs[i].figures.completions_ms, runs[i].figures.jobs, stroke, out);
         draw_name(&runs[i], stroke, x + chart.width + 30, chart.y + 20 + (int)i * LEGEND_LINE, out);
-        free(values[i]);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way between the files of traces and trace.h, which knows what stands in them. It promises that a
- * packed file which was cut off, or changed, is refused. */
-#include "client/cli/simulate/simulate_file.h"
+/* Reads and writes the files of traces, packed ones too. It promises to refuse a packed file that was cut
+ * off or changed. trace.h knows their contents. */
+#include "client/cli/simulate/simulate.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how jobs and nodes of the API become a trace and a fleet. It promises that a job counts with the time
- * that its ranks had their GPUs, whatever it waited between its attempts. */
-#include "client/cli/simulate/simulate_history.h"
+/* Makes a trace and a fleet of the jobs and nodes of a controller. It promises that a job counts with the
+ * time that its ranks had their GPUs, however long it waited between its attempts. */
+#include "client/cli/simulate/simulate.h"
 
 #include <string.h>
 
@@ -98,10 +98,7 @@ bool simulate_history(struct api *api, int64_t since_ms, struct trace *ret_trace
 /* A node with several types counts as one node a type: a gang is of one. */
 static bool add_mixed(struct api *api, const char *name, struct fleet *fleet, struct err *err)
 {
-    autotext struct text path = {0};
-    text_append(&path, "/v1/nodes/");
-    api_part(&path, name);
-    autojson json_t *node = api_get(api, path.bytes, err);
+    autojson json_t *node = api_get(api, err, "/v1/nodes/%s", name);
     if (node == NULL) {
         return false;
     }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how a simulation is drawn. Each column of pixels shows the most that was reached in its time, so that
- * no peak is lost however long the trace. All rows have the same axes, so that policies can be compared.
- * Distributions are simulate_cdf.c's. */
-#include "client/cli/simulate/simulate_plot.h"
+/* Draws a simulation. Each column of pixels shows the highest value in its time, so no peak is lost however
+ * long the trace. All rows have the same axes, so policies can be compared. simulate_cdf.c draws the
+ * distributions. */
+#include "client/cli/simulate/simulate.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "client/cli/charts/scale.h"
-#include "client/cli/simulate/simulate_cdf.h"
 #include "proto/base/cleanup.h"
 
 #define COLUMNS      440 /* of a panel */
@@ -158,6 +157,6 @@ void simulate_plot(const struct trace *trace, const struct fleet *fleet, const s
     for (size_t i = 0; i < count; i++) {
         draw_row(&axes, &runs[i], TOP + (int)i * (PANEL_HEIGHT + ROW_GAP), i + 1 == count, out);
     }
-    simulate_cdf(trace, runs, count, LEFT, below, WIDTH - LEFT, out);
+    simulate_cdf(runs, count, LEFT, below, WIDTH - LEFT, out);
     text_append(out, "</svg>\n");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the words and columns in which figures are shown. What they mean is figures.h's. */
-#include "client/cli/simulate/simulate_show.h"
+/* Shows the figures of simulations as a table or as JSON. figures.h says what they mean. */
+#include "client/cli/simulate/simulate.h"
 
 #include <string.h>
 
@@ -49,7 +49,6 @@ static json_t *document(const struct simulated *run)
 
 void simulate_show(enum print_format format, const struct simulated *runs, size_t count, struct text *out)
 {
-    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
     autojson json_t *documents = json_array();
     for (size_t i = 0; i < count; i++) {
         json_array_append_new(documents, document(&runs[i]));
@@ -59,7 +58,7 @@ void simulate_show(enum print_format format, const struct simulated *runs, size_
     } else if (format == FORMAT_JSON || format == FORMAT_JSONL) {
         print_list(FORMAT_JSONL, NULL, documents, out);
     } else {
-        grid_add_rows(grid, documents);
-        grid_print(grid, format == FORMAT_WIDE, print_width(), false, out);
+        grid_show(columns, sizeof columns / sizeof columns[0], documents, format == FORMAT_WIDE,
+                  print_width(), false, out);
     }
 }

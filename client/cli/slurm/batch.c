@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of batch scripts: which lines are directives, and the words in them. It promises that
- * directives are read by the same table as the command line, up to the first line that is a command, and that
- * what is wrong is named with its line. What the options mean is batch_spec.c's. */
+/* Reads batch scripts: finds the directives and their words. It promises to read directives by the same
+ * table as the command line, up to the first line that is a command, and to name the line of an error.
+ * batch_spec.c gives the options their meaning. */
 #include "client/cli/slurm/batch.h"
 
 #include <stdlib.h>
@@ -16,18 +16,18 @@
 #define DIRECTIVE  "#SBATCH"
 #define LINE_WORDS 64 /* of one directive */
 
-void batch_describe(struct batch_options *options, struct option_table *table)
-{
+const struct option_row batch_rows[] = {
 #define X(member, letter, name, value, help, fate, remark)                                                   \
-    option_text(table, letter, name, value, help, &options->member);
+    ROW_TEXT(struct batch_options, member, letter, name, value, help),
     BATCH_TEXTS(X)
 #undef X
-#define X(member, letter, name, help, fate, remark) option_flag(table, letter, name, help, &options->member);
-    BATCH_FLAGS(X)
+#define X(member, letter, name, help, fate, remark)                                                          \
+    ROW_FLAG(struct batch_options, member, letter, name, help),
+        BATCH_FLAGS(X)
 #undef X
-}
+            ROWS_END};
 
-/* What the command line says wins. */
+/* Options of the command line win. */
 static void merge(struct batch_options *options, const struct batch_options *given)
 {
     if (given->requeue || given->no_requeue) {
@@ -50,7 +50,7 @@ static bool refuse_line(const char *name, size_t line, struct err *err)
                      name, line, inner.text);
 }
 
-/* `--exclusive=user` and the like: what stands behind these does not matter. */
+/* Cuts the value off options such as `--exclusive=user`, where it does not matter. */
 static void cut_value(char *word)
 {
     static const char *const words[] = {"--exclusive=", "--get-user-env=", "--oversubscribe="};
@@ -75,8 +75,7 @@ static bool split_line(struct batch *batch, const char *line, char *argv[LINE_WO
             *ret_count = count;
             return true;
         }
-        batch->words = xrealloc(batch->words, (batch->word_count + 1) * sizeof batch->words[0]);
-        batch->words[batch->word_count++] = word;
+        text_list_add(&batch->words, word);
         cut_value(word);
         if (count == LINE_WORDS) {
             return err_set(err, ERR_USAGE, "more than %d words", LINE_WORDS - 1);
@@ -114,7 +113,7 @@ static bool is_comment(const char *line)
 static bool take_directives(struct batch *batch, struct err *err)
 {
     struct option_table table = {0};
-    batch_describe(&batch->options, &table);
+    option_table_add(&table, batch_rows, &batch->options);
     bool good = true;
     bool over = false;
     const char *at = batch->text;
@@ -183,10 +182,7 @@ bool batch_read(const char *path, const struct batch_options *given, struct batc
 
 void batch_finish(struct batch *batch)
 {
-    for (size_t i = 0; i < batch->word_count; i++) {
-        free(batch->words[i]);
-    }
-    free(batch->words);
+    text_list_finish(&batch->words);
     free(batch->name);
     free(batch->text);
     *batch = (struct batch){0};

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch script for Slurm: its text, and the options of its #SBATCH lines and of the command line. */
+/* A batch script for Slurm: its text, the options of its #SBATCH lines and of the command line, and the job
+ * that they amount to. */
 #ifndef CLI_BATCH_H
 #define CLI_BATCH_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "client/cli/show/notes.h"
 #include "client/cli/frame/verb.h"
+#include "client/cli/show/notes.h"
+#include "client/cli/slurm/slurm_values.h"
+#include "client/cli/transport/api.h"
 #include "proto/base/err.h"
+#include "proto/wire/views.h"
 
-/* What becomes of an option. */
+/* How an option is treated. */
 enum batch_fate {
     BATCH_HONOURED,
     BATCH_NOTED,   /* it changes nothing that matters; a note says so */
-    BATCH_REFUSED, /* the job would not be what was asked for; the remark is the remedy */
+    BATCH_REFUSED, /* without it the job would be another one; the remark is the remedy */
 };
 
 #define NOT_HERE "means nothing here"
@@ -92,15 +97,14 @@ struct batch_options {
     BATCH_FLAGS(BATCH_FLAG_MEMBER)
 };
 
-void batch_describe(struct batch_options *options, struct option_table *table);
+extern const struct option_row batch_rows[];
 
 struct batch {
     char *name; /* as it was given */
     char *text; /* the script */
     size_t length;
     struct batch_options options;
-    char **words; /* that options point into */
-    size_t word_count;
+    struct text_list words; /* that options point into */
 };
 
 /* path NULL: the script is --wrap's. Options of the command line win over the script's. ERR_USAGE names file
@@ -120,5 +124,34 @@ bool batch_is_script(const char *text);
  * NULL with ERR_USAGE that names the option. */
 json_t *batch_spec(const struct batch *batch, char **arguments, size_t count, const char *here, bool ignore,
                    struct notes *notes, struct err *err);
+
+/* --- size --- */
+
+/* gpus and tasks are totals over all nodes, and the nodes have equal shares of both. */
+struct batch_size {
+    int64_t nodes, gpus, tasks;
+    int64_t per_task; /* GPUs that a task sees; 0: all of its node */
+    char type[LIMIT_NAME_BYTES + 1];
+};
+
+/* ERR_USAGE names the option that is wrong, or those that contradict each other. */
+bool batch_measure(const struct batch_options *options, struct batch_size *ret_size, struct notes *notes,
+                   struct err *err);
+
+/* --- place --- */
+
+/* Adds to the spec the jobs to follow, hold, priority, nodes to exclude and constraints. Jobs are named as
+ * they were, by beginnings of ids: after_fill makes them whole. ERR_USAGE names the option. */
+bool batch_place(const struct batch_options *options, json_t *spec, struct notes *notes, struct err *err);
+
+/* --- output --- */
+
+/* Does nothing where neither was given. Without --error both streams go into the one file. */
+bool batch_write_output(struct api *api, const struct batch_options *options, const struct job_view *job,
+                        struct err *err);
+
+/* Replaces %j, %J and %A by the job's id, %x by its name, %u by the user's, and %% by %; other letters are
+ * refused. The caller frees it; NULL with ERR_USAGE. */
+char *batch_output_path(const char *pattern, const char *id, const char *name, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the files of a batch job's output: their names and how they are filled. The streams of several nodes
- * are merged, and then each line says whose it is, as in gpuctl logs. */
-#include "client/cli/slurm/batch_output.h"
+/* Writes the output of a batch job into files, and makes their names. The streams of several nodes are
+ * merged; then each line says whose it is, as in gpuctl logs. */
+#include "client/cli/slurm/batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the options of a batch script say of when and where it may run: dependencies, hold, priority,
- * nodes and features. It promises to refuse what would mean another order or other nodes than was asked for.
- * Whether jobs and nodes exist is left to the controller. */
-#include "client/cli/slurm/batch_place.h"
+/* Translates the options of a batch script about when and where it may run: dependencies, hold, priority,
+ * nodes and features. It promises to refuse an option that would mean another order or other nodes here. The
+ * controller knows which jobs and nodes exist. */
+#include "client/cli/slurm/batch.h"
 
 #include <string.h>
 
@@ -73,7 +73,7 @@ static bool take_priority(const char *text, json_t *spec, struct err *err)
     return true;
 }
 
-/* Who is nice lets others go first. */
+/* A nice job lets others go first. */
 static bool take_nice(const char *text, json_t *spec, struct notes *notes, struct err *err)
 {
     int64_t nice;

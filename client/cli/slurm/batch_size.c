@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the sums of a batch script: nodes, tasks and GPUs may each be said in several ways. It promises that
- * two ways which do not agree are refused, naming both. */
-#include "client/cli/slurm/batch_size.h"
+/* Calculates the size of a batch job: nodes, tasks and GPUs may each be given in several ways. It promises
+ * to refuse two ways that do not agree, naming both. */
+#include "client/cli/slurm/batch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "proto/base/text.h"
 
 /* One way to say how many GPUs there are in all. */
-struct claim {
+struct gpu_total {
     const char *option; /* NULL: not said */
     int64_t gpus;
 };
@@ -82,19 +82,19 @@ static bool read_gres(const char *text, struct batch_size *size, int64_t *ret_co
 
 /* --- sums --- */
 
-static bool agree(const struct claim *claims, size_t count, int64_t *ret_gpus, struct err *err)
+static bool agree(const struct gpu_total *totals, size_t count, int64_t *ret_gpus, struct err *err)
 {
-    const struct claim *first = NULL;
+    const struct gpu_total *first = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (claims[i].option == NULL || claims[i].gpus == 0) {
+        if (totals[i].option == NULL || totals[i].gpus == 0) {
             continue;
         }
-        if (first != NULL && first->gpus != claims[i].gpus) {
-            return err_field(err, ERR_USAGE, claims[i].option, "leave one of them out",
+        if (first != NULL && first->gpus != totals[i].gpus) {
+            return err_field(err, ERR_USAGE, totals[i].option, "leave one of them out",
                              "--%s and --%s contradict each other: %lld GPUs and %lld in all", first->option,
-                             claims[i].option, (long long)first->gpus, (long long)claims[i].gpus);
+                             totals[i].option, (long long)first->gpus, (long long)totals[i].gpus);
         }
-        first = first != NULL ? first : &claims[i];
+        first = first != NULL ? first : &totals[i];
     }
     *ret_gpus = first != NULL ? first->gpus : 0;
     return true;
@@ -112,7 +112,7 @@ static bool check_shares(const struct batch_size *size, struct err *err)
                                                        (long long)size->tasks, (long long)size->nodes);
 }
 
-/* What is not said follows from the rest. */
+/* Derives the numbers that are not given. */
 static void complete_tasks(struct batch_size *size, int64_t per_node, int64_t total)
 {
     if (size->nodes == 0) {
@@ -142,11 +142,11 @@ bool batch_measure(const struct batch_options *options, struct batch_size *ret_s
         size.nodes = total / by_node; /* 0 where there is no total */
     }
     complete_tasks(&size, tasks_per_node, total);
-    const struct claim claims[] = {{"gpus", total},
-                                   {"gpus-per-node", by_node * size.nodes},
-                                   {"gres", by_gres * size.nodes},
-                                   {"gpus-per-task", size.per_task * size.tasks}};
-    if (!agree(claims, sizeof claims / sizeof claims[0], &size.gpus, err)) {
+    const struct gpu_total totals[] = {{"gpus", total},
+                                       {"gpus-per-node", by_node * size.nodes},
+                                       {"gres", by_gres * size.nodes},
+                                       {"gpus-per-task", size.per_task * size.tasks}};
+    if (!agree(totals, sizeof totals / sizeof totals[0], &size.gpus, err)) {
         return false;
     }
     if (size.gpus == 0) {

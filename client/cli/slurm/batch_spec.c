@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the translation of a batch script into a job spec. The script runs on every node of the job, started
- * by slurm/start.sh, which sets Slurm's variables; srun in it starts the tasks of that node. It promises that
- * every option is honoured, noted or refused. How large the job is is batch_size.c's. */
+/* Translates a batch script into a job spec. The script runs on every node of the job, started by
+ * slurm/start.sh, which sets Slurm's variables; srun in it starts the tasks of that node. It promises that
+ * every option is honoured, noted or refused. batch_size.c calculates the size. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/slurm/batch.h"
-#include "client/cli/slurm/batch_place.h"
-#include "client/cli/slurm/batch_size.h"
 #include "client/cli/spec/jobfile.h"
 #include "client/cli/slurm/parts.h"
 #include "client/cli/slurm/slurm_values.h"
@@ -32,7 +30,7 @@ struct translation {
     struct err *err;
 };
 
-/* --- what is not honoured --- */
+/* --- options that are noted or refused --- */
 
 static bool take_fate(const char *option, enum batch_fate fate, const char *remark, bool ignore,
                       struct notes *notes, struct err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What travels with a batch script: the program that starts it on a node, and the srun and scontrol that it
- * finds there. Their sources are the files of the same names. */
+/* The files that travel with a batch script: the program that starts it on a node, and the srun and scontrol
+ * that it finds there. Their sources are the files of the same names. */
 #ifndef CLI_SLURM_PARTS_H
 #define CLI_SLURM_PARTS_H
 

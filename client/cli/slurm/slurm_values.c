@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the spellings of Slurm's values. What they mean for a job is batch_spec.c's. */
+/* Reads values as Slurm spells them. batch_spec.c gives them their meaning. */
 #include "client/cli/slurm/slurm_values.h"
 
 #include <stdio.h>
@@ -120,7 +120,7 @@ bool slurm_signal(const char *text, struct slurm_signal *ret_signal)
 
 /* --- words --- */
 
-/* Appends what stands in quotes; *at is behind the first and goes behind the second. */
+/* Appends the text in quotes; *at is behind the first quote and goes behind the second. */
 static bool read_quoted(const char **at, struct text *word)
 {
     char quote = (*at)[-1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the translation of `air`'s fields. It promises that no field is dropped in silence: each is honoured,
- * refused with its remedy, or, where the person said so, noted. The command runs once per node, as it does
- * there, with WORLD_SIZE as the number of GPUs over all nodes and LOCAL_WORLD_SIZE as those of the node. */
+/* Translates job files of `air`. It promises that no field is dropped in silence: each is honoured, refused
+ * with its remedy, or, where the person said so, noted. The command runs once per node, as in `air`:
+ * WORLD_SIZE is the number of GPUs over all nodes, LOCAL_WORLD_SIZE the number of one node. */
 #include "client/cli/spec/airfile.h"
 
 #include <stdio.h>

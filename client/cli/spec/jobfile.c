@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of job files and the form of our own: the fields of a job spec, and what makes them easier
- * to write by hand. It promises that every error names file and line. The form of `air` is airfile.c's, the
- * fields themselves are proto/jobspec's. */
+/* Reads job files. It translates our own form: the fields of a job spec, and shorter ways to write some of
+ * them. It promises that every error names file and line. airfile.c translates the form of `air`;
+ * proto/spec/jobspec.c checks the fields. */
 #include "client/cli/spec/jobfile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/spec/after.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/spec/airfile.h"
 #include "client/cli/bundle/bundle.h"
-#include "client/cli/spec/early.h"
 #include "client/cli/spec/environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -36,7 +35,7 @@ char *jobfile_job_name(const char *text)
     return name;
 }
 
-/* --- scalars that are text wherever they stand --- */
+/* --- scalars that are always text --- */
 
 /* The text of a number or of true and false; NULL for anything else. */
 static json_t *spelled(const struct yaml *yaml, const char *field, const json_t *value)
@@ -211,7 +210,7 @@ bool jobfile_check(const struct jobfile *file, const json_t *spec, struct err *e
     if (json_object_get(json_object_get(copy, "bundle"), "source") != NULL) {
         json_object_del(copy, "bundle"); /* which is checked where it is packed */
     }
-    after_pretend(copy); /* what it follows may be named by the beginning of an id */
+    after_pretend(copy); /* dependencies may be beginnings of ids */
     if (!job_spec_decode(copy, LIMIT_LEASE_MIN_MS, &decoded, err)) {
         return jobfile_place(file, err);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the knowledge of which commands are launchers, which want to run once a node. It promises to know only
- * what it is sure of: a command that is not known is run as it was asked for. */
+/* Knows the commands that are launchers and want to run once a node. A command that it does not know runs as
+ * it was asked for. */
 #include "client/cli/spec/launcher.h"
 
 #include <string.h>

@@ -17,26 +17,25 @@ struct multi_document {
     char (*ids)[ID_LENGTH + 1]; /* of those that are submitted; "" of the others */
 };
 
-/* Reads them. ERR_USAGE names file and line. *ret_multi_document is the caller's also after a failure. */
-bool multi_document_read(const char *path, bool ignore, struct multi_document *ret_multi_document,
-                         struct err *err);
+/* Reads them. ERR_USAGE names file and line. *ret_jobs is the caller's also after a failure. */
+bool multi_document_read(const char *path, bool ignore, struct multi_document *ret_jobs, struct err *err);
 /* One job without a file. */
-void multi_document_single(struct multi_document *ret_multi_document);
-void multi_document_finish(struct multi_document *multi_document);
+void multi_document_single(struct multi_document *ret_jobs);
+void multi_document_finish(struct multi_document *jobs);
 
-static inline void cleanup_multi_document(struct multi_document *multi_document)
+static inline void cleanup_multi_document(struct multi_document *jobs)
 {
-    multi_document_finish(multi_document);
+    multi_document_finish(jobs);
 }
 #define autoseveral __attribute__((cleanup(cleanup_multi_document)))
 
 /* Finds the order. Refuses jobs that follow each other in a circle, and a name that two of them have. */
-bool multi_document_sort(struct multi_document *multi_document, struct err *err);
+bool multi_document_sort(struct multi_document *jobs, struct err *err);
 
-/* Makes whole ids of what they follow besides each other. Nothing is submitted yet. */
-bool multi_document_resolve(struct multi_document *multi_document, struct api *api, struct err *err);
+/* Finds the whole ids of their dependencies on other jobs than each other. Nothing is submitted yet. */
+bool multi_document_resolve(struct multi_document *jobs, struct api *api, struct err *err);
 
 /* Puts the ids of those that are submitted in the place of their names. */
-void multi_document_name(struct multi_document *multi_document, size_t index);
+void multi_document_name(struct multi_document *jobs, size_t index);
 
 #endif

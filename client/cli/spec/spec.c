@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the translation of options into a job spec. It promises that a field is sent only when somebody asked
- * for it, so that the defaults are the controller's. Files are attach.c's, packages and
- * folders environment.c's and bundle.c's. */
+/* Translates options into a job spec. It promises to send a field only when somebody asked for it, so that
+ * the defaults are the controller's. attach.c adds files, environment.c packages, bundle.c folders. */
 #include "client/cli/spec/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "client/cli/spec/after.h"
-#include "client/cli/spec/early.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/spec/launcher.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -17,103 +15,77 @@
 #include "proto/limits.h"
 #include "proto/states.h"
 
-#define NOT_GIVEN (-1)
-
 /* --- options --- */
 
-static void describe_place(struct spec_options *o, struct option_table *t)
-{
-    option_int(t, 'g', "gpus", "N", "GPUs over all nodes, as many as ranks (default 1)", 1, LIMIT_GPUS,
-               &o->gpus);
-    option_int(t, 0, "nodes", "N", "exactly so many nodes, each with as many GPUs", 1, LIMIT_ATTEMPT_NODES,
-               &o->nodes);
-    option_int(t, 0, "gpus-per-node", "N", "of each node, in place of --gpus", 1, LIMIT_NODE_DEVICES,
-               &o->gpus_per_node);
-    option_text(t, 0, "gpu-type", "NAME", "of all of them, such as H100; H100|A100 takes the first that fits",
-                &o->gpu_type);
-    option_text(t, 0, "pool", "NAME", "of the nodes", &o->pool);
-    option_flag(t, 0, "no-reserved", "not in a reserved pool", &o->no_reserved);
-    option_flag(t, 0, "reserved", "only in a reserved pool", &o->reserved);
-    option_multi_document(t, 0, "constraint", "KEY=VALUE[,...]",
-                          "only nodes with such a label; KEY!=VALUE: only others", &o->constraints);
-    option_multi_document(t, 0, "avoid", "NODE[,...]", "these nodes only when nothing else fits", &o->avoid);
-    option_multi_document(t, 0, "exclude", "NODE[,...]", "never these nodes", &o->exclude);
-    option_choice(t, 0, "placement", "HOW", "few nodes, or many with equal shares", "pack|spread",
-                  &o->placement);
-    option_flag(t, 0, "local", "on a node of this host", &o->local);
-}
-
-static void describe_program(struct spec_options *o, struct option_table *t)
-{
-    option_multi_document(t, 'e', "env", "NAME[=VALUE]",
-                          "variable of the ranks; without a value, the one here", &o->env);
-    option_text(t, 'f', "job-file", "FILE", "YAML that describes the job; options win over it", &o->job_file);
-    option_flag(t, 0, "ignore-unsupported", "leave out of the job file what cannot be honoured",
-                &o->ignore_unsupported);
-    option_multi_document(t, 0, "file", "LOCAL[:REMOTE]", "copy a file into the job's folder", &o->files);
-    option_text(t, 0, "chdir", "DIR", "run there on the nodes (default: here, on a node of your own)",
-                &o->workdir);
-    option_text(t, 0, "python", "FILE", "the Python of the nodes", &o->python);
-    option_choice(t, 0, "launch-mode", "MODE", "one process a GPU, or one a node (the default for torchrun)",
-                  "process|node", &o->launch_mode);
-}
-
-static void describe_code(struct spec_options *o, struct option_table *t)
-{
-    option_text(t, 0, "requirements", "FILE", "install its packages on the nodes: a requirements.txt of pip",
-                &o->requirements);
-    option_text(t, 0, "python-version", "X.Y", "that the packages are installed for", &o->python_version);
-    option_text(t, 0, "bundle", "DIR",
-                "send the folder, without what its .gitignore names; the job runs in it", &o->bundle);
-    option_multi_document(t, 0, "python-path", "DIR", "folder in the bundle to import from, next to its top",
-                          &o->python_paths);
-}
-
-static void describe_record(struct spec_options *o, struct option_table *t)
-{
-    option_text(t, 'n', "name", "NAME", "of the job", &o->name);
-    option_multi_document(t, 0, "label", "KEY=VALUE", "to find it by", &o->labels);
-    option_text(t, 0, "project", "NAME", "it belongs to", &o->project);
-    option_text(t, 0, "key", "KEY", "Idempotency-Key: the same key never makes two jobs", &o->key);
-}
-
-static void describe_order(struct spec_options *o, struct option_table *t)
-{
-    option_multi_document(
-        t, 0, "after", "ID[:WHEN]",
-        "wait until that job has started (after), succeeded (afterok, the default) or ended (afterany)",
-        &o->after);
-    option_flag(t, 0, "hold", "keep it back until `gpuctl release`", &o->hold);
-}
-
-static void describe_rules(struct spec_options *o, struct option_table *t)
-{
-    option_int(t, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY, &o->priority);
-    option_duration(t, 't', "time", "limit: 90s, 15m, 2h", &o->time_ms);
-    option_duration(t, 0, "grace", "from TERM to KILL", &o->grace_ms);
-    option_text(t, 0, "early-signal", "SIGNAL[@TIME]",
-                "sent TIME (60s) before the limit, and on preemption: USR1@2m", &o->early_signal);
-    option_int(t, 0, "retries", "N", "attempts after the program failed", 0, LIMIT_RETRIES, &o->retries);
-    option_int(t, 0, "infra-retries", "N", "attempts after a node failed", 0, LIMIT_RETRIES,
-               &o->infra_retries);
-    option_choice(t, 0, "on-disconnect", "RULE", "when a node is not heard", "keep|requeue|fail",
-                  &o->on_disconnect);
-    option_duration(t, 0, "lease", "how long a node may be silent", &o->lease_ms);
-}
-
-void spec_describe(struct spec_options *options, struct option_table *table)
-{
-    options->priority = SPEC_NO_PRIORITY;
-    options->time_ms = options->grace_ms = options->lease_ms = NOT_GIVEN;
-    options->retries = options->infra_retries = NOT_GIVEN;
-    describe_place(options, table);
-    describe_program(options, table);
-    describe_code(options, table);
-    array_describe(&options->array, table);
-    describe_record(options, table);
-    describe_rules(options, table);
-    describe_order(options, table);
-}
+const struct option_row spec_rows[] = {
+    ROW_INT(struct spec_options, gpus, 'g', "gpus", "N", "GPUs over all nodes, as many as ranks (default 1)",
+            1, LIMIT_GPUS),
+    ROW_INT(struct spec_options, nodes, 0, "nodes", "N", "exactly so many nodes, each with as many GPUs", 1,
+            LIMIT_ATTEMPT_NODES),
+    ROW_INT(struct spec_options, gpus_per_node, 0, "gpus-per-node", "N", "of each node, in place of --gpus",
+            1, LIMIT_NODE_DEVICES),
+    ROW_TEXT(struct spec_options, gpu_type, 0, "gpu-type", "NAME",
+             "of all of them, such as H100; H100|A100 takes the first that fits", .sent_as = "gpu_type"),
+    ROW_TEXT(struct spec_options, pool, 0, "pool", "NAME", "of the nodes", .sent_as = "pool"),
+    ROW_FLAG(struct spec_options, no_reserved, 0, "no-reserved", "not in a reserved pool"),
+    ROW_FLAG(struct spec_options, reserved, 0, "reserved", "only in a reserved pool"),
+    ROW_LIST(struct spec_options, constraints, 0, "constraint", "KEY=VALUE[,...]",
+             "only nodes with such a label; KEY!=VALUE: only others"),
+    ROW_LIST(struct spec_options, avoid, 0, "avoid", "NODE[,...]", "these nodes only when nothing else fits"),
+    ROW_LIST(struct spec_options, exclude, 0, "exclude", "NODE[,...]", "never these nodes"),
+    ROW_CHOICE(struct spec_options, placement, 0, "placement", "HOW", "few nodes, or many with equal shares",
+               "pack|spread", .sent_as = "placement"),
+    ROW_FLAG(struct spec_options, local, 0, "local", "on a node of this host"),
+    ROW_LIST(struct spec_options, env, 'e', "env", "NAME[=VALUE]",
+             "variable of the ranks; without a value, the one here"),
+    ROW_TEXT(struct spec_options, job_file, 'f', "job-file", "FILE",
+             "YAML that describes the job; options win over it"),
+    ROW_FLAG(struct spec_options, ignore_unsupported, 0, "ignore-unsupported",
+             "leave out of the job file what cannot be honoured"),
+    ROW_LIST(struct spec_options, files, 0, "file", "LOCAL[:REMOTE]", "copy a file into the job's folder"),
+    ROW_TEXT(struct spec_options, workdir, 0, "chdir", "DIR",
+             "run there on the nodes (default: here, on a node of your own)"),
+    ROW_TEXT(struct spec_options, python, 0, "python", "FILE", "the Python of the nodes",
+             .sent_as = "python"),
+    ROW_CHOICE(struct spec_options, launch_mode, 0, "launch-mode", "MODE",
+               "one process a GPU, or one a node (the default for torchrun)", "process|node",
+               .sent_as = "launch_mode"),
+    ROW_TEXT(struct spec_options, requirements, 0, "requirements", "FILE",
+             "install its packages on the nodes: a requirements.txt of pip"),
+    ROW_TEXT(struct spec_options, python_version, 0, "python-version", "X.Y",
+             "that the packages are installed for"),
+    ROW_TEXT(struct spec_options, bundle, 0, "bundle", "DIR",
+             "send the folder, without what its .gitignore names; the job runs in it"),
+    ROW_LIST(struct spec_options, python_paths, 0, "python-path", "DIR",
+             "folder in the bundle to import from, next to its top"),
+    ROW_TEXT(struct spec_options, array.count, 0, "array", "N[%P]",
+             "make N tasks of it, P of them at a time; see {task} below"),
+    ROW_LIST(struct spec_options, array.sweep, 0, "sweep", "NAME=V,V",
+             "a task for each value of {NAME}; several make all choices"),
+    ROW_TEXT(struct spec_options, name, 'n', "name", "NAME", "of the job", .sent_as = "name"),
+    ROW_LIST(struct spec_options, labels, 0, "label", "KEY=VALUE", "to find it by"),
+    ROW_TEXT(struct spec_options, project, 0, "project", "NAME", "it belongs to", .sent_as = "project"),
+    ROW_TEXT(struct spec_options, key, 0, "key", "KEY", "Idempotency-Key: the same key never makes two jobs"),
+    ROW_INT(struct spec_options, priority, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY,
+            LIMIT_PRIORITY, .absent = SPEC_NO_PRIORITY, .sent_as = "priority"),
+    ROW_DURATION(struct spec_options, time_ms, 't', "time", "limit: 90s, 15m, 2h", .absent = NOT_GIVEN,
+                 .sent_as = "time_limit_s"),
+    ROW_DURATION(struct spec_options, grace_ms, 0, "grace", "from TERM to KILL", .absent = NOT_GIVEN,
+                 .sent_as = "grace_s"),
+    ROW_TEXT(struct spec_options, early_signal, 0, "early-signal", "SIGNAL[@TIME]",
+             "sent TIME (60s) before the limit, and on preemption: USR1@2m"),
+    ROW_INT(struct spec_options, retries, 0, "retries", "N", "attempts after the program failed", 0,
+            LIMIT_RETRIES, .absent = NOT_GIVEN, .sent_as = "retries"),
+    ROW_INT(struct spec_options, infra_retries, 0, "infra-retries", "N", "attempts after a node failed", 0,
+            LIMIT_RETRIES, .absent = NOT_GIVEN, .sent_as = "infra_retries"),
+    ROW_CHOICE(struct spec_options, on_disconnect, 0, "on-disconnect", "RULE", "when a node is not heard",
+               "keep|requeue|fail", .sent_as = "on_disconnect"),
+    ROW_DURATION(struct spec_options, lease_ms, 0, "lease", "how long a node may be silent",
+                 .absent = NOT_GIVEN, .sent_as = "lease_s"),
+    ROW_LIST(struct spec_options, after, 0, "after", "ID[:WHEN]",
+             "wait until that job has started (after), succeeded (afterok, the default) or ended (afterany)"),
+    ROW_FLAG(struct spec_options, hold, 0, "hold", "keep it back until `gpuctl release`", .sent_as = "hold"),
+    ROWS_END};
 
 /* --- the spec --- */
 
@@ -121,21 +93,6 @@ static void set_text(json_t *spec, const char *name, const char *value)
 {
     if (value != NULL) {
         json_object_set_new(spec, name, json_string(value));
-    }
-}
-
-static void set_int(json_t *spec, const char *name, int64_t value, int64_t absent)
-{
-    if (value != absent) {
-        json_object_set_new(spec, name, json_integer(value));
-    }
-}
-
-/* Whole seconds as a whole number. */
-static void set_seconds(json_t *spec, const char *name, int64_t ms)
-{
-    if (ms != NOT_GIVEN) {
-        json_object_set_new(spec, name, json_seconds(ms));
     }
 }
 
@@ -234,7 +191,7 @@ static const char *refuse_bare(const char *item, struct err *err)
     return NULL;
 }
 
-/* Appends what stands between commas. A word that is not UTF-8 becomes an empty one, which is refused. */
+/* Appends the words between commas. A word that is not UTF-8 becomes an empty one, which is refused. */
 void spec_add_words(json_t *array, const char *text)
 {
     autofree char *copy = xstrdup(text);
@@ -268,7 +225,7 @@ bool spec_add_constraint(json_t *constraints, const char *item, struct err *err)
     return true;
 }
 
-/* What options say of a label replaces what the base says of it. */
+/* The options about a label replace the constraints of the base on it. */
 static bool set_constraints(json_t *spec, const struct option_list *list, struct err *err)
 {
     autojson json_t *all = begin_object(spec, "constraints");
@@ -393,12 +350,8 @@ static bool set_shape(json_t *spec, const struct spec_options *options, struct e
 static void set_place(json_t *spec, const struct spec_options *options,
                       const struct spec_surroundings *around)
 {
-    set_text(spec, "gpu_type", options->gpu_type);
-    set_text(spec, "pool", options->pool);
     set_nodes(spec, "avoid", &options->avoid);
     set_nodes(spec, "exclude", &options->exclude);
-    set_text(spec, "placement", options->placement);
-    set_text(spec, "launch_mode", options->launch_mode);
     if (options->local) {
         json_object_set_new(spec, "remote", json_false());
     }
@@ -406,20 +359,6 @@ static void set_place(json_t *spec, const struct spec_options *options,
         set_text(spec, "host_id", around->host_id);
     }
     set_workdir(spec, options, around->here);
-}
-
-static void set_rules(json_t *spec, const struct spec_options *options)
-{
-    set_int(spec, "priority", options->priority, SPEC_NO_PRIORITY);
-    set_seconds(spec, "time_limit_s", options->time_ms);
-    set_seconds(spec, "grace_s", options->grace_ms);
-    set_seconds(spec, "lease_s", options->lease_ms);
-    set_int(spec, "retries", options->retries, NOT_GIVEN);
-    set_int(spec, "infra_retries", options->infra_retries, NOT_GIVEN);
-    set_text(spec, "on_disconnect", options->on_disconnect);
-    if (options->hold) {
-        json_object_set_new(spec, "hold", json_true());
-    }
 }
 
 static bool set_early_signal(json_t *spec, const char *text, struct err *err)
@@ -447,11 +386,8 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
     if (!set_bundle(spec, options, err) || !set_shape(spec, options, err)) {
         return NULL;
     }
+    option_send(spec_rows, options, spec);
     set_place(spec, options, around);
-    set_text(spec, "name", options->name);
-    set_text(spec, "project", options->project);
-    set_text(spec, "python", options->python);
-    set_rules(spec, options);
     bool good = set_command(spec, command, count, err) &&
                 set_reserved(spec, options, around->reserved, err) &&
                 set_pairs(spec, "env", "env", &options->env, value_here, err) &&
@@ -460,5 +396,5 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
                 set_early_signal(spec, options->early_signal, err) && after_add(spec, &options->after, err) &&
                 array_put(&options->array, spec, err);
     set_launch_mode(spec);
-    return good && (!options->one_job || refuse_array(spec, err)) ? give(spec) : NULL;
+    return good && (!around->one_job || refuse_array(spec, err)) ? give(spec) : NULL;
 }

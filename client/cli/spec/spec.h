@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/cli/spec/array.h"
+#include "client/cli/spec/short_forms.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/err.h"
 
@@ -24,7 +24,6 @@ struct spec_options {
     struct option_list env, files, labels, after;
     bool hold;
     struct array_options array;
-    bool one_job; /* arrays are refused */
     const char *name, *project, *python;
     int64_t priority;                    /* SPEC_NO_PRIORITY: not given */
     int64_t time_ms, grace_ms, lease_ms; /* -1: not given */
@@ -40,15 +39,17 @@ struct spec_options {
 
 #define SPEC_NO_PRIORITY INT64_MIN
 
-/* What of the spec comes from around us. */
+/* The parts of a spec that come from the surroundings. */
 struct spec_surroundings {
     const json_t *base;   /* the spec of a job file, which options win over; NULL: there is none */
     const char *here;     /* the current directory, where the nodes share it; NULL: they do not */
     const char *reserved; /* DATABRICKS_USE_RESERVED_GPU_POOL, or NULL */
     const char *host_id;
+    bool one_job; /* arrays are refused */
 };
 
-void spec_describe(struct spec_options *options, struct option_table *table);
+/* The options; sent_as is the field of the spec that the value becomes. */
+extern const struct option_row spec_rows[];
 
 /* The spec without the files of options and without their requirements; only what was asked for is in it. New
  * reference; NULL with ERR_USAGE that names the option. Without a command the base must have one. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way from YAML to JSON. libyaml finds the structure, the core schema says which values plain
- * scalars have. It promises that whatever it cannot carry over exactly is refused with its place, and that
- * work and memory are bounded by the size of the text. What the fields mean is left to the readers of job
- * files. */
+/* Reads YAML as JSON. libyaml finds the structure; the core schema says which values plain scalars have. It
+ * promises to refuse, with its place, whatever it cannot carry over exactly, and that work and memory are
+ * bounded by the size of the text. */
 #include "client/cli/spec/yaml_read.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@ static bool only(const char *word, const char *allowed)
     return *word != '\0' && word[strspn(word, allowed)] == '\0';
 }
 
-/* The base of a whole number, 0 for what is none. */
+/* The base of a whole number; 0: it is no whole number. */
 static int base_of(const char *word)
 {
     if (strncmp(word, "0x", 2) == 0) {
@@ -127,7 +126,7 @@ static bool refuse(struct reader *reader, yaml_mark_t mark, const char *hint, co
                      mark.column + 1, what);
 }
 
-/* --- what libyaml cannot read --- */
+/* --- errors of syntax --- */
 
 /* Does the line, counted from 0, begin with white space that holds a tab? */
 static bool tab_indents(const struct reader *reader, size_t line)
@@ -211,7 +210,7 @@ static bool mark(struct reader *reader, const yaml_event_t *event, const char *s
     return true;
 }
 
-/* Cuts the path back to what it was. */
+/* Cuts the path back to its former length. */
 static void leave(struct reader *reader, size_t length)
 {
     reader->path.length = length;
@@ -293,7 +292,7 @@ static bool check_key(struct reader *reader, const yaml_event_t *event, const js
     return refuse(reader, event->start_mark, "leave one of them out", what);
 }
 
-/* What belongs to the key that was read. */
+/* Reads the value of the key. */
 static bool read_member(struct reader *reader, const char *key, json_t *object)
 {
     yaml_event_t event;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way from JSON to YAML, by libyaml's emitter: texts of several lines as blocks, texts that would
- * read as something else in quotes. */
+/* Writes JSON as YAML with libyaml's emitter: texts of several lines as blocks, and texts that would read as
+ * another value in quotes. */
 #include "client/cli/spec/yaml_write.h"
 
 #include <stdlib.h>

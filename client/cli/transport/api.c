@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the loop on one libcurl multi handle, the person's interrupts, and what is said when the controller
- * goes away. It promises that nothing blocks but api_turn. Single transfers are transfer.c's, requests and
- * replies request.c's. */
+/* The loop on one libcurl multi handle, the person's interrupts, and the notes when the controller goes
+ * away. It promises that only api_turn blocks. transfer.c moves the bytes of one exchange; request.c makes
+ * requests of JSON. */
 #include "client/cli/transport/api.h"
 
 #include <curl/curl.h>

@@ -15,7 +15,7 @@
 
 struct api;
 
-/* Takes over what the context owns. Speaks to nobody yet. */
+/* Takes the contents of the context over. It connects to nobody yet. */
 struct api *api_create(struct context *context);
 void api_destroy(struct api *api);
 const struct context *api_context(const struct api *api);
@@ -47,24 +47,20 @@ struct request {
 /* Sends it and waits. *ret_body may be NULL. A status of 400 and above is an error. */
 bool api_send(struct api *api, const struct request *request, struct text *ret_body, struct err *err);
 
-/* JSON in, JSON out. The caller owns the value; NULL on failure. get is tried once. */
-json_t *api_get(struct api *api, const char *path, struct err *err);
-/* body NULL: {}. key NULL: one is drawn. Tried again while the controller is away. */
-json_t *api_post(struct api *api, const char *path, const json_t *body, const char *key, struct err *err);
+/* The same for a reply of JSON; the caller owns it. NULL on failure. */
+json_t *api_send_json(struct api *api, const struct request *request, struct err *err);
 
-/* Another method that may be repeated: PUT, DELETE. body NULL: none. */
-json_t *api_change(struct api *api, const char *method, const char *path, const json_t *body,
-                   struct err *err);
-
-/* The same with PATCH, and a key that is drawn. */
-json_t *api_patch(struct api *api, const char *path, const json_t *body, struct err *err);
-
-/* A path in which each %s of the format is escaped; the caller frees it. And GET and POST of such a path. */
-char *api_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
-json_t *api_fetch(struct api *api, struct err *err, const char *format, ...)
+/* JSON in, JSON out. The caller owns the value; NULL on failure. Each %s of a format is one part of a path
+ * and is escaped. api_get asks once; api_read does so for a path that is whole already. */
+json_t *api_get(struct api *api, struct err *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-json_t *api_ask(struct api *api, const json_t *body, struct err *err, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+json_t *api_read(struct api *api, const char *path, struct err *err);
+/* POST, PATCH, PUT or DELETE, tried again while the controller is away. A POST or PATCH carries a key that is
+ * drawn for it, and {} where body is NULL. */
+json_t *api_ask(struct api *api, const char *method, const json_t *body, struct err *err, const char *format,
+                ...) __attribute__((format(printf, 5, 6)));
+/* Makes a job. key NULL: one is drawn. */
+json_t *api_submit(struct api *api, const json_t *spec, const char *key, struct err *err);
 
 /* All pages of a list, up to max items: the array "name" of each answer, joined. path has its query, if any;
  * the answer's "next" is asked for as the parameter `cursor`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What api.c and transfer.c share: the connection pool and the loop. */
+/* The connection pool and the loop, shared by api.c and transfer.c. */
 #ifndef CLI_API_PARTS_H
 #define CLI_API_PARTS_H
 

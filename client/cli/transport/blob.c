@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how blobs get to the controller. It promises that nothing is sent which is there already. What is in
- * them is their owners' to say. */
+/* Sends blobs to the controller. It promises to send nothing that the controller has already. */
 #include "client/cli/transport/blob.h"
 
 #include "proto/base/cleanup.h"

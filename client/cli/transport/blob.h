@@ -18,7 +18,8 @@ bool blob_hash_file(FILE *file, const char *name, char ret_hex[HASH_HEX + 1], si
 /* true when the controller has it already; an answer that does not come means no. */
 bool blob_is_there(struct api *api, const char hex[HASH_HEX + 1]);
 
-/* Puts what is not there yet: all of a file of that length, or bytes. With api NULL nothing is sent. */
+/* Sends all of a file of that length, or bytes, unless the controller has them. With api NULL nothing is
+ * sent. */
 bool blob_put_file(struct api *api, const char hex[HASH_HEX + 1], FILE *file, size_t length, struct err *err);
 bool blob_put_bytes(struct api *api, const void *bytes, size_t length, char ret_hex[HASH_HEX + 1],
                     struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice of the controller. It promises the order flags, environment, files, own instance, and that
- * a token never travels in the clear to another host unless that was allowed by name. The instance itself is
- * instance.c's. */
+/* Chooses the controller: by flags, then environment, files, and the user's own instance. It promises that a
+ * token never travels in the clear to another host unless that was allowed by name. instance.c knows the
+ * instance. */
 #include "client/cli/transport/context.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom gpuctl speaks to and as whom: by flags, then settings, then the user's own instance. */
+/* The controller that gpuctl speaks to, and the token: from flags, then settings, then the user's own
+ * instance. */
 #ifndef CLI_CONTEXT_H
 #define CLI_CONTEXT_H
 
@@ -24,7 +25,7 @@ void context_name_settings(FILE *out);
 bool context_is_loopback(const char *url);
 /* Without slashes at its end; the caller frees it. */
 char *context_trim_url(const char *url);
-/* ERR_USAGE for what is no URL of a controller, or would show the token to the network. */
+/* ERR_USAGE if it is not the URL of a controller, or would show the token to the network. */
 bool context_check_url(const char *url, bool plain_allowed, struct err *err);
 
 /* Fills state alone. */

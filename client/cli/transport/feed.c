@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of an event stream over any number of connections. It promises that no event is lost or seen
- * twice as long as the server keeps its ids, and that memory is bounded however slow the reader is. What the
- * events mean is left to the callers. */
+/* Reads an event stream over any number of connections. It promises that no event is lost or seen twice as
+ * long as the server keeps its ids, and that memory is bounded however slow the reader is. */
 #include "client/cli/transport/feed.h"
 
 #include <stdlib.h>
@@ -122,7 +121,8 @@ bool feed_tend(struct feed *feed, struct err *err)
 int64_t feed_patience_ms(const struct feed *feed)
 {
     if (feed->ended || feed->transfer != NULL) {
-        bool due = !feed->ended && transfer_done(feed->transfer); /* it ended with what is to be read yet */
+        bool due =
+            !feed->ended && transfer_done(feed->transfer); /* it ended, and some of it is still unread */
         return feed->resumed || due ? 0 : CLIENT_REPLY_MS;
     }
     int64_t left = feed->again_at_ms - clock_boot_ms();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the layout of the state folder and the knowledge of which of its processes live. It promises that a
- * stale file is never taken for a running instance. Starting one is start.c's. */
+/* Knows the layout of the state folder of the user's own instance, and which of its processes run. It
+ * promises never to take a stale file for a running instance. start.c starts one. */
 #include "client/cli/transport/instance.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static int64_t number_of(const char *name)
     return digits > 0 && strcmp(name + 4 + digits, ".pid") == 0 ? strtoll(name + 4, NULL, 10) : NO_RECORD;
 }
 
-/* What lies in the state folder; nothing where there is none. */
+/* Lists the state folder; a folder that does not exist is empty. */
 static bool list_state(const char *state, struct file_names *ret_names, struct err *err)
 {
     *ret_names = (struct file_names){0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the walk over pages, to keep all items, or one page in memory at a time, where it promises that all
- * are of one attempt. What the pages hold is the callers'. */
+/* Reads long lists page by page, and keeps all items, or only one page at a time. In the second way it
+ * promises that all pages are of one attempt. */
 #include "client/cli/transport/pages.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static json_t *get_page(struct api *api, const char *path, const char *cursor, c
     autotext struct text whole = {0};
     text_append(&whole, path);
     api_query(&whole, cursor, next);
-    return api_get(api, whole.bytes, err);
+    return api_read(api, whole.bytes, err);
 }
 
 json_t *api_list(struct api *api, const char *path, const char *name, const char *cursor, int64_t max,

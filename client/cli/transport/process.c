@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how daemons are started, recognised and ended. It promises that a recorded process is never confused
- * with a later one of the same pid, and that what it starts holds none of our descriptors, signals masked, or
- * terminal. Which daemons there are is left to instance.c. */
+/* Starts, recognises and ends daemons. It promises never to confuse a recorded process with a later one of
+ * the same pid, and that a daemon inherits none of our descriptors, no masked signals, and no terminal. */
 #include "client/cli/transport/process.h"
 
 #include <errno.h>

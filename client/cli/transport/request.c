@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns requests and their replies: JSON in and out, repetition. It promises that a POST is repeated
- * only under its own Idempotency-Key. What the requests mean is left to the verbs. */
+/* Sends requests and reads their replies, as JSON, and repeats them. It promises to repeat a POST only under
+ * its own Idempotency-Key. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,59 +49,41 @@ bool api_send(struct api *api, const struct request *request, struct text *ret_b
     }
 }
 
-static json_t *send_json(struct api *api, const struct request *request, struct err *err)
+json_t *api_send_json(struct api *api, const struct request *request, struct err *err)
 {
     autotext struct text body = {0};
     return api_send(api, request, &body, err) ? json_parse(body.bytes, body.length, err) : NULL;
 }
 
-json_t *api_get(struct api *api, const char *path, struct err *err)
+json_t *api_read(struct api *api, const char *path, struct err *err)
 {
-    return send_json(api, &(struct request){.method = "GET", .path = path}, err);
+    return api_send_json(api, &(struct request){.method = "GET", .path = path}, err);
 }
 
+/* Repeating a PUT or DELETE changes nothing; any other method needs a key for that. */
 static json_t *send_change(struct api *api, const char *method, const char *path, const json_t *body,
                            const char *key, struct err *err)
 {
-    autofree char *text = body != NULL ? json_text(body) : xstrdup("{}");
+    bool keyed = strcmp(method, "PUT") != 0 && strcmp(method, "DELETE") != 0;
+    autofree char *text = body != NULL ? json_text(body) : keyed ? xstrdup("{}") : NULL;
     char drawn[ID_LENGTH + 1];
-    if (key == NULL) {
-        uint8_t random[10];
-        random_fill(random, sizeof random);
-        text_id_from_bytes(random, drawn);
-    }
-    return send_json(api,
-                     &(struct request){.method = method,
-                                       .path = path,
-                                       .body = text,
-                                       .length = strlen(text),
-                                       .content_type = "application/json",
-                                       .key = key != NULL ? key : drawn,
-                                       .retry = true},
-                     err);
+    random_id(drawn);
+    return api_send_json(api,
+                         &(struct request){.method = method,
+                                           .path = path,
+                                           .body = text,
+                                           .length = text != NULL ? strlen(text) : 0,
+                                           .content_type = text != NULL ? "application/json" : NULL,
+                                           .key = key != NULL ? key
+                                                  : keyed     ? drawn
+                                                              : NULL,
+                                           .retry = true},
+                         err);
 }
 
-json_t *api_post(struct api *api, const char *path, const json_t *body, const char *key, struct err *err)
+json_t *api_submit(struct api *api, const json_t *spec, const char *key, struct err *err)
 {
-    return send_change(api, "POST", path, body, key, err);
-}
-
-json_t *api_patch(struct api *api, const char *path, const json_t *body, struct err *err)
-{
-    return send_change(api, "PATCH", path, body, NULL, err);
-}
-
-json_t *api_change(struct api *api, const char *method, const char *path, const json_t *body, struct err *err)
-{
-    autofree char *text = body != NULL ? json_text(body) : NULL;
-    return send_json(api,
-                     &(struct request){.method = method,
-                                       .path = path,
-                                       .body = text,
-                                       .length = text != NULL ? strlen(text) : 0,
-                                       .content_type = text != NULL ? "application/json" : NULL,
-                                       .retry = true},
-                     err);
+    return send_change(api, "POST", "/v1/jobs", spec, key, err);
 }
 
 void api_part(struct text *path, const char *part)
@@ -140,29 +122,21 @@ static char *path_of(const char *format, va_list parts)
     return text_take(&path);
 }
 
-json_t *api_fetch(struct api *api, struct err *err, const char *format, ...)
+json_t *api_get(struct api *api, struct err *err, const char *format, ...)
 {
     va_list parts;
     va_start(parts, format);
     autofree char *path = path_of(format, parts);
     va_end(parts);
-    return api_get(api, path, err);
+    return api_read(api, path, err);
 }
 
-json_t *api_ask(struct api *api, const json_t *body, struct err *err, const char *format, ...)
+json_t *api_ask(struct api *api, const char *method, const json_t *body, struct err *err, const char *format,
+                ...)
 {
     va_list parts;
     va_start(parts, format);
     autofree char *path = path_of(format, parts);
     va_end(parts);
-    return api_post(api, path, body, NULL, err);
-}
-
-char *api_path(const char *format, ...)
-{
-    va_list parts;
-    va_start(parts, format);
-    char *path = path_of(format, parts);
-    va_end(parts);
-    return path;
+    return send_change(api, method, path, body, NULL, err);
 }

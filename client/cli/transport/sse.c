@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the grammar of event streams. It promises that an event is handed out once and whole, however the
- * bytes were cut, and that the id moves on only with the event that carries it. Connections are stream.c's.
- */
+/* Parses event streams. It promises to hand out each event once and whole, however the bytes were cut, and
+ * to move the id on only with the event that carries it. feed.c keeps the connections. */
 #include "client/cli/transport/sse.h"
 
 #include <string.h>

@@ -31,7 +31,7 @@ void sse_feed(struct sse *sse, const char *bytes, size_t length);
 size_t sse_waiting(const struct sse *sse);
 /* The next whole event; false when there is none yet. */
 bool sse_next(struct sse *sse, struct sse_event *ret_event);
-/* A new connection: what was half received is forgotten, the id stays. */
+/* A new connection: forgets the half event, keeps the id. */
 void sse_restart(struct sse *sse);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns one HTTP exchange: how it is set up for libcurl, where its bytes go, and what its end means. It
- * promises that every failure is an err with a remedy, and that no reply takes more memory than
- * CLIENT_REPLY_BYTES. */
+/* One HTTP exchange: sets it up for libcurl, passes its bytes on, and explains its end. It promises that
+ * every failure is an err with a remedy, and that no reply takes more memory than CLIENT_REPLY_BYTES. */
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way from a unique prefix to an id. */
-#include "client/cli/common/resolve.h"
+/* Asks the controller about the job that a command line names: finds the one job whose id begins as the
+ * person wrote, counts its ranks, and lists its runs. */
+
+#include "client/cli/common/jobs.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "client/cli/show/print.h"
+#include "client/cli/transport/pages.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/spec/tasks.h"
+
+/* --- ids --- */
 
 #define LISTED 6 /* matches that a message has room for */
 
@@ -27,9 +33,8 @@ static bool refuse_ambiguous(const char *prefix, const json_t *jobs, struct err 
             text_append(&list, ", ...");
             break;
         }
-        const char *id = json_string_of(job, "id");
         const char *name = json_string_of(job, "name");
-        text_printf(&list, "%s%s", i > 0 ? ", " : "", id != NULL ? id : "?");
+        text_printf(&list, "%s%s", i > 0 ? ", " : "", print_text_of(job, "id"));
         if (name != NULL) {
             text_printf(&list, " (%.24s)", name);
         }
@@ -79,4 +84,63 @@ bool resolve_job(struct api *api, const char *prefix, char ret_id[RESOLVED_BYTES
     }
     snprintf(ret_id + ID_LENGTH, RESOLVED_BYTES - ID_LENGTH, ".%lld", (long long)task);
     return true;
+}
+
+/* --- ranks --- */
+
+bool ranks_get_job(struct api *api, const char *id, bool retry, struct job_view *ret_job, struct err *err)
+{
+    autofree char *path = xprintf("/v1/jobs/%s", id);
+    json_t *json = api_send_json(api, &(struct request){.method = "GET", .path = path, .retry = retry}, err);
+    return json != NULL && job_view_decode(json, ret_job, err);
+}
+
+bool ranks_by_node(const struct job_view *job)
+{
+    autojson json_t *spec = job->spec != NULL ? json_parse(job->spec, strlen(job->spec), NULL) : NULL;
+    const char *mode = NULL;
+    json_read_text(spec, "launch_mode", &mode, NULL);
+    return mode != NULL && strcmp(mode, launch_mode_text(LAUNCH_NODE)) == 0;
+}
+
+int64_t ranks_count(const struct job_view *job)
+{
+    return ranks_by_node(job) && job->placement_count > 0 ? (int64_t)job->placement_count : job->gpus;
+}
+
+bool ranks_check(const struct job_view *job, int64_t rank, struct err *err)
+{
+    int64_t count = ranks_count(job);
+    if (rank < count) {
+        return true;
+    }
+    autofree char *hint =
+        count == 1 ? xstrdup("its only rank is 0") : xprintf("its ranks are 0 to %lld", (long long)count - 1);
+    return err_field(err, ERR_USAGE, "rank", hint, "job %s has no rank %lld", job->id, (long long)rank);
+}
+
+/* --- runs --- */
+
+json_t *runs_get(struct api *api, const char *id, struct err *err)
+{
+    autojson json_t *answer = api_get(api, err, "/v1/jobs/%s/runs", id);
+    if (answer == NULL || pages_list(answer, "runs", err) == NULL) {
+        return NULL;
+    }
+    return json_incref(json_object_get(answer, "runs"));
+}
+
+void runs_say(const json_t *run, struct text *out)
+{
+    const char *experiment = json_string_of(run, "experiment");
+    const char *uri = json_string_of(run, "tracking_uri");
+    const char *url = json_string_of(run, "url");
+    const char *place = url != NULL ? url : uri;
+    text_printf(out, "MLflow run %s", print_text_of(run, "run_id"));
+    if (experiment != NULL) {
+        text_printf(out, " in experiment %s", experiment);
+    }
+    if (place != NULL) {
+        text_printf(out, " at %s", place);
+    }
 }
