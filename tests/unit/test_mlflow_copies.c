@@ -158,25 +158,25 @@ START_TEST(without_a_run_nothing_is_copied)
 }
 END_TEST
 
-START_TEST(a_summary_tells_which_run_it_is)
+START_TEST(a_run_of_a_job_is_shown_with_the_page_where_it_is)
 {
     bool there;
-    int64_t experiment = -1;
     struct err err;
     autotext struct text out = {0};
-    text_append(&out, "{");
-    ck_assert(tracking_run_summary(mlflow.tracking, id, &out, &there, &experiment, &mlflow.error) && there);
-    ck_assert_int_eq(experiment, 1);
-    text_append(&out, "}");
+    ck_assert(tracking_job_show(mlflow.tracking, id, 2, "http://here/", &out, &there, &mlflow.error) &&
+              there);
     autojson json_t *run = json_parse(out.bytes, out.length, &err);
+    ck_assert_str_eq(mlflow_text(run, "attempt"), "2");
     ck_assert_str_eq(mlflow_text(run, "run_id"), id);
     ck_assert_str_eq(mlflow_text(run, "run_name"), "sweep");
     ck_assert_str_eq(mlflow_text(run, "experiment"), "night");
     ck_assert_str_eq(mlflow_text(run, "experiment_id"), "1");
     ck_assert_str_eq(mlflow_text(run, "status"), "RUNNING");
+    ck_assert(json_is_null(mlflow_at(run, "tracking_uri")));
+    autofree char *url = xprintf("http://here/#/experiments/1/runs/%s", id);
+    ck_assert_str_eq(mlflow_text(run, "url"), url);
     size_t length = out.length;
-    ck_assert(tracking_run_summary(mlflow.tracking, "none", &out, &there, &experiment, &mlflow.error) &&
-              !there);
+    ck_assert(tracking_job_show(mlflow.tracking, "none", 1, "", &out, &there, &mlflow.error) && !there);
     ck_assert_uint_eq(out.length, length);
 }
 END_TEST
@@ -292,7 +292,7 @@ static void log_many(const char *name, int64_t first_step)
                               json_pack("{s:s, s:f, s:I, s:I}", "key", name, "value", 0.5, "timestamp",
                                         (json_int_t)1, "step", (json_int_t)(first_step + i)));
     }
-    mlflow_ask(tracking_runs_log_batch, json_pack("{s:s, s:o}", "run_id", id, "metrics", points));
+    mlflow_ask("POST runs/log-batch", json_pack("{s:s, s:o}", "run_id", id, "metrics", points));
 }
 
 START_TEST(a_listing_that_looks_for_what_is_rare_stops_and_goes_on)
@@ -359,7 +359,7 @@ Suite *mlflow_copies_suite(void)
     tcase_add_test(tests, a_name_that_mlflow_has_not_is_fitted);
     tcase_add_test(tests, a_point_that_cannot_be_logged_does_not_hold_up_the_others);
     tcase_add_test(tests, without_a_run_nothing_is_copied);
-    tcase_add_test(tests, a_summary_tells_which_run_it_is);
+    tcase_add_test(tests, a_run_of_a_job_is_shown_with_the_page_where_it_is);
     tcase_add_test(tests, jobs_with_a_run_that_goes_on_are_found);
     suite_add_tcase(suite, tests);
     return suite;

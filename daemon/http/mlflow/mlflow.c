@@ -71,11 +71,11 @@ static bool artifacts_of_run(struct tracking *tracking, const struct artifacts *
 /* --- calls ---------------------------------------------------------------------------------------------- */
 
 /* A call on its way to the store. It outlives its request when that goes away. */
-struct call {
+struct store_call {
     struct task task;        /* first: a task is its call */
     struct request *request; /* NULL: gone */
     struct mlflow *mlflow;
-    const struct mlflow_method *method;
+    const struct tracking_endpoint *endpoint;
     json_t *body;
     char *owner;
     char own_run[TRACKING_RUN_ID_BYTES]; /* of a rank; "": of others */
@@ -86,7 +86,7 @@ struct call {
     struct tracking_error error;
 };
 
-static void call_free(struct call *call)
+static void call_free(struct store_call *call)
 {
     json_decref(call->body);
     free(call->owner);
@@ -96,7 +96,7 @@ static void call_free(struct call *call)
 
 static void request_gone(void *state)
 {
-    struct call *call = state;
+    struct store_call *call = state;
     call->request = NULL;
     if (!call->working) {
         call_free(call);
@@ -105,15 +105,15 @@ static void request_gone(void *state)
 
 static void call_work(struct task *task)
 {
-    struct call *call = (struct call *)task;
+    struct store_call *call = (struct store_call *)task;
     struct mlflow *mlflow = call->mlflow;
     const struct tracking_request asked = {.body = call->body,
                                            .owner = call->owner,
                                            .own_run = call->own_run[0] != '\0' ? call->own_run : NULL,
                                            .now_ms = call->wall_ms};
     call->ok =
-        call->method->work != NULL
-            ? call->method->work(mlflow->tracking, &asked, &call->out, &call->error)
+        call->endpoint->work != NULL
+            ? tracking_serve(mlflow->tracking, call->endpoint, &asked, &call->out, &call->error)
             : artifacts_of_run(mlflow->tracking, mlflow->artifacts, call->body, &call->out, &call->error);
 }
 
@@ -126,7 +126,7 @@ static void settle(void *closure)
 
 static void call_done(struct task *task)
 {
-    struct call *call = (struct call *)task;
+    struct store_call *call = (struct store_call *)task;
     const struct mlflow *mlflow = call->mlflow;
     call->working = false;
     call->mlflow->waiting--;
@@ -175,46 +175,34 @@ static bool reply_error(struct request *request, enum tracking_code code, const 
     return request_reply_json(request, (unsigned)tracking_code_http(code), &out);
 }
 
-/* Each rank's client ends the run when it exits, and what watches the run for the other ranks would end with
- * it. So a rank does not end the run of its attempt: the attempt does. */
-static void keep_running(const char *own, json_t *body)
-{
-    const char *named = text_of(body, "run_id");
-    if (strcmp(*named != '\0' ? named : text_of(body, "run_uuid"), own) == 0) {
-        json_object_del(body, "status");
-        json_object_del(body, "end_time");
-    }
-}
-
 bool mlflow_call(struct request *request, struct err *err)
 {
     struct mlflow *mlflow = request->server->mlflow;
-    const struct mlflow_method *method = mlflow_method_find(request->route->method, router_tail(request));
-    if (method == NULL) {
+    const struct tracking_endpoint *endpoint =
+        tracking_endpoint_find(router_method(request), router_tail(request));
+    if (endpoint == NULL) {
         autofree char *unserved = xprintf(MLFLOW_UNSERVED, router_method(request), request->path);
         return reply_error(request, TRACKING_ENDPOINT_NOT_FOUND, unserved);
     }
     if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
         return err_set(err, ERR_TOO_MANY, "too many calls wait for the tracking store");
     }
-    if (method->adds && !space_allows_tracking(request->server->space, (int64_t)request->body_length, err)) {
+    if (endpoint->adds &&
+        !space_allows_tracking(request->server->space, (int64_t)request->body_length, err)) {
         return reply_error(request, TRACKING_TEMPORARILY_UNAVAILABLE, err->text); /* the client tries again */
     }
     if (request->ranks_attempt_id != 0 && !job_runs_begin(mlflow->runs, request->ranks_attempt_id, err)) {
         return false;
     }
-    struct call *call = xzalloc(sizeof *call);
+    struct store_call *call = xzalloc(sizeof *call);
     call->task = (struct task){.work = call_work, .done = call_done};
     call->request = request;
     call->mlflow = mlflow;
-    call->method = method;
+    call->endpoint = endpoint;
     call->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
-    mlflow_method_arguments(method, router_tail(request), call->body);
+    tracking_endpoint_arguments(endpoint, router_tail(request), call->body);
     if (request->ranks_attempt_id != 0) {
         rank_run_id(request->server->rank_key, request->ranks_attempt_id, call->own_run);
-    }
-    if (request->ranks_attempt_id != 0 && method->work == tracking_runs_update) {
-        keep_running(call->own_run, call->body);
     }
     call->owner = xstrdup(identity_owner(request->who));
     call->wall_ms = request->server->wall_ms;

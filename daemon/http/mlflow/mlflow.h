@@ -22,20 +22,6 @@ void mlflow_close(struct server *server);
 /* true when MLflow's client asks. */
 bool mlflow_asks(const struct request *request);
 
-/* --- mlflow_methods.c */
-
-struct mlflow_method {
-    enum method method;
-    const char *path;        /* below /api/2.0/mlflow/; a {...} stands for one part, which is a parameter */
-    tracking_endpoint *work; /* NULL: artifacts/list */
-    bool adds;               /* what is stored grows by it */
-};
-
-/* NULL: there is none. */
-const struct mlflow_method *mlflow_method_find(enum method method, const char *path);
-/* Puts the parameters in the path into the body, if that is an object. */
-void mlflow_method_arguments(const struct mlflow_method *method, const char *path, json_t *body);
-
 /* --- mlflow_error.c */
 
 /* What a call that is not served is told; its method and path. */

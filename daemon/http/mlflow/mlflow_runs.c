@@ -69,23 +69,13 @@ static bool append_run(struct inquiry *inquiry, const struct candidate *item, bo
     struct text *out = &inquiry->out;
     size_t before = out->length;
     bool there;
-    text_append(out, *begun ? ",{" : "{");
-    member_write_int_or_null(out, "\"attempt\":", item->attempt, 0);
-    text_append(out, ",");
-    int64_t experiment;
-    if (!tracking_run_summary(inquiry->tracking, item->run_id, out, &there, &experiment, &inquiry->error)) {
+    text_append(out, *begun ? "," : "");
+    if (!tracking_job_show(inquiry->tracking, item->run_id, item->attempt, inquiry->page, out, &there,
+                           &inquiry->error)) {
         return false;
     }
-    if (there) {
-        autofree char *url =
-            xprintf("%s#/experiments/%lld/runs/%s", inquiry->page, (long long)experiment, item->run_id);
-        text_append(out, ",\"tracking_uri\":null");
-        member_write_text(out, ",\"url\":", url);
-        text_append(out, "}");
-        *begun = true;
-    } else {
-        out->length = before;
-    }
+    *begun = *begun || there;
+    out->length = there ? out->length : before;
     return true;
 }
 
