@@ -19,6 +19,7 @@ bool mlflow_open(struct server *server, struct err *err);
 void mlflow_close(struct server *server);
 
 /* --- mlflow.c */
+
 /* true when MLflow's client asks. */
 bool mlflow_asks(const struct request *request);
 
@@ -93,8 +94,8 @@ struct mlflow {
     struct job_runs *runs;
     struct metric_copies *copies;
     size_t waiting; /* calls that the worker has */
-    size_t samples; /* the same */
-    bool unsettled; /* a sync has failed: nothing is answered with yes any more */
+    size_t samples; /* samples that it has */
+    bool unsettled; /* a sync has failed: no call succeeds any more */
     struct err unsettled_by;
 };
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the resource of a job's runs: where it tracks, so that a person finds what it logged. It shows a run
- * only when it is there, with its page under the name by which the sender reached this server; of one at
- * another server only what the job's own environment says. */
+/* Serves the list of a job's runs: where it tracks, so that a person finds what it logged. It shows a run
+ * only when it is there, with its page under the name by which the sender reached this server. Of a run at
+ * another server it says only what the job's own environment says. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/blob/worker.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
 #include "daemon/http/auth/rank_token.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/request_work.h"
+#include "daemon/http/server/parts.h"
 #include "daemon/http/server/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -22,22 +22,21 @@ struct candidate {
     char *run_id;    /* owned */
 };
 
-/* A question on its way to the store. It outlives its request when that goes away. */
+/* A question on its way to the store. */
 struct inquiry {
-    struct task task;        /* first */
-    struct request *request; /* NULL: gone */
+    struct request_work work; /* first */
     struct tracking *tracking;
     char *page;              /* owned: the URL of this server's web page */
     struct candidate *items; /* owned */
     size_t count;
-    bool working; /* on the worker's thread */
     bool ok;
     struct text out;
     struct tracking_error error;
 };
 
-static void inquiry_free(struct inquiry *inquiry)
+static void inquiry_free(struct request_work *work)
 {
+    struct inquiry *inquiry = (struct inquiry *)work;
     for (size_t i = 0; i < inquiry->count; i++) {
         free(inquiry->items[i].run_id);
     }
@@ -45,15 +44,6 @@ static void inquiry_free(struct inquiry *inquiry)
     free(inquiry->page);
     text_finish(&inquiry->out);
     free(inquiry);
-}
-
-static void request_gone(void *state)
-{
-    struct inquiry *inquiry = state;
-    inquiry->request = NULL;
-    if (!inquiry->working) {
-        inquiry_free(inquiry);
-    }
 }
 
 static void add(struct inquiry *inquiry, int64_t attempt, const char *run_id)
@@ -91,16 +81,13 @@ static void inquiry_work(struct task *task)
     text_append(&inquiry->out, "]}");
 }
 
-static void inquiry_done(struct task *task)
+static void inquiry_reply(struct request_work *work)
 {
-    struct inquiry *inquiry = (struct inquiry *)task;
-    inquiry->working = false;
-    if (inquiry->request == NULL) {
-        inquiry_free(inquiry);
-    } else if (inquiry->ok) {
-        request_reply_json(inquiry->request, 200, &inquiry->out);
+    struct inquiry *inquiry = (struct inquiry *)work;
+    if (inquiry->ok) {
+        request_reply_json(work->request, 200, &inquiry->out);
     } else {
-        request_fail_with(inquiry->request, ERR_UNAVAILABLE, "%s", inquiry->error.message);
+        request_fail_with(work->request, ERR_UNAVAILABLE, "%s", inquiry->error.message);
     }
 }
 
@@ -128,21 +115,15 @@ static bool ask_store(struct request *request, int64_t job_key, const char *own_
 {
     struct server *server = request->server;
     struct inquiry *inquiry = xzalloc(sizeof *inquiry);
+    request_work_begin(&inquiry->work, request, inquiry_free);
+    inquiry->tracking = server->mlflow->tracking;
+    inquiry->page = page_url(request);
     if (own_run != NULL) {
         add(inquiry, 0, own_run);
     } else if (!add_attempts(inquiry, server, job_key, err)) {
-        inquiry_free(inquiry);
         return false;
     }
-    inquiry->task = (struct task){.work = inquiry_work, .done = inquiry_done};
-    inquiry->request = request;
-    inquiry->tracking = server->mlflow->tracking;
-    inquiry->page = page_url(request);
-    inquiry->working = true;
-    request->state = inquiry;
-    request->state_finish = request_gone;
-    worker_give(server->mlflow->worker, &inquiry->task);
-    return request_wait(request);
+    return request_work_give(&inquiry->work, server->mlflow->worker, inquiry_work, inquiry_reply);
 }
 
 /* --- runs at another server ----------------------------------------------------------------------------- */
