@@ -76,6 +76,9 @@ bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *jo
     struct call call = {.tracking = tracking, .request = {.now_ms = job->start_ms}, .error = error};
     database_begin(&call, true);
     int64_t run = run_look_up(&call, job->run_id).key;
+    if (run != 0 && job->late) {
+        return database_end(&call);
+    }
     if (run != 0) {
         database_run(&call, QUERY_RUN_GO_ON, "i", run);
     } else {

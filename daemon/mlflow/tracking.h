@@ -68,6 +68,7 @@ struct tracking_job {
     int64_t attempt;           /* becomes the tag gpuctl.attempt */
     int64_t nodes, gpus;       /* of the attempt, become the tags gpuctl.nodes and gpuctl.gpus */
     int64_t start_ms;          /* wall clock */
+    bool late;                 /* the attempt has ended: an existing run stays as it is */
 };
 
 /* Makes the run in RUNNING, with the tags by which MLflow records user and source, and makes its experiment

@@ -106,6 +106,7 @@ void mlflow_close(struct server *server)
     }
     worker_close(mlflow->worker);
     worker_close(mlflow->disk);
+    store_tasks_end(server, &mlflow->tasks);
     metric_copies_destroy(mlflow->copies);
     job_runs_destroy(mlflow->runs);
     tracking_close(mlflow->tracking);

@@ -4,6 +4,7 @@
 #define HTTP_MLFLOW_H
 
 #include "daemon/core/core.h"
+#include "daemon/http/mlflow/store_task.h"
 #include "daemon/http/server/parts.h"
 #include "daemon/http/server/router.h"
 #include "daemon/mlflow/tracking.h"
@@ -70,7 +71,7 @@ bool mlflow_recover(struct server *server, struct err *err);
 /* A table of the streams that are being copied into runs. */
 struct metric_copies;
 struct metric_copies *metric_copies_create(struct server *server);
-/* After the worker has ended. Takes NULL. */
+/* After all its tasks have ended. Takes NULL. */
 void metric_copies_destroy(struct metric_copies *copies);
 /* Copies what is stored of the stream and is not in the run yet; job_runs_copied is told when it is done. */
 void metric_copies_begin(struct metric_copies *copies, uint64_t attempt_id, const char *job_id,
@@ -93,6 +94,7 @@ struct mlflow {
     struct artifacts *artifacts;
     struct job_runs *runs;
     struct metric_copies *copies;
+    struct store_tasks tasks;
     size_t waiting; /* calls that the worker has */
     size_t samples; /* samples that it has */
     bool unsettled; /* a sync has failed: no call succeeds any more */
