@@ -12,7 +12,6 @@
 #include "daemon/mlflow/runs/runs.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
 #include "proto/limits.h"
 
 #define SYSTEM "system/" /* measurements of a node, whose name includes the node */
@@ -38,19 +37,18 @@ static char *name_in_run(const struct tracking_point *point)
     return name_fit(point->name, suffix);
 }
 
-typedef void put_metric(struct call *call, int64_t run, const json_t *metric);
+typedef void put_metric(struct call *call, int64_t run, const struct metric_point *point);
 
-/* A point that cannot be logged is left out: its failure is not the call's. */
-static void put_point(struct call *call, int64_t run, const struct tracking_point *point, put_metric *put)
+/* A point without a time that MLflow allows is left out. */
+static void put_points(struct call *call, int64_t run, const struct tracking_point *points, size_t count,
+                       put_metric *put)
 {
-    autofree char *name = name_in_run(point);
-    autojson json_t *metric =
-        json_pack("{s:s, s:O, s:I, s:I}", "key", name, "value", point->value, "timestamp",
-                  (json_int_t)point->at_ms, "step", (json_int_t)point->step);
-    bool failed = call->failed;
-    put(call, run, metric);
-    if (!failed && call->failed && call->error->code == TRACKING_INVALID_PARAMETER_VALUE) {
-        call->failed = false;
+    for (size_t i = 0; i < count; i++) {
+        autofree char *name = name_in_run(&points[i]);
+        const struct metric_point point = {name, points[i].value, points[i].step, points[i].at_ms};
+        if (point.at_ms >= 0) {
+            put(call, run, &point);
+        }
     }
 }
 
@@ -60,9 +58,7 @@ bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *co
     struct call call = {.tracking = tracking, .error = error};
     database_begin(&call, true);
     struct run run = run_find(&call, copy->run_id);
-    for (size_t i = 0; i < copy->point_count; i++) {
-        put_point(&call, run.key, &copy->points[i], metric_copy);
-    }
+    put_points(&call, run.key, copy->points, copy->point_count, metric_copy);
     database_run(&call, QUERY_COPIED_PUT, "iii", run.key, copy->stream, copy->bytes);
     return database_end(&call);
 }
@@ -73,9 +69,7 @@ bool tracking_job_log(struct tracking *tracking, const char *run_id, const struc
     struct call call = {.tracking = tracking, .error = error};
     database_begin(&call, true);
     struct run run = run_find(&call, run_id);
-    for (size_t i = 0; i < point_count; i++) {
-        put_point(&call, run.key, &points[i], metric_put);
-    }
+    put_points(&call, run.key, points, point_count, metric_put);
     return database_end(&call);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the run of a job: it begins and ends with the job, whatever status clients set in between. */
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/mlflow/call/names.h"
 #include "daemon/mlflow/database/database.h"
@@ -8,6 +9,7 @@
 #include "daemon/mlflow/runs/runs.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/limits.h"
 
 #define TAG_JOB     "gpuctl.job_id"
@@ -107,28 +109,20 @@ bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracki
     return database_end(&call);
 }
 
-static void visit_running(struct call *call, bool (*visit)(const char *job_id, void *closure), void *closure)
-{
-    autoquery sqlite3_stmt *row =
-        database_query(call, QUERY_JOBS_RUNNING, "ti", TAG_JOB, (int64_t)LIMIT_TRACKING_ROWS);
-    while (database_next(call, row) && visit(column_text(row, 0), closure)) {
-    }
-}
-
-bool tracking_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
-                           void *closure, struct tracking_error *error)
+json_t *tracking_jobs_running(struct tracking *tracking, struct tracking_error *error)
 {
     struct call call = {.tracking = tracking, .error = error};
     database_begin(&call, false);
-    visit_running(&call, visit, closure);
-    return database_end(&call);
+    autofree char *ids =
+        database_text(&call, QUERY_JOBS_RUNNING, "ti", TAG_JOB, (int64_t)LIMIT_TRACKING_ROWS);
+    return database_end(&call) ? json_parse(ids, strlen(ids), NULL) : NULL;
 }
 
-bool tracking_job_show(struct tracking *tracking, const char *run_id, int64_t attempt, const char *page,
-                       struct text *out, bool *ret_there, struct tracking_error *error)
+bool tracking_job_runs(struct tracking *tracking, const char *asked, const char *page, struct text *out,
+                       struct tracking_error *error)
 {
     struct call call = {.tracking = tracking, .out = out, .error = error};
     database_begin(&call, false);
-    *ret_there = database_show(&call, QUERY_RUN_SHOW_OF_JOB, "tit", run_id, attempt, page);
+    database_append(&call, QUERY_RUNS_OF_JOB, "tt", asked, page);
     return database_end(&call);
 }

@@ -82,14 +82,14 @@ bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *jo
 bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status,
                       int64_t end_ms, struct tracking_error *error);
 
-/* Visits the ids of jobs whose run is RUNNING. A visitor that returns false stops the visit. */
-bool tracking_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
-                           void *closure, struct tracking_error *error);
+/* The ids of jobs whose run is RUNNING, as an array of texts that the caller frees. A client may have written
+ * any text. NULL: it failed. */
+json_t *tracking_jobs_running(struct tracking *tracking, struct tracking_error *error);
 
-/* Appends the run as an object of the API's list of a job's runs. attempt 0: none; page: URL of the web page.
- * *ret_there false: there is no such run, and nothing was appended. */
-bool tracking_job_show(struct tracking *tracking, const char *run_id, int64_t attempt, const char *page,
-                       struct text *out, bool *ret_there, struct tracking_error *error);
+/* Appends {"runs": [...]}, the API's list of a job's runs: those that are there of the asked ones, a JSON
+ * array of {attempt, run_id}. page: URL of the web page. */
+bool tracking_job_runs(struct tracking *tracking, const char *asked, const char *page, struct text *out,
+                       struct tracking_error *error);
 
 /* --- metrics of jobs: job_metrics.c --- */
 
@@ -97,7 +97,7 @@ bool tracking_job_show(struct tracking *tracking, const char *run_id, int64_t at
 struct tracking_point {
     const char *name;
     int64_t rank;
-    const json_t *value; /* a number; NaN and infinities as text */
+    double value; /* may be NaN or infinite */
     int64_t step, at_ms;
 };
 
@@ -116,7 +116,7 @@ bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t 
 
 /* Logs the points and stores the position in the stream, both or neither. Points of rank 0, and points named
  * system/..., keep their name; points of rank N are named name/rank_N. Characters that MLflow forbids become
- * "_". A point that cannot be logged is left out. */
+ * "_". A point before 1970 is left out. */
 bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,
                        struct tracking_error *error);
 

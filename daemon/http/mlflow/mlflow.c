@@ -14,6 +14,7 @@
 #include "daemon/http/server/parts.h"
 #include "daemon/http/server/routes.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 
 bool mlflow_server_info(struct request *request, struct err *err)
 {
@@ -82,6 +83,30 @@ static bool was_removed(const char *database, const char *key, struct err *err)
     return true;
 }
 
+static bool recover_job(struct server *server, const char *id, struct err *err)
+{
+    autorows struct rows rows = reader_job(server->reader, id, err);
+    struct job_record job;
+    if (rows_job(&rows, &job)) {
+        job_runs_touched(server->mlflow->runs, job.birth.key, id);
+    }
+    return !rows.failed;
+}
+
+/* Looks at all jobs whose run goes on, as the store has it: a controller that was killed may not have written
+ * the ends of runs, and the last metrics. */
+static bool recover(struct server *server, struct err *err)
+{
+    struct tracking_error error;
+    autojson json_t *ids = tracking_jobs_running(server->mlflow->tracking, &error);
+    bool ok = ids != NULL || err_set(err, ERR_IO, "%s", error.message);
+    for (size_t i = 0; ok && i < json_array_size(ids); i++) {
+        const char *id = json_string_value(json_array_get(ids, i));
+        ok = strlen(id) > ID_LENGTH || recover_job(server, id, err);
+    }
+    return ok;
+}
+
 bool mlflow_open(struct server *server, struct err *err)
 {
     const char *state = server->config.state_directory;
@@ -95,7 +120,7 @@ bool mlflow_open(struct server *server, struct err *err)
            rank_key_open(key, server->rank_key, err) &&
            (mlflow->copies = metric_copies_create(server)) != NULL &&
            (mlflow->runs = job_runs_create(server, err)) != NULL && start_store(server, mlflow, err) &&
-           start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) && mlflow_recover(server, err);
+           start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) && recover(server, err);
 }
 
 void mlflow_close(struct server *server)

@@ -60,12 +60,6 @@ void job_runs_touched(struct job_runs *runs, int64_t job_key, const char *job_id
 /* All metrics of the attempt that have come are in its run. */
 void job_runs_copied(struct job_runs *runs, uint64_t attempt_id);
 
-/* --- mlflow_recovery.c */
-
-/* Has job_runs_touched look at all jobs that the tracking store holds for running: the controller may have
- * ended before it said so. When the server opens. */
-bool mlflow_recover(struct server *server, struct err *err);
-
 /* --- mlflow_metrics.c */
 
 /* A table of the streams that are being copied into runs. */

@@ -16,7 +16,7 @@
 #define RUN_URI "mlflow-artifacts:/" /* how the artifacts of a run that are here begin */
 
 /* A call on its way to the store. */
-struct asked {
+struct pending_call {
     struct request_work work; /* first */
     struct mlflow *mlflow;
     const struct tracking_endpoint *endpoint;
@@ -29,13 +29,13 @@ struct asked {
     struct tracking_error error;
 };
 
-static void asked_free(struct request_work *work)
+static void pending_free(struct request_work *work)
 {
-    struct asked *asked = (struct asked *)work;
-    json_decref(asked->body);
-    free(asked->owner);
-    text_finish(&asked->out);
-    free(asked);
+    struct pending_call *pending = (struct pending_call *)work;
+    json_decref(pending->body);
+    free(pending->owner);
+    text_finish(&pending->out);
+    free(pending);
 }
 
 /* --- on the thread of the store ------------------------------------------------------------------------- */
@@ -66,37 +66,38 @@ static const char *text_of(const json_t *body, const char *name)
 }
 
 /* artifacts/list. */
-static bool list_artifacts(struct asked *asked)
+static bool list_artifacts(struct pending_call *pending)
 {
-    struct tracking_error *error = &asked->error;
+    struct tracking_error *error = &pending->error;
     autofree char *uri = NULL;
-    const char *path = text_of(asked->body, "path");
-    const char *run = text_of(asked->body, "run_id");
+    const char *path = text_of(pending->body, "path");
+    const char *run = text_of(pending->body, "run_id");
     struct err err;
     if (*path == '/' || !gate_file_path(path, &err)) {
         return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid path: %s", path);
     }
-    if (!tracking_artifact_uri(asked->mlflow->tracking, *run != '\0' ? run : text_of(asked->body, "run_uuid"),
-                               &uri, error)) {
+    if (!tracking_artifact_uri(pending->mlflow->tracking,
+                               *run != '\0' ? run : text_of(pending->body, "run_uuid"), &uri, error)) {
         return false;
     }
     if (strncmp(uri, RUN_URI, sizeof RUN_URI - 1) != 0 || !gate_file_path(uri + sizeof RUN_URI - 1, &err)) {
         return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
                              "The artifacts of this run are not on this server but at %s", uri);
     }
-    return list_run(asked->mlflow->artifacts, uri, path, &asked->out, error);
+    return list_run(pending->mlflow->artifacts, uri, path, &pending->out, error);
 }
 
 static void work(struct task *task)
 {
-    struct asked *asked = (struct asked *)task;
-    const struct tracking_request request = {.body = asked->body,
-                                             .owner = asked->owner,
-                                             .own_run = asked->own_run[0] != '\0' ? asked->own_run : NULL,
-                                             .now_ms = asked->wall_ms};
-    asked->ok = asked->endpoint->work != NULL ? tracking_serve(asked->mlflow->tracking, asked->endpoint,
-                                                               &request, &asked->out, &asked->error)
-                                              : list_artifacts(asked);
+    struct pending_call *pending = (struct pending_call *)task;
+    const struct tracking_request request = {.body = pending->body,
+                                             .owner = pending->owner,
+                                             .own_run = pending->own_run[0] != '\0' ? pending->own_run : NULL,
+                                             .now_ms = pending->wall_ms};
+    pending->ok = pending->endpoint->work != NULL
+                      ? tracking_serve(pending->mlflow->tracking, pending->endpoint, &request, &pending->out,
+                                       &pending->error)
+                      : list_artifacts(pending);
 }
 
 /* --- on the HTTP thread --------------------------------------------------------------------------------- */
@@ -110,22 +111,22 @@ static bool reply_error(struct request *request, const struct tracking_error *er
 
 static void returned(struct request_work *work)
 {
-    ((struct asked *)work)->mlflow->waiting--;
+    ((struct pending_call *)work)->mlflow->waiting--;
 }
 
 static void reply(struct request_work *work)
 {
-    struct asked *asked = (struct asked *)work;
-    const struct mlflow *mlflow = asked->mlflow;
+    struct pending_call *pending = (struct pending_call *)work;
+    const struct mlflow *mlflow = pending->mlflow;
     if (mlflow->unsettled) {
         server_fail(work->request->server, &mlflow->unsettled_by);
-        asked->ok = tracking_fail(&asked->error, TRACKING_TEMPORARILY_UNAVAILABLE,
-                                  "The change may or may not be stored: %s", mlflow->unsettled_by.text);
+        pending->ok = tracking_fail(&pending->error, TRACKING_TEMPORARILY_UNAVAILABLE,
+                                    "The change may or may not be stored: %s", mlflow->unsettled_by.text);
     }
-    if (asked->ok) {
-        request_reply_json(work->request, 200, &asked->out);
+    if (pending->ok) {
+        request_reply_json(work->request, 200, &pending->out);
     } else {
-        reply_error(work->request, &asked->error);
+        reply_error(work->request, &pending->error);
     }
 }
 
@@ -151,21 +152,21 @@ static json_t *body_of_query(const struct query *query)
 static bool ask(struct request *request, const struct tracking_endpoint *endpoint)
 {
     struct mlflow *mlflow = request->server->mlflow;
-    struct asked *asked = xzalloc(sizeof *asked);
-    request_work_begin(&asked->work, request, asked_free);
-    asked->work.returned = returned;
-    asked->mlflow = mlflow;
-    asked->endpoint = endpoint;
-    asked->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
-    tracking_endpoint_arguments(endpoint, router_tail(request), asked->body);
+    struct pending_call *pending = xzalloc(sizeof *pending);
+    request_work_begin(&pending->work, request, pending_free);
+    pending->work.returned = returned;
+    pending->mlflow = mlflow;
+    pending->endpoint = endpoint;
+    pending->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
+    tracking_endpoint_arguments(endpoint, router_tail(request), pending->body);
     if (request->ranks_attempt_id != 0) {
-        rank_run_id(request->server->rank_key, request->ranks_attempt_id, asked->own_run);
+        rank_run_id(request->server->rank_key, request->ranks_attempt_id, pending->own_run);
     }
-    asked->owner = xstrdup(identity_owner(request->who));
-    asked->wall_ms = request->server->wall_ms;
+    pending->owner = xstrdup(identity_owner(request->who));
+    pending->wall_ms = request->server->wall_ms;
     request_drop_body(request);
     mlflow->waiting++;
-    return request_work_give(&asked->work, mlflow->worker, work, reply);
+    return request_work_give(&pending->work, mlflow->worker, work, reply);
 }
 
 bool mlflow_call(struct request *request, struct err *err)

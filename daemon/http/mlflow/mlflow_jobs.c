@@ -35,11 +35,10 @@ struct beginning {
     struct store_task task; /* first */
     struct job_runs *runs;
     int64_t job_key;
+    struct tracking_job job; /* its texts are those below */
     char run_id[TRACKING_RUN_ID_BYTES];
     char job_id[ID_LENGTH + 1];
     char *experiment_id, *experiment, *name, *owner; /* owned; NULL: none */
-    int64_t attempt, nodes, gpus, at_ms;
-    bool late; /* the attempt has ended */
 };
 
 /* The end of an attempt, which waits for its metrics. */
@@ -109,19 +108,7 @@ static void beginning_free(struct beginning *beginning)
 
 static bool begin_work(struct store_task *task, struct tracking *tracking, struct tracking_error *error)
 {
-    const struct beginning *beginning = (const struct beginning *)task;
-    const struct tracking_job job = {.run_id = beginning->run_id,
-                                     .experiment_id = beginning->experiment_id,
-                                     .experiment = beginning->experiment,
-                                     .run_name = beginning->name,
-                                     .owner = beginning->owner,
-                                     .job_id = beginning->job_id,
-                                     .attempt = beginning->attempt,
-                                     .nodes = beginning->nodes,
-                                     .gpus = beginning->gpus,
-                                     .start_ms = beginning->at_ms,
-                                     .late = beginning->late};
-    return tracking_job_begin(tracking, &job, error);
+    return tracking_job_begin(tracking, &((const struct beginning *)task)->job, error);
 }
 
 static void begin_done(struct store_task *task, const struct tracking_error *error)
@@ -151,11 +138,13 @@ static bool read_job(struct beginning *beginning, struct reader *reader, struct 
     if (rows_job(&rows, &job)) {
         autojson json_t *spec = json_parse(job.birth.spec, job.birth.spec_length, NULL);
         const char *named = specs_variable(spec, "MLFLOW_EXPERIMENT_NAME");
-        beginning->experiment_id = copy_of(specs_variable(spec, "MLFLOW_EXPERIMENT_ID"));
-        beginning->experiment = copy_of(named != NULL ? named : job.birth.name);
-        beginning->name = copy_of(job.birth.name);
-        beginning->owner = copy_of(job.birth.owner);
-        beginning->gpus = job.birth.gpus;
+        struct tracking_job *told = &beginning->job;
+        told->experiment_id = beginning->experiment_id =
+            copy_of(specs_variable(spec, "MLFLOW_EXPERIMENT_ID"));
+        told->experiment = beginning->experiment = copy_of(named != NULL ? named : job.birth.name);
+        told->run_name = beginning->name = copy_of(job.birth.name);
+        told->owner = beginning->owner = copy_of(job.birth.owner);
+        told->gpus = job.birth.gpus;
     }
     return !rows.failed;
 }
@@ -192,13 +181,15 @@ static bool begin(struct job_runs *runs, uint64_t attempt_id, const struct attem
     beginning->task = (struct store_task){.server = server, .work = begin_work, .done = begin_done};
     beginning->runs = runs;
     beginning->job_key = attempt->job_key;
-    beginning->attempt = attempt->number;
-    beginning->late = attempt->state == ATTEMPT_ENDED;
-    beginning->at_ms = server->wall_ms;
     memcpy(beginning->job_id, attempt->job_id, sizeof beginning->job_id);
     rank_run_id(server->rank_key, attempt_id, beginning->run_id);
+    beginning->job = (struct tracking_job){.run_id = beginning->run_id,
+                                           .job_id = beginning->job_id,
+                                           .attempt = attempt->number,
+                                           .start_ms = server->wall_ms,
+                                           .late = attempt->state == ATTEMPT_ENDED};
     if (!read_job(beginning, server->reader, err) ||
-        !count_nodes(server->reader, attempt_id, &beginning->nodes, err)) {
+        !count_nodes(server->reader, attempt_id, &beginning->job.nodes, err)) {
         beginning_free(beginning);
         return false;
     }

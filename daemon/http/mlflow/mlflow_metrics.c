@@ -77,6 +77,12 @@ static void turn_finish(struct turn *turn)
     free(turn->bytes);
 }
 
+/* metric_line_read lets pass numbers, NaN and infinities; the latter are texts that strtod reads. */
+static double number_of(const json_t *value)
+{
+    return json_is_string(value) ? strtod(json_string_value(value), NULL) : json_number_value(value);
+}
+
 static void add_line(struct turn *turn, const char *bytes, size_t length)
 {
     struct metric_line line;
@@ -92,8 +98,11 @@ static void add_line(struct turn *turn, const char *bytes, size_t length)
         turn->lines = xrealloc(turn->lines, turn->room * sizeof *turn->lines);
         turn->points = xrealloc(turn->points, turn->room * sizeof *turn->points);
     }
-    turn->points[turn->count] = (struct tracking_point){
-        .name = line.name, .rank = line.rank, .value = line.value, .step = line.step, .at_ms = line.at_ms};
+    turn->points[turn->count] = (struct tracking_point){.name = line.name,
+                                                        .rank = line.rank,
+                                                        .value = number_of(line.value),
+                                                        .step = line.step,
+                                                        .at_ms = line.at_ms};
     turn->lines[turn->count++] = line;
 }
 

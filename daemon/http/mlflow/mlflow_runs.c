@@ -16,19 +16,12 @@
 #include "proto/limits.h"
 #include "proto/members.h"
 
-/* A run that may be there. */
-struct candidate {
-    int64_t attempt; /* 0: the job's environment names it */
-    char *run_id;    /* owned */
-};
-
 /* A question on its way to the store. */
 struct inquiry {
     struct request_work work; /* first */
     struct tracking *tracking;
-    char *page;              /* owned: the URL of this server's web page */
-    struct candidate *items; /* owned */
-    size_t count;
+    char *page;    /* owned: the URL of this server's web page */
+    json_t *asked; /* owned: the runs that may be there, {attempt, run_id} */
     bool ok;
     struct text out;
     struct tracking_error error;
@@ -37,48 +30,19 @@ struct inquiry {
 static void inquiry_free(struct request_work *work)
 {
     struct inquiry *inquiry = (struct inquiry *)work;
-    for (size_t i = 0; i < inquiry->count; i++) {
-        free(inquiry->items[i].run_id);
-    }
-    free(inquiry->items);
+    json_decref(inquiry->asked);
     free(inquiry->page);
     text_finish(&inquiry->out);
     free(inquiry);
 }
 
-static void add(struct inquiry *inquiry, int64_t attempt, const char *run_id)
-{
-    inquiry->items = xrealloc(inquiry->items, (inquiry->count + 1) * sizeof *inquiry->items);
-    inquiry->items[inquiry->count++] = (struct candidate){attempt, xstrdup(run_id)};
-}
-
 /* --- runs that are here --------------------------------------------------------------------------------- */
-
-static bool append_run(struct inquiry *inquiry, const struct candidate *item, bool *begun)
-{
-    struct text *out = &inquiry->out;
-    size_t before = out->length;
-    bool there;
-    text_append(out, *begun ? "," : "");
-    if (!tracking_job_show(inquiry->tracking, item->run_id, item->attempt, inquiry->page, out, &there,
-                           &inquiry->error)) {
-        return false;
-    }
-    *begun = *begun || there;
-    out->length = there ? out->length : before;
-    return true;
-}
 
 static void inquiry_work(struct task *task)
 {
     struct inquiry *inquiry = (struct inquiry *)task;
-    bool begun = false;
-    inquiry->ok = true;
-    text_append(&inquiry->out, "{\"runs\":[");
-    for (size_t i = 0; inquiry->ok && i < inquiry->count; i++) {
-        inquiry->ok = append_run(inquiry, &inquiry->items[i], &begun);
-    }
-    text_append(&inquiry->out, "]}");
+    autofree char *asked = json_text(inquiry->asked);
+    inquiry->ok = tracking_job_runs(inquiry->tracking, asked, inquiry->page, &inquiry->out, &inquiry->error);
 }
 
 static void inquiry_reply(struct request_work *work)
@@ -91,15 +55,15 @@ static void inquiry_reply(struct request_work *work)
     }
 }
 
-static bool add_attempts(struct inquiry *inquiry, const struct server *server, int64_t job_key,
-                         struct err *err)
+static bool add_attempts(json_t *asked, const struct server *server, int64_t job_key, struct err *err)
 {
     autorows struct rows rows = reader_attempts(server->reader, job_key, err);
     struct attempt_row row;
-    while (inquiry->count < LIMIT_LIST_ROWS && rows_attempt(&rows, &row)) {
+    while (json_array_size(asked) < LIMIT_LIST_ROWS && rows_attempt(&rows, &row)) {
         char run_id[TRACKING_RUN_ID_BYTES];
         rank_run_id(server->rank_key, row.attempt_id, run_id);
-        add(inquiry, row.number, run_id);
+        json_array_append_new(asked,
+                              json_pack("{s:I, s:s}", "attempt", (json_int_t)row.number, "run_id", run_id));
     }
     return !rows.failed;
 }
@@ -118,9 +82,8 @@ static bool ask_store(struct request *request, int64_t job_key, const char *own_
     request_work_begin(&inquiry->work, request, inquiry_free);
     inquiry->tracking = server->mlflow->tracking;
     inquiry->page = page_url(request);
-    if (own_run != NULL) {
-        add(inquiry, 0, own_run);
-    } else if (!add_attempts(inquiry, server, job_key, err)) {
+    inquiry->asked = own_run != NULL ? json_pack("[{s:n, s:s}]", "attempt", "run_id", own_run) : json_array();
+    if (own_run == NULL && !add_attempts(inquiry->asked, server, job_key, err)) {
         return false;
     }
     return request_work_give(&inquiry->work, server->mlflow->worker, inquiry_work, inquiry_reply);

@@ -25,17 +25,12 @@ int tracking_code_http(enum tracking_code code)
     return codes[code].http;
 }
 
-static void set(struct tracking_error *error, enum tracking_code code, const char *format, va_list args)
-{
-    error->code = code;
-    vsnprintf(error->message, sizeof error->message, format, args);
-}
-
 bool tracking_fail(struct tracking_error *error, enum tracking_code code, const char *format, ...)
 {
+    error->code = code;
     va_list args;
     va_start(args, format);
-    set(error, code, format, args);
+    vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
     return false;
 }
@@ -47,26 +42,15 @@ void tracking_error_render(const struct tracking_error *error, struct text *out)
     text_append(out, "}");
 }
 
-static void fail(struct call *call, enum tracking_code code, const char *format, va_list args)
-{
-    if (!call->failed) {
-        set(call->error, code, format, args);
-        call->failed = true;
-    }
-}
-
 void call_fail(struct call *call, enum tracking_code code, const char *format, ...)
 {
+    if (call->failed) {
+        return;
+    }
+    call->failed = true;
+    call->error->code = code;
     va_list args;
     va_start(args, format);
-    fail(call, code, format, args);
-    va_end(args);
-}
-
-void call_refuse(struct call *call, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fail(call, TRACKING_INVALID_PARAMETER_VALUE, format, args);
+    vsnprintf(call->error->message, sizeof call->error->message, format, args);
     va_end(args);
 }

@@ -75,7 +75,7 @@ struct call {
 /* Fails the call unless it has failed already. */
 void call_fail(struct call *call, enum tracking_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same with INVALID_PARAMETER_VALUE. */
-void call_refuse(struct call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for a request that is wrong. */
+#define call_refuse(call, ...) call_fail(call, TRACKING_INVALID_PARAMETER_VALUE, __VA_ARGS__)
 
 #endif

@@ -298,12 +298,19 @@ char *database_text(struct call *call, enum query query, const char *types, ...)
     return database_next(call, statement) ? xstrdup(column_text(statement, 0)) : NULL;
 }
 
-bool database_show(struct call *call, enum query query, const char *types, ...)
+void database_append(struct call *call, enum query query, const char *types, ...)
 {
     BIND(statement, call, query, types);
-    bool there = database_next(call, statement);
-    text_append(call->out, there ? column_text(statement, 0) : "");
-    return there;
+    if (database_next(call, statement)) {
+        text_append(call->out, column_text(statement, 0));
+    }
+}
+
+void database_answer(struct call *call, const char *member, enum query query, int64_t key)
+{
+    text_printf(call->out, "{\"%s\":", member);
+    database_append(call, query, "i", key);
+    text_append(call->out, "}");
 }
 
 const char *column_text(sqlite3_stmt *statement, int column)

@@ -49,8 +49,11 @@ int database_run(struct call *call, enum query query, const char *types, ...);
 int64_t database_int(struct call *call, int64_t absent, enum query query, const char *types, ...);
 /* The text in the first row, which the caller frees; NULL: there is no row. */
 char *database_text(struct call *call, enum query query, const char *types, ...);
-/* Appends the text in the first row, JSON, to the answer; false: there is no row. */
-bool database_show(struct call *call, enum query query, const char *types, ...);
+/* Appends the text in the first row, JSON, to the answer. */
+void database_append(struct call *call, enum query query, const char *types, ...);
+
+/* Answers {"member": ...} with the JSON that the query has for the key. */
+void database_answer(struct call *call, const char *member, enum query query, int64_t key);
 
 /* Fails the call with the last error of SQLite. */
 void database_fail(struct call *call);

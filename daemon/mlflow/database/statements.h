@@ -45,6 +45,18 @@
     "'tags', " JSON_RUN_TAGS "), 'inputs', json_object('dataset_inputs', " JSON_RUN_INPUTS "), "             \
     "'outputs', json_object('model_outputs', " JSON_RUN_OUTPUTS "))"
 
+/* The runs that ?1 asks for, a JSON array of {attempt, run_id}; ?2 is the URL of the web page. */
+#define RUN_OF_JOB                                                                                           \
+    "'attempt', attempt, 'run_id', id, 'run_name', run_name, 'experiment_id', CAST(experiment AS TEXT), "    \
+    "'experiment', name, 'status', status, 'tracking_uri', NULL, "                                           \
+    "'url', ?2 || '#/experiments/' || experiment || '/runs/' || id"
+#define JSON_RUNS_OF_JOB                                                                                     \
+    JSON_ROWS("json_object(" RUN_OF_JOB ")",                                                                 \
+              "SELECT json_extract(asked.value, '$.attempt') AS attempt, runs.id AS id, "                    \
+              "runs.name AS run_name, runs.experiment AS experiment, experiments.name AS name, status "      \
+              "FROM json_each(?1) AS asked JOIN runs ON runs.id = json_extract(asked.value, '$.run_id') "    \
+              "JOIN experiments ON experiments.id = runs.experiment ORDER BY asked.key")
+
 #define JSON_MODEL_TAGS   JSON_PAIRS("model_tags", "model = ?1")
 #define JSON_MODEL_PARAMS JSON_PAIRS("model_params", "model = ?1")
 #define MODEL_INFO                                                                                           \
@@ -123,11 +135,6 @@
     X(RUN, "SELECT key, experiment, deleted FROM runs WHERE id = ?")                                         \
     X(RUN_SHOW, "SELECT " JSON_RUN " FROM runs WHERE key = ?1")                                              \
     X(RUN_SHOW_INFO, "SELECT " JSON_RUN_INFO " FROM runs WHERE key = ?1")                                    \
-    X(RUN_SHOW_OF_JOB,                                                                                       \
-      "SELECT json_object('attempt', nullif(?2, 0), 'run_id', runs.id, 'run_name', runs.name, "              \
-      "'experiment_id', CAST(experiment AS TEXT), 'experiment', experiments.name, 'status', status, "        \
-      "'tracking_uri', NULL, 'url', ?3 || '#/experiments/' || experiment || '/runs/' || runs.id) "           \
-      "FROM runs JOIN experiments ON experiments.id = runs.experiment WHERE runs.id = ?1")                   \
     X(RUN_ARTIFACTS, "SELECT artifact_uri FROM runs WHERE id = ?")                                           \
     X(RUN_INSERT,                                                                                            \
       "INSERT INTO runs (id, experiment, name, user_id, status, start_ms, end_ms, deleted, artifact_uri) "   \
@@ -141,17 +148,15 @@
     X(RUN_RENAME, "UPDATE runs SET name = ?2 WHERE key = ?1")                                                \
     X(RUN_DELETE, "UPDATE runs SET deleted = ?2 WHERE key = ?1")                                             \
     X(METRIC, "SELECT key FROM metrics WHERE run = ? AND name = ?")                                          \
-    X(METRIC_PUT, "INSERT INTO metrics (run, name, at_ms, step, value, is_nan) VALUES (?, ?, ?, ?, ?, ?) "   \
-                  "ON CONFLICT (run, name) DO UPDATE SET step = excluded.step, at_ms = excluded.at_ms, "     \
-                  "value = excluded.value, is_nan = excluded.is_nan "                                        \
-                  "WHERE (excluded.step, excluded.at_ms, excluded.value, excluded.is_nan) > (step, at_ms, "  \
-                  "value, is_nan)")                                                                          \
-    X(POINT_INSERT, "INSERT INTO points (metric, at_ms, step, value, is_nan, run, number) SELECT key, ?3, "  \
-                    "?4, ?5, ?6, ?1, "                                                                       \
-                    "(SELECT coalesce(max(number), 0) + 1 FROM points WHERE run = ?1) "                      \
-                    "FROM metrics WHERE run = ?1 AND name = ?2 ON CONFLICT DO NOTHING")                      \
-    X(POINT_COPY, "INSERT INTO points (metric, at_ms, step, value, is_nan) SELECT key, ?3, ?4, ?5, ?6 "      \
-                  "FROM metrics WHERE run = ?1 AND name = ?2 "                                               \
+    X(METRIC_INSERT,                                                                                         \
+      "INSERT INTO metrics (run, name, at_ms, step, value, is_nan) VALUES (?, ?, ?, ?, ?, ?)")               \
+    X(METRIC_UPDATE, "UPDATE metrics SET at_ms = ?2, step = ?3, value = ?4, is_nan = ?5 WHERE key = ?1 AND " \
+                     "(?3, ?2, ?4, ?5) > (step, at_ms, value, is_nan)")                                      \
+    X(POINT_INSERT,                                                                                          \
+      "INSERT INTO points (metric, at_ms, step, value, is_nan, run, number) VALUES (?1, ?2, ?3, ?4, ?5, "    \
+      "?6, "                                                                                                 \
+      "(SELECT coalesce(max(number), 0) + 1 FROM points WHERE run = ?6)) ON CONFLICT DO NOTHING")            \
+    X(POINT_COPY, "INSERT INTO points (metric, at_ms, step, value, is_nan) VALUES (?, ?, ?, ?, ?) "          \
                   "ON CONFLICT DO UPDATE SET run = NULL, number = NULL")                                     \
     X(POINTS_LOGGED, "SELECT metrics.name, points.value, points.is_nan, points.at_ms, points.step, "         \
                      "points.number FROM points JOIN metrics ON metrics.key = points.metric "                \
@@ -216,8 +221,9 @@
     X(VERSIONS_DELETE, "DELETE FROM model_versions WHERE model = ?")                                         \
     X(VERSIONS_TAGS_DELETE, "DELETE FROM model_version_tags WHERE version IN "                               \
                             "(SELECT key FROM model_versions WHERE model = ?)")                              \
-    X(JOBS_RUNNING, "SELECT DISTINCT tags.value FROM runs JOIN tags ON tags.run = runs.key "                 \
-                    "AND tags.name = ? WHERE runs.status = 'RUNNING' LIMIT ?")                               \
+    X(JOBS_RUNNING, "SELECT json_group_array(value) FROM (SELECT DISTINCT tags.value FROM runs JOIN tags "   \
+                    "ON tags.run = runs.key AND tags.name = ? WHERE runs.status = 'RUNNING' LIMIT ?)")       \
+    X(RUNS_OF_JOB, "SELECT json_object('runs', " JSON_RUNS_OF_JOB ")")                                       \
     X(COPIED, "SELECT bytes FROM copied WHERE run = ? AND stream = ?")                                       \
     X(COPIED_PUT, "INSERT INTO copied (run, stream, bytes) VALUES (?, ?, ?) "                                \
                   "ON CONFLICT (run, stream) DO UPDATE SET bytes = excluded.bytes")

@@ -41,16 +41,9 @@ int64_t registered_alias(struct call *call, const struct registered *model, cons
     return number;
 }
 
-static void show(struct call *call, int64_t key)
-{
-    text_append(call->out, "{\"registered_model\":");
-    database_show(call, QUERY_REGISTERED_SHOW, "i", key);
-    text_append(call->out, "}");
-}
-
 void work_registry_get(struct call *call)
 {
-    show(call, registered_of_request(call).key);
+    database_answer(call, "registered_model", QUERY_REGISTERED_SHOW, registered_of_request(call).key);
 }
 
 /* Shows the newest version of each stage in the member stages; without it, of all stages. */
@@ -64,7 +57,7 @@ void work_registry_get_latest(struct call *call)
     }
     autofree char *stages = json_array_size(words) > 0 ? json_text(words) : NULL;
     text_append(call->out, "{\"model_versions\":");
-    database_show(call, QUERY_REGISTERED_LATEST, "it", model.key, stages);
+    database_append(call, QUERY_REGISTERED_LATEST, "it", model.key, stages);
     text_append(call->out, "}");
 }
 
@@ -159,7 +152,7 @@ void work_registry_create(struct call *call)
     database_run(call, QUERY_REGISTERED_INSERT, "tti", name, description, call->request.now_ms);
     int64_t key = sqlite3_last_insert_rowid(call->tracking->db);
     pairs_put(call, &registered_tags, key, tags);
-    show(call, key);
+    database_answer(call, "registered_model", QUERY_REGISTERED_SHOW, key);
 }
 
 /* A request without a description deletes the description, as in MLflow. */
@@ -168,7 +161,7 @@ void work_registry_update(struct call *call)
     struct registered model = registered_of_request(call);
     database_run(call, QUERY_REGISTERED_UPDATE, "iti", model.key, read_description(call),
                  call->request.now_ms);
-    show(call, model.key);
+    database_answer(call, "registered_model", QUERY_REGISTERED_SHOW, model.key);
 }
 
 void work_registry_rename(struct call *call)
@@ -181,7 +174,7 @@ void work_registry_rename(struct call *call)
     }
     database_run(call, QUERY_REGISTERED_RENAME, "iti", model.key, name, call->request.now_ms);
     database_run(call, QUERY_VERSIONS_TOUCH, "ii", model.key, call->request.now_ms);
-    show(call, model.key);
+    database_answer(call, "registered_model", QUERY_REGISTERED_SHOW, model.key);
 }
 
 void work_registry_delete(struct call *call)

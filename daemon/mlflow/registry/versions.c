@@ -92,9 +92,7 @@ static struct version version_of_request(struct call *call)
 
 void version_show(struct call *call, int64_t key)
 {
-    text_append(call->out, "{\"model_version\":");
-    database_show(call, QUERY_VERSION_SHOW, "i", key);
-    text_append(call->out, "}");
+    database_answer(call, "model_version", QUERY_VERSION_SHOW, key);
 }
 
 void work_versions_get(struct call *call)
@@ -104,10 +102,7 @@ void work_versions_get(struct call *call)
 
 void work_versions_get_uri(struct call *call)
 {
-    struct version version = version_of_request(call);
-    text_append(call->out, "{\"artifact_uri\":");
-    database_show(call, QUERY_VERSION_LOCATION, "i", version.key);
-    text_append(call->out, "}");
+    database_answer(call, "artifact_uri", QUERY_VERSION_LOCATION, version_of_request(call).key);
 }
 
 /* --- making --- */

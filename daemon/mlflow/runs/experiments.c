@@ -124,17 +124,10 @@ void work_experiments_create(struct call *call)
 
 /* --- showing --- */
 
-static void show(struct call *call, int64_t id)
-{
-    text_append(call->out, "{\"experiment\":");
-    database_show(call, QUERY_EXPERIMENT_SHOW, "i", id);
-    text_append(call->out, "}");
-}
-
 void work_experiments_get(struct call *call)
 {
     autoexperiment struct experiment experiment = experiment_of_request(call, NULL);
-    show(call, experiment.id);
+    database_answer(call, "experiment", QUERY_EXPERIMENT_SHOW, experiment.id);
 }
 
 void work_experiments_get_by_name(struct call *call)
@@ -145,7 +138,7 @@ void work_experiments_get_by_name(struct call *call)
         call_fail(call, TRACKING_RESOURCE_DOES_NOT_EXIST, "Could not find experiment with name '%.300s'",
                   name);
     }
-    show(call, experiment.id);
+    database_answer(call, "experiment", QUERY_EXPERIMENT_SHOW, experiment.id);
     move_own_run(call, experiment.id);
 }
 

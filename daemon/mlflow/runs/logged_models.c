@@ -33,13 +33,6 @@ static int64_t find(struct call *call)
     return key;
 }
 
-static void show(struct call *call, int64_t key)
-{
-    text_append(call->out, "{\"model\":");
-    database_show(call, QUERY_MODEL_SHOW, "i", key);
-    text_append(call->out, "}");
-}
-
 void logged_model_place(struct call *call, const char *id, char **ret_uri, char **ret_run)
 {
     autoquery sqlite3_stmt *row = database_query(call, QUERY_MODEL, "t", id);
@@ -53,7 +46,7 @@ void logged_model_place(struct call *call, const char *id, char **ret_uri, char 
 
 void work_models_get(struct call *call)
 {
-    show(call, find(call));
+    database_answer(call, "model", QUERY_MODEL_SHOW, find(call));
 }
 
 /* --- parameters and tags --- */
@@ -132,7 +125,7 @@ void work_models_create(struct call *call)
     int64_t key = sqlite3_last_insert_rowid(call->tracking->db);
     put_params(call, key);
     put_tags(call, key);
-    show(call, key);
+    database_answer(call, "model", QUERY_MODEL_SHOW, key);
 }
 
 void work_models_finalize(struct call *call)
@@ -149,7 +142,7 @@ void work_models_finalize(struct call *call)
     }
     database_run(call, QUERY_MODEL_STATUS, "iti", key, words[index] + sizeof "LOGGED_MODEL_" - 1,
                  call->request.now_ms);
-    show(call, key);
+    database_answer(call, "model", QUERY_MODEL_SHOW, key);
 }
 
 /* Deleting a deleted model again is no error. */

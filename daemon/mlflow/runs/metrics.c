@@ -16,48 +16,65 @@
 
 /* --- logging --- */
 
-static bool is_there(const json_t *value)
+/* NaN is stored as 0 with a mark. */
+static double stored(const struct metric_point *point)
 {
-    return json_is_number(value) || json_is_string(value);
+    return isnan(point->value) ? 0 : point->value;
 }
 
-/* Writes the latest value, then the point by one of the two queries for points. */
-static void put(struct call *call, int64_t run, const json_t *metric, enum query point)
+/* Writes the latest value; returns the key of the metric. */
+static int64_t put_latest(struct call *call, int64_t run, const struct metric_point *point)
 {
-    const char *name = field_need_text(call, metric, "key");
-    name_check(call, "metric", name);
-    double value = field_double(call, metric, "value");
-    int64_t at_ms = field_need_int(call, metric, "timestamp");
-    int64_t step = field_int(call, metric, "step", 0);
-    if (!is_there(json_object_get(metric, "value"))) {
-        call_refuse(call, "Missing value for required parameter 'value' of metric '%.250s'.", name);
+    int64_t key = database_int(call, 0, QUERY_METRIC, "it", run, point->name);
+    if (key != 0) {
+        database_run(call, QUERY_METRIC_UPDATE, "iiidb", key, point->at_ms, point->step, stored(point),
+                     isnan(point->value));
+        return key;
     }
-    if (at_ms < 0) {
+    database_run(call, QUERY_METRIC_INSERT, "itiidb", run, point->name, point->at_ms, point->step,
+                 stored(point), isnan(point->value));
+    return sqlite3_last_insert_rowid(call->tracking->db);
+}
+
+void metric_put(struct call *call, int64_t run, const struct metric_point *point)
+{
+    int64_t key = put_latest(call, run, point);
+    database_run(call, QUERY_POINT_INSERT, "iiidbi", key, point->at_ms, point->step, stored(point),
+                 isnan(point->value), run);
+}
+
+void metric_copy(struct call *call, int64_t run, const struct metric_point *point)
+{
+    int64_t key = put_latest(call, run, point);
+    database_run(call, QUERY_POINT_COPY, "iiidb", key, point->at_ms, point->step, stored(point),
+                 isnan(point->value));
+}
+
+/* Logs one object {key, value, timestamp, step}. */
+static void put_object(struct call *call, int64_t run, const json_t *metric)
+{
+    struct metric_point point = {.name = field_need_text(call, metric, "key")};
+    name_check(call, "metric", point.name);
+    point.value = field_double(call, metric, "value");
+    point.at_ms = field_need_int(call, metric, "timestamp");
+    point.step = field_int(call, metric, "step", 0);
+    json_t *value = json_object_get(metric, "value");
+    if (value == NULL || json_is_null(value)) {
+        call_refuse(call, "Missing value for required parameter 'value' of metric '%.250s'.", point.name);
+    }
+    if (point.at_ms < 0) {
         call_refuse(call,
                     "Got invalid timestamp %lld for metric '%.250s'. Timestamp must be a nonnegative long "
                     "(64-bit integer)",
-                    (long long)at_ms, name);
+                    (long long)point.at_ms, point.name);
     }
-    bool is_nan = isnan(value);
-    double stored = is_nan ? 0 : value;
-    database_run(call, QUERY_METRIC_PUT, "itiidb", run, name, at_ms, step, stored, (int)is_nan);
-    database_run(call, point, "itiidb", run, name, at_ms, step, stored, (int)is_nan);
-}
-
-void metric_put(struct call *call, int64_t run, const json_t *metric)
-{
-    put(call, run, metric, QUERY_POINT_INSERT);
-}
-
-void metric_copy(struct call *call, int64_t run, const json_t *metric)
-{
-    put(call, run, metric, QUERY_POINT_COPY);
+    metric_put(call, run, &point);
 }
 
 void work_runs_log_metric(struct call *call)
 {
     struct run run = run_find_active(call);
-    metric_put(call, run.key, call->request.body);
+    put_object(call, run.key, call->request.body);
 }
 
 /* --- batches --- */
@@ -108,7 +125,7 @@ void work_runs_log_batch(struct call *call)
         param_put(call, field_need_run_id(call), run.key, item);
     }
     json_array_foreach (metrics, i, item) {
-        metric_put(call, run.key, item);
+        put_object(call, run.key, item);
     }
     pairs_put(call, &run_tags, run.key, tags);
 }

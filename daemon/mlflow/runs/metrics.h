@@ -5,10 +5,15 @@
 
 #include "daemon/mlflow/call/call.h"
 
-/* Logs one object {key, value, timestamp, step} for a client. Logging the same point again changes
- * nothing. */
-void metric_put(struct call *call, int64_t run, const json_t *metric);
+struct metric_point {
+    const char *name; /* allowed by name_check */
+    double value;     /* may be NaN or infinite */
+    int64_t step, at_ms;
+};
+
+/* Logs a point for a client. Logging the same point again changes nothing. */
+void metric_put(struct call *call, int64_t run, const struct metric_point *point);
 /* Like metric_put, for a point of the job's own metrics, which is no point that a client has logged. */
-void metric_copy(struct call *call, int64_t run, const json_t *metric);
+void metric_copy(struct call *call, int64_t run, const struct metric_point *point);
 
 #endif

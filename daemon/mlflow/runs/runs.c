@@ -101,13 +101,6 @@ static const char *choose_user(struct call *call)
     return user[0] != '\0' && strcmp(user, "unknown") != 0 ? user : call->request.owner;
 }
 
-static void show(struct call *call, const char *member, enum query query, int64_t key)
-{
-    text_printf(call->out, "{\"%s\":", member);
-    database_show(call, query, "i", key);
-    text_append(call->out, "}");
-}
-
 void work_runs_create(struct call *call)
 {
     autoexperiment struct experiment experiment = experiment_of_request(call, "0");
@@ -120,14 +113,14 @@ void work_runs_create(struct call *call)
     int64_t key = run_insert(call, &experiment, &new_run);
     pairs_put(call, &run_tags, key, tags);
     pair_put_text(call, &run_tags, key, TAG_RUN_NAME, name);
-    show(call, "run", QUERY_RUN_SHOW, key);
+    database_answer(call, "run", QUERY_RUN_SHOW, key);
 }
 
 /* --- showing and updating --- */
 
 void work_runs_get(struct call *call)
 {
-    show(call, "run", QUERY_RUN_SHOW, run_find(call, field_need_run_id(call)).key);
+    database_answer(call, "run", QUERY_RUN_SHOW, run_find(call, field_need_run_id(call)).key);
 }
 
 static void set_end(struct call *call, int64_t key)
@@ -161,7 +154,7 @@ void work_runs_update(struct call *call)
     if (name[0] != '\0') {
         pair_put_text(call, &run_tags, run.key, TAG_RUN_NAME, name);
     }
-    show(call, "run_info", QUERY_RUN_SHOW_INFO, run.key);
+    database_answer(call, "run_info", QUERY_RUN_SHOW_INFO, run.key);
 }
 
 void work_runs_set_tag(struct call *call)

@@ -69,7 +69,7 @@ static void find_column(struct lexer *lexer, const struct attribute *attributes,
                         size_t at)
 {
     autotext struct text known = {0};
-    for (const struct attribute *item = attributes; item->name != NULL; item++) {
+    for (const struct attribute *item = attributes; item != NULL && item->name != NULL; item++) {
         if (strcasecmp(item->name, name->key) == 0) {
             name->column = item->column;
             name->is_number = item->is_number;

@@ -106,14 +106,16 @@ static void append_statement(const struct search *search, struct text *sql)
     const struct filter *filter = &search->filter;
     const struct subject *subject = filter->subject;
     autofree char *last = xprintf("ifnull(?1, (SELECT max(%s) FROM %s))", subject->key, subject->table);
-    text_printf(sql, "SELECT %s, %s FROM %s%s", subject->key, last, subject->table, subject->join);
+    text_printf(sql, "SELECT %s, %s FROM %s", subject->key, last, subject->table);
+    text_append(sql, subject->join != NULL ? subject->join : "");
     text_append_bytes(sql, filter->joins.bytes, filter->joins.length);
     text_printf(sql, " WHERE %s <= %s AND %s", subject->key, last, search->deleted);
     if (subject->experiment != NULL) {
         text_printf(sql, " AND %s IN (SELECT value FROM json_each(?2))", subject->experiment);
     }
     text_append_bytes(sql, filter->where.bytes, filter->where.length);
-    text_printf(sql, " ORDER BY %s", filter->order_terms == 0 ? subject->newest : "");
+    text_append(sql, " ORDER BY ");
+    text_append(sql, filter->order_terms == 0 && subject->newest != NULL ? subject->newest : "");
     text_append_bytes(sql, filter->order.bytes, filter->order.length);
     text_printf(sql, "%s LIMIT ?3 OFFSET ?4", subject->order);
 }
@@ -153,7 +155,7 @@ static void show_rows(struct call *call, struct search *search, sqlite3_stmt *ro
     while ((there = database_next(call, row)) && count < search->limit &&
            call->out->length - start < LIMIT_TRACKING_PAGE_BYTES) {
         text_append(call->out, count > 0 ? "," : "");
-        database_show(call, subject->show, "i", sqlite3_column_int64(row, 0));
+        database_append(call, subject->show, "i", sqlite3_column_int64(row, 0));
         count++;
     }
     text_append(call->out, "]");

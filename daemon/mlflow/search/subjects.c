@@ -7,14 +7,10 @@
 
 #include "proto/limits.h"
 
-static const struct attribute none[] = {{NULL, NULL, false}};
-
 const struct subject subject_runs = {
     .table = "runs",
-    .join = "",
     .key = "runs.key",
     .experiment = "runs.experiment",
-    .newest = "",
     .order = "runs.start_ms DESC, runs.id",
     .member = "runs",
     .view = "run_view_type",
@@ -44,9 +40,7 @@ const struct subject subject_runs = {
 
 const struct subject subject_experiments = {
     .table = "experiments",
-    .join = "",
     .key = "experiments.id",
-    .newest = "",
     .order = "experiments.created_ms DESC, experiments.id DESC",
     .member = "experiments",
     .view = "view_type",
@@ -61,15 +55,12 @@ const struct subject subject_experiments = {
                                              {"creation_time", "experiments.created_ms", true},
                                              {"last_update_time", "experiments.updated_ms", true},
                                              {NULL, NULL, false}},
-    .datasets = none,
 };
 
 const struct subject subject_models = {
     .table = "models",
-    .join = "",
     .key = "models.key",
     .experiment = "models.experiment",
-    .newest = "",
     .order = "models.created_ms DESC, models.key DESC",
     .member = "models",
     .view = "view_type",
@@ -89,15 +80,12 @@ const struct subject subject_models = {
                                              {"creation_time", "models.created_ms", true},
                                              {"last_updated_timestamp", "models.updated_ms", true},
                                              {NULL, NULL, false}},
-    .datasets = none,
     .orders_by_objects = true,
 };
 
 const struct subject subject_registry = {
     .table = "registered_models",
-    .join = "",
     .key = "registered_models.key",
-    .newest = "",
     .order = "registered_models.name",
     .member = "registered_models",
     .show = QUERY_REGISTERED_SHOW,
@@ -111,7 +99,6 @@ const struct subject subject_registry = {
                                              {"creation_timestamp", "registered_models.created_ms", true},
                                              {"last_updated_timestamp", "registered_models.updated_ms", true},
                                              {NULL, NULL, false}},
-    .datasets = none,
     .of_registry = true,
 };
 
@@ -136,6 +123,5 @@ const struct subject subject_versions = {
                                              {"creation_timestamp", "model_versions.created_ms", true},
                                              {"last_updated_timestamp", "model_versions.updated_ms", true},
                                              {NULL, NULL, false}},
-    .datasets = none,
     .of_registry = true,
 };

@@ -17,10 +17,10 @@ struct attribute {
 
 struct subject {
     const char *table;
-    const char *join;                 /* of another table; "": none */
+    const char *join;                 /* of another table; NULL: none */
     const char *key;                  /* the column by which rows are numbered in the order of creation */
     const char *experiment;           /* the column of the experiment; NULL: searches name no experiments */
-    const char *newest;               /* the order that comes first unless the request has one; "": none */
+    const char *newest;               /* the order that comes first unless the request has one; NULL: none */
     const char *order;                /* the order among rows that are equal otherwise */
     const char *member;               /* of the answer */
     const char *view;                 /* the member that selects deleted rows; NULL: these are never shown */
@@ -31,9 +31,9 @@ struct subject {
     const char *owner;
     const char *lacks; /* for errors: which of them it has not */
     const struct attribute *attributes;
-    const struct attribute *datasets;
-    bool orders_by_objects; /* order_by has {field_name, ascending}; else texts */
-    bool of_registry;       /* prompts are hidden in it */
+    const struct attribute *datasets; /* NULL: none */
+    bool orders_by_objects;           /* order_by has {field_name, ascending}; else texts */
+    bool of_registry;                 /* prompts are hidden in it */
 };
 
 extern const struct subject subject_runs, subject_experiments, subject_models, subject_registry,
