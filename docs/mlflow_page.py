@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes docs/reference/mlflow.md: mlflow_page.py >reference/mlflow.md
 
-What is served is read from the C code: the table of methods, and the routes of artifacts. What MLflow itself has is asked of the
+What is served is read from the C code: the table of endpoints, and the routes of artifacts. What MLflow itself has is asked of the
 installed package. tests/e2e/test_mlflow_calls.py holds the page against both.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 HTTP = ROOT / "daemon" / "http"
+STORE = ROOT / "daemon" / "mlflow"
 BASE = "/api/2.0/mlflow/"
 TEST = "tests/e2e/test_mlflow_calls.py"
 
@@ -55,9 +56,10 @@ def _c(name: str) -> str:
 
 def served() -> list[str]:
     """The calls that the controller serves, as "METHOD path", in the order of the code."""
-    table = _c("mlflow/mlflow_methods.c")
-    methods = [f"{method} {path}" for method, path in re.findall(r'\{METHOD_(\w+),\s+"([^"]+)",\s+\w+,\s+(?:true|false)\}', table)]
-    assert len(methods) == table.count("{METHOD_"), "a row of mlflow_methods.c has another form"
+    table = (STORE / "call" / "endpoints.h").read_text()
+    methods = [f"{method} {path}" for method, path in re.findall(r'X\((\w+), "([^"]+)", \w+, \w+\)', table)]
+    assert len(methods) == table.count("    X("), "a row of endpoints.h has another form"
+    methods += [f"{method} {path}" for method, path in re.findall(r'\{"(\w+)", "([^"]+)", NULL', (STORE / "tracking.c").read_text())]
     files = re.search(r'#define GATE_FILES "([^"]+)"', _c("request/gate.h"))
     assert files is not None
     routes = re.findall(r'(?:PLAIN|SEND|OTHER)\((\w+),\s+(GATE_FILES )?"([^"]*)",', _c("server/routes.h"))

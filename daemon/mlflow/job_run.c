@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the run of a job: it begins and ends with the job, whatever status clients set in between. */
-#include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "daemon/mlflow/database.h"
-#include "daemon/mlflow/endpoints.h"
-#include "daemon/mlflow/entries.h"
-#include "daemon/mlflow/experiments.h"
-#include "daemon/mlflow/names.h"
-#include "daemon/mlflow/runs.h"
-#include "daemon/mlflow/show.h"
+#include "daemon/mlflow/call/names.h"
+#include "daemon/mlflow/database/database.h"
+#include "daemon/mlflow/runs/pairs.h"
+#include "daemon/mlflow/runs/runs.h"
+#include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/limits.h"
 
 #define TAG_JOB     "gpuctl.job_id"
@@ -23,127 +22,107 @@
 #define TAG_SOURCE_NAME "mlflow.source.name"
 #define TAG_SOURCE_TYPE "mlflow.source.type"
 
-static bool find_or_make(struct tracking *tracking, const struct tracking_job *job,
-                         struct experiment *experiment, struct tracking_error *error)
+static struct experiment find_or_make(struct call *call, const struct tracking_job *job)
 {
     const char *name = job->experiment != NULL ? job->experiment : "Default";
-    bool there = false;
-    if ((job->experiment_id != NULL &&
-         !experiment_by_id(tracking, job->experiment_id, experiment, &there, error)) ||
-        (!there && !experiment_by_name(tracking, name, experiment, &there, error))) {
-        return false;
+    struct experiment experiment = {.id = -1};
+    if (job->experiment_id != NULL) {
+        experiment = experiment_by_id(call, job->experiment_id);
     }
-    if (there) {
-        bool ok = !experiment->deleted || experiment_restore(tracking, experiment->id, job->start_ms, error);
-        experiment->deleted = false;
-        return ok;
+    if (experiment.id < 0) {
+        experiment = experiment_by_name(call, name);
     }
-    return experiment_insert(tracking, name, NULL, job->start_ms, &experiment->id, error) &&
-           experiment_by_name(tracking, name, experiment, &there, error);
+    if (experiment.id < 0) {
+        experiment_insert(call, name, "");
+        return experiment_by_name(call, name);
+    }
+    if (experiment.deleted) {
+        experiment_restore(call, experiment.id);
+        experiment.deleted = false;
+    }
+    return experiment;
 }
 
-static bool put_number(struct tracking *tracking, int64_t run, const char *name, int64_t value,
-                       struct tracking_error *error)
+static void put_tag(struct call *call, int64_t run, const char *name, const char *value)
+{
+    pair_put_text(call, &run_tags, run, name, value);
+}
+
+static void put_number(struct call *call, int64_t run, const char *name, int64_t value)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%lld", (long long)value);
-    return tag_put(tracking, run, name, digits, error);
+    put_tag(call, run, name, digits);
 }
 
-/* Sets the tags that a client leaves out when it continues a run. */
-static bool put_source(struct tracking *tracking, const struct tracking_job *job, int64_t run,
-                       struct tracking_error *error)
+/* Makes the run, with the tags that a client leaves out when it continues a run. */
+static int64_t make_run(struct call *call, const struct tracking_job *job)
 {
-    return (job->owner == NULL || tag_put(tracking, run, TAG_USER, job->owner, error)) &&
-           tag_put(tracking, run, TAG_SOURCE_NAME, job->run_name != NULL ? job->run_name : job->job_id,
-                   error) &&
-           tag_put(tracking, run, TAG_SOURCE_TYPE, "JOB", error);
-}
-
-static bool make_run(struct tracking *tracking, const struct tracking_job *job, int64_t *ret_key,
-                     struct tracking_error *error)
-{
-    autoexperiment struct experiment experiment = {0};
-    autofree char *name = job->run_name != NULL ? value_cut_tag(job->run_name) : name_draw_run();
-    struct new_run new_run = {
+    name_check_run_id(call, job->run_id);
+    autoexperiment struct experiment experiment = find_or_make(call, job);
+    autofree char *name = run_name(job->run_name != NULL ? job->run_name : "");
+    const struct new_run new_run = {
         .id = job->run_id, .name = name, .user_id = job->owner, .start_ms = job->start_ms};
-    return name_check_run_id(job->run_id, error) && find_or_make(tracking, job, &experiment, error) &&
-           run_insert(tracking, &experiment, &new_run, ret_key, error) &&
-           put_source(tracking, job, *ret_key, error);
-}
-
-bool work_job_begin(struct tracking *tracking, const struct tracking_job *job, struct tracking_error *error)
-{
-    struct run run;
-    bool there;
-    if (!run_find(tracking, job->run_id, &run, &there, error)) {
-        return false;
+    int64_t run = run_insert(call, &experiment, &new_run);
+    if (job->owner != NULL) {
+        put_tag(call, run, TAG_USER, job->owner);
     }
-    bool ok = there ? database_run(tracking, error, QUERY_RUN_GO_ON, "i", run.key)
-                    : make_run(tracking, job, &run.key, error);
-    return ok && tag_put(tracking, run.key, TAG_JOB, job->job_id, error) &&
-           put_number(tracking, run.key, TAG_ATTEMPT, job->attempt, error) &&
-           put_number(tracking, run.key, TAG_NODES, job->nodes, error) &&
-           put_number(tracking, run.key, TAG_GPUS, job->gpus, error);
+    put_tag(call, run, TAG_SOURCE_NAME, job->run_name != NULL ? job->run_name : job->job_id);
+    put_tag(call, run, TAG_SOURCE_TYPE, "JOB");
+    return run;
 }
 
-bool work_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status, int64_t end_ms,
-                  struct tracking_error *error)
+bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *job,
+                        struct tracking_error *error)
+{
+    struct call call = {.tracking = tracking, .request = {.now_ms = job->start_ms}, .error = error};
+    database_begin(&call, true);
+    int64_t run = run_look_up(&call, job->run_id).key;
+    if (run != 0 && job->late) {
+        return database_end(&call);
+    }
+    if (run != 0) {
+        database_run(&call, QUERY_RUN_GO_ON, "i", run);
+    } else {
+        run = make_run(&call, job);
+    }
+    put_tag(&call, run, TAG_JOB, job->job_id);
+    put_number(&call, run, TAG_ATTEMPT, job->attempt);
+    put_number(&call, run, TAG_NODES, job->nodes);
+    put_number(&call, run, TAG_GPUS, job->gpus);
+    return database_end(&call);
+}
+
+bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status,
+                      int64_t end_ms, struct tracking_error *error)
 {
     static const char *const words[] = {
 #define AS_WORD(name) [TRACKING_RUN_##name] = #name,
         TRACKING_STATUSES(AS_WORD)
 #undef AS_WORD
     };
-    struct run run;
-    return run_find(tracking, run_id, &run, NULL, error) &&
-           database_run(tracking, error, QUERY_RUN_STATUS, "it", run.key, words[status]) &&
-           database_run(tracking, error, QUERY_RUN_END, "ii", run.key, end_ms);
+    struct call call = {.tracking = tracking, .error = error};
+    database_begin(&call, true);
+    struct run run = run_find(&call, run_id);
+    database_run(&call, QUERY_RUN_STATUS, "it", run.key, words[status]);
+    database_run(&call, QUERY_RUN_END, "ii", run.key, end_ms);
+    return database_end(&call);
 }
 
-bool work_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
-                       void *closure, struct tracking_error *error)
+json_t *tracking_jobs_running(struct tracking *tracking, struct tracking_error *error)
 {
-    autoquery sqlite3_stmt *row =
-        database_query(tracking, QUERY_JOBS_RUNNING, "ti", TAG_JOB, (int64_t)LIMIT_TRACKING_ROWS);
-    bool there, ok;
-    while ((ok = database_step(tracking, row, &there, error)) && there) {
-        if (!visit(column_text(row, 0), closure)) {
-            break;
-        }
-    }
-    return ok;
+    struct call call = {.tracking = tracking, .error = error};
+    database_begin(&call, false);
+    autofree char *ids =
+        database_text(&call, QUERY_JOBS_RUNNING, "ti", TAG_JOB, (int64_t)LIMIT_TRACKING_ROWS);
+    return database_end(&call) ? json_parse(ids, strlen(ids), NULL) : NULL;
 }
 
-static bool append_summary(struct tracking *tracking, sqlite3_stmt *run, struct text *out,
-                           struct tracking_error *error)
+bool tracking_job_runs(struct tracking *tracking, const char *asked, const char *page, struct text *out,
+                       struct tracking_error *error)
 {
-    int64_t number = sqlite3_column_int64(run, 2);
-    autoquery sqlite3_stmt *experiment = database_query(tracking, QUERY_EXPERIMENT, "i", number);
-    bool there;
-    if (!database_step(tracking, experiment, &there, error)) {
-        return false;
-    }
-    assert(there);
-    text_append(out, "\"run_id\":");
-    show_text(out, column_text(run, 1));
-    text_append(out, ",\"run_name\":");
-    show_text(out, column_text(run, 3));
-    text_printf(out, ",\"experiment_id\":\"%lld\",\"experiment\":", (long long)number);
-    show_text(out, column_text(experiment, 1));
-    text_append(out, ",\"status\":");
-    show_text(out, column_text(run, 5));
-    return true;
-}
-
-bool work_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
-                      int64_t *ret_experiment, struct tracking_error *error)
-{
-    autoquery sqlite3_stmt *run = database_query(tracking, QUERY_RUN, "t", run_id);
-    bool ok = database_step(tracking, run, ret_there, error);
-    if (!ok || !*ret_there) {
-        return ok;
-    }
-    *ret_experiment = sqlite3_column_int64(run, 2);
-    return append_summary(tracking, run, out, error);
+    struct call call = {.tracking = tracking, .out = out, .error = error};
+    database_begin(&call, false);
+    database_append(&call, QUERY_RUNS_OF_JOB, "tt", asked, page);
+    return database_end(&call);
 }

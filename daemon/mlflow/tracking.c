@@ -1,53 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the handle and the errors of MLflow, and runs each call as one transaction: a failed call changes
- * nothing. The files for experiments, runs, metrics and so on do the work. */
+/* The handle of the tracking store, and the way of a request to its endpoint. Each call is one transaction,
+ * which leaves no half answer when it fails. */
 #include "daemon/mlflow/tracking.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/mlflow/database.h"
-#include "daemon/mlflow/endpoints.h"
-
-/* --- errors --- */
-
-static const struct {
-    const char *name;
-    int http;
-} codes[] = {
-#define AS_ROW(name, http) [TRACKING_##name] = {#name, (http)},
-    TRACKING_CODES(AS_ROW)
-#undef AS_ROW
-};
-
-const char *tracking_code_name(enum tracking_code code)
-{
-    return codes[code].name;
-}
-
-int tracking_code_http(enum tracking_code code)
-{
-    return codes[code].http;
-}
-
-bool tracking_fail(struct tracking_error *error, enum tracking_code code, const char *format, ...)
-{
-    error->code = code;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error->message, sizeof error->message, format, args);
-    va_end(args);
-    return false;
-}
-
-void tracking_error_render(const struct tracking_error *error, struct text *out)
-{
-    text_printf(out, "{\"error_code\": \"%s\", \"message\": ", tracking_code_name(error->code));
-    text_json_string(out, error->message, strlen(error->message));
-    text_append(out, "}");
-}
+#include "daemon/mlflow/call/endpoints.h"
+#include "daemon/mlflow/database/database.h"
 
 /* --- the handle --- */
 
@@ -74,103 +34,82 @@ void tracking_close(struct tracking *tracking)
     }
 }
 
-/* --- transactions --- */
+/* --- endpoints --- */
 
-#define BEGIN(tracking, kind, error) begin(tracking, QUERY_BEGIN_##kind, error)
+enum effect { READS, WRITES, ADDS };
 
-/* If a rollback failed, its transaction is still open and is rolled back now. */
-static bool begin(struct tracking *tracking, enum query query, struct tracking_error *error)
+static const struct tracking_endpoint endpoints[] = {
+#define AS_ROW(method, path, name, effect) {#method, path, work_##name, (effect) != READS, (effect) == ADDS},
+    ENDPOINTS(AS_ROW)
+#undef AS_ROW
+        {"GET", "artifacts/list", NULL, false, false},
+};
+
+/* Goes along both; body not NULL: a part that stands for a parameter is put there. */
+static bool fits(const char *pattern, const char *path, json_t *body)
 {
-    return (sqlite3_get_autocommit(tracking->db) || database_run(tracking, error, QUERY_ROLLBACK, "")) &&
-           database_run(tracking, error, query, "");
+    while (*pattern != '\0' || *path != '\0') {
+        if (*pattern != '{') {
+            if (*pattern++ != *path++) {
+                return false;
+            }
+            continue;
+        }
+        size_t name = strcspn(pattern, "}") - 1;
+        size_t length = strcspn(path, "/");
+        if (length == 0) {
+            return false;
+        }
+        if (body != NULL) {
+            json_object_setn_new(body, pattern + 1, name, json_stringn(path, length));
+        }
+        pattern += name + 2;
+        path += length;
+    }
+    return true;
 }
 
-/* Commits, or rolls back after a failure. The first error is returned; SQLite may have rolled back
- * already. */
-static bool end(struct tracking *tracking, bool ok, struct tracking_error *error)
+const struct tracking_endpoint *tracking_endpoint_find(const char *method, const char *path)
 {
-    if (ok && database_run(tracking, error, QUERY_COMMIT, "")) {
-        return true;
+    for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
+        if (strcmp(endpoints[i].method, method) == 0 && fits(endpoints[i].path, path, NULL)) {
+            return &endpoints[i];
+        }
     }
-    struct tracking_error later;
-    if (!sqlite3_get_autocommit(tracking->db)) {
-        database_run(tracking, &later, QUERY_ROLLBACK, "");
-    }
-    return false;
+    return NULL;
 }
 
-static bool serve(struct tracking *tracking, const struct tracking_request *request, tracking_endpoint *work,
-                  struct text *out, struct tracking_error *error)
+void tracking_endpoint_arguments(const struct tracking_endpoint *endpoint, const char *path, json_t *body)
 {
+    if (json_is_object(body)) {
+        fits(endpoint->path, path, body);
+    }
+}
+
+bool tracking_serve(struct tracking *tracking, const struct tracking_endpoint *endpoint,
+                    const struct tracking_request *request, struct text *out, struct tracking_error *error)
+{
+    struct call call = {.tracking = tracking, .request = *request, .out = out, .error = error};
+    text_append(out, "");
     size_t before = out->length;
-    if (end(tracking, work(tracking, request, out, error), error)) {
-        return true;
-    }
-    if (out->bytes != NULL) {
+    database_begin(&call, endpoint->writes);
+    endpoint->work(&call);
+    if (!database_end(&call)) {
         out->length = before;
         out->bytes[before] = '\0';
+        return false;
     }
-    return false;
+    text_append(out, out->length == before ? "{}" : "");
+    return true;
 }
 
-#define AS_ENDPOINT(name, kind)                                                                              \
-    bool tracking_##name(struct tracking *tracking, const struct tracking_request *request,                  \
-                         struct text *out, struct tracking_error *error)                                     \
-    {                                                                                                        \
-        return BEGIN(tracking, kind, error) && serve(tracking, request, work_##name, out, error);            \
+bool tracking_artifact_uri(struct tracking *tracking, const char *run_id, char **ret_uri,
+                           struct tracking_error *error)
+{
+    struct call call = {.tracking = tracking, .error = error};
+    *ret_uri = database_text(&call, QUERY_RUN_ARTIFACTS, "t", run_id);
+    if (*ret_uri == NULL) {
+        call_fail(&call, TRACKING_RESOURCE_DOES_NOT_EXIST, "Run with id=%.300s not found", run_id);
     }
-ENDPOINTS(AS_ENDPOINT)
-
-bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *job,
-                        struct tracking_error *error)
-{
-    return BEGIN(tracking, WRITE, error) && end(tracking, work_job_begin(tracking, job, error), error);
-}
-
-bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status,
-                      int64_t end_ms, struct tracking_error *error)
-{
-    return BEGIN(tracking, WRITE, error) &&
-           end(tracking, work_job_end(tracking, run_id, status, end_ms, error), error);
-}
-
-bool tracking_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
-                           void *closure, struct tracking_error *error)
-{
-    return BEGIN(tracking, READ, error) &&
-           end(tracking, work_jobs_running(tracking, visit, closure, error), error);
-}
-
-bool tracking_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
-                          int64_t *ret_experiment, struct tracking_error *error)
-{
-    return BEGIN(tracking, READ, error) &&
-           end(tracking, work_run_summary(tracking, run_id, out, ret_there, ret_experiment, error), error);
-}
-
-bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t stream, int64_t *ret_bytes,
-                         struct tracking_error *error)
-{
-    return BEGIN(tracking, READ, error) &&
-           end(tracking, work_job_copied(tracking, run_id, stream, ret_bytes, error), error);
-}
-
-bool tracking_job_points(struct tracking *tracking, const struct tracking_listing *listing, int64_t *after,
-                         bool *ret_more, struct tracking_error *error)
-{
-    return BEGIN(tracking, READ, error) &&
-           end(tracking, work_job_points(tracking, listing, after, ret_more, error), error);
-}
-
-bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,
-                       struct tracking_error *error)
-{
-    return BEGIN(tracking, WRITE, error) && end(tracking, work_job_copy(tracking, copy, error), error);
-}
-
-bool tracking_job_log(struct tracking *tracking, const char *run_id, const struct tracking_point *points,
-                      size_t point_count, struct tracking_error *error)
-{
-    return BEGIN(tracking, WRITE, error) &&
-           end(tracking, work_job_log(tracking, run_id, points, point_count, error), error);
+    return !call.failed;
 }

@@ -9,149 +9,47 @@
 #ifndef MLFLOW_TRACKING_H
 #define MLFLOW_TRACKING_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <stddef.h>
 
-#include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "daemon/mlflow/call/call.h"
+#include "daemon/mlflow/database/tables.h"
 
 /* --- the handle --- */
-
-struct tracking;
 
 /* Opens the database. If the file does not exist, makes it (mode 0600) with the experiment "Default" of id 0.
  * NULL with ERR_IO for a file of another program or with a newer schema; such a file is left as it is. */
 struct tracking *tracking_open(const char *path, struct err *err);
-/* Takes NULL. */
 /* What requests have changed is on disk when this returns; false: some of it may never be. */
 bool tracking_sync(struct tracking *tracking, struct err *err);
+/* Takes NULL. */
 void tracking_close(struct tracking *tracking);
 
 /* --- endpoints --- */
 
-/* A request of a client. */
-struct tracking_request {
-    /* The decoded JSON body; for a GET, an object of its query parameters: each a string, a repeated one an
-     * array of strings. NULL is {}. Only read, and only during the call. Unknown members are ignored; numbers
-     * may come as text. */
-    const json_t *body;
-    const char *owner;   /* owner of the token: the user_id of runs without one */
-    const char *own_run; /* for a rank: the run of its attempt, whether it exists or not; else NULL */
-    int64_t now_ms;      /* wall clock */
+/* A call of MLflow's API. call/endpoints.h lists them. */
+struct tracking_endpoint {
+    const char *method, *path;
+    void (*work)(struct call *call); /* NULL: artifacts/list, which is the server's: it has the files */
+    bool writes;
+    bool adds; /* what is stored grows by it */
 };
 
-/* The error codes of MLflow that calls return, and their HTTP status. */
-#define TRACKING_CODES(X)                                                                                    \
-    X(RESOURCE_DOES_NOT_EXIST, 404)                                                                          \
-    X(RESOURCE_ALREADY_EXISTS, 400)                                                                          \
-    X(INVALID_PARAMETER_VALUE, 400)                                                                          \
-    X(INVALID_STATE, 400)                                                                                    \
-    X(ENDPOINT_NOT_FOUND, 404)                                                                               \
-    X(PERMISSION_DENIED, 403)                                                                                \
-    X(TEMPORARILY_UNAVAILABLE, 503)                                                                          \
-    X(INTERNAL_ERROR, 500)
+/* Finds an endpoint by a method and a path below /api/2.0/mlflow/; NULL: there is none. */
+const struct tracking_endpoint *tracking_endpoint_find(const char *method, const char *path);
+/* Puts the parameters in the path into the body, if that is an object. */
+void tracking_endpoint_arguments(const struct tracking_endpoint *endpoint, const char *path, json_t *body);
 
-enum tracking_code {
-#define TRACKING_CODE_AS_ENUM(name, http) TRACKING_##name,
-    TRACKING_CODES(TRACKING_CODE_AS_ENUM)
-#undef TRACKING_CODE_AS_ENUM
-};
-
-struct tracking_error {
-    enum tracking_code code;
-    char message[1024]; /* for people */
-};
-
-const char *tracking_code_name(enum tracking_code code);
-int tracking_code_http(enum tracking_code code);
-
-/* Fills *error and returns false, so that a caller can return it at once. */
-bool tracking_fail(struct tracking_error *error, enum tracking_code code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* Appends {"error_code": ..., "message": ...}. */
-void tracking_error_render(const struct tracking_error *error, struct text *out);
-
-/* The signature of all endpoints. True: a JSON object was appended to *out, the body of a reply with status
- * 200. False: *error is set, and *out is unchanged. */
-typedef bool tracking_endpoint(struct tracking *tracking, const struct tracking_request *request,
-                               struct text *out, struct tracking_error *error);
-
-/* Under /api/2.0/mlflow, with the names of MLflow: */
-tracking_endpoint tracking_experiments_create;      /* POST experiments/create */
-tracking_endpoint tracking_experiments_get;         /* GET  experiments/get */
-tracking_endpoint tracking_experiments_get_by_name; /* GET  experiments/get-by-name */
-tracking_endpoint tracking_experiments_search;      /* POST and GET experiments/search */
-tracking_endpoint tracking_experiments_update;      /* POST experiments/update: new_name */
-tracking_endpoint tracking_experiments_delete;      /* POST experiments/delete, with its runs */
-tracking_endpoint tracking_experiments_restore;     /* POST experiments/restore, with its runs */
-tracking_endpoint tracking_experiments_set_tag;     /* POST experiments/set-experiment-tag */
-tracking_endpoint tracking_experiments_delete_tag;  /* POST experiments/delete-experiment-tag */
-tracking_endpoint tracking_runs_create;             /* POST runs/create */
-tracking_endpoint tracking_runs_get;                /* GET  runs/get */
-tracking_endpoint tracking_runs_update;             /* POST runs/update */
-tracking_endpoint tracking_runs_delete;             /* POST runs/delete */
-tracking_endpoint tracking_runs_restore;            /* POST runs/restore */
-tracking_endpoint tracking_runs_search;             /* POST runs/search */
-tracking_endpoint tracking_runs_log_metric;         /* POST runs/log-metric */
-tracking_endpoint tracking_runs_log_parameter;      /* POST runs/log-parameter */
-tracking_endpoint tracking_runs_set_tag;            /* POST runs/set-tag */
-tracking_endpoint tracking_runs_delete_tag;         /* POST runs/delete-tag */
-tracking_endpoint tracking_runs_log_batch;          /* POST runs/log-batch */
-tracking_endpoint tracking_runs_log_inputs;         /* POST runs/log-inputs */
-tracking_endpoint tracking_runs_log_model;          /* POST runs/log-model */
-tracking_endpoint tracking_runs_log_outputs;        /* POST runs/outputs: the models that it made */
-tracking_endpoint tracking_metrics_get_history;     /* GET  metrics/get-history */
-
-/* Models, as MLflow 3 logs them. Parameters in the path become the members model_id and tag_key of the
- * body. */
-tracking_endpoint tracking_models_create;     /* POST   logged-models */
-tracking_endpoint tracking_models_search;     /* POST   logged-models/search */
-tracking_endpoint tracking_models_get;        /* GET    logged-models/{model_id} */
-tracking_endpoint tracking_models_finalize;   /* PATCH  logged-models/{model_id}: status */
-tracking_endpoint tracking_models_delete;     /* DELETE logged-models/{model_id} */
-tracking_endpoint tracking_models_log_params; /* POST   logged-models/{model_id}/params */
-tracking_endpoint tracking_models_set_tags;   /* PATCH  logged-models/{model_id}/tags */
-tracking_endpoint tracking_models_delete_tag; /* DELETE logged-models/{model_id}/tags/{tag_key} */
-
-/* The registry: names for models, and versions below a name. The files of a version stay where they are. */
-tracking_endpoint tracking_registry_create;       /* POST   registered-models/create */
-tracking_endpoint tracking_registry_get;          /* GET    registered-models/get */
-tracking_endpoint tracking_registry_search;       /* GET    registered-models/search */
-tracking_endpoint tracking_registry_update;       /* PATCH  registered-models/update: description */
-tracking_endpoint tracking_registry_rename;       /* POST   registered-models/rename: new_name */
-tracking_endpoint tracking_registry_delete;       /* DELETE registered-models/delete, with its versions */
-tracking_endpoint tracking_registry_set_tag;      /* POST   registered-models/set-tag */
-tracking_endpoint tracking_registry_delete_tag;   /* DELETE registered-models/delete-tag */
-tracking_endpoint tracking_registry_set_alias;    /* POST   registered-models/alias */
-tracking_endpoint tracking_registry_delete_alias; /* DELETE registered-models/alias */
-tracking_endpoint tracking_registry_get_by_alias; /* GET    registered-models/alias */
-tracking_endpoint tracking_registry_get_latest;   /* POST and GET registered-models/get-latest-versions */
-tracking_endpoint tracking_versions_create;       /* POST   model-versions/create */
-tracking_endpoint tracking_versions_get;          /* GET    model-versions/get */
-tracking_endpoint tracking_versions_search;       /* GET    model-versions/search */
-tracking_endpoint tracking_versions_get_uri;      /* GET    model-versions/get-download-uri */
-tracking_endpoint tracking_versions_update;       /* PATCH  model-versions/update: description */
-tracking_endpoint tracking_versions_transition;   /* POST   model-versions/transition-stage */
-tracking_endpoint tracking_versions_delete;       /* DELETE model-versions/delete */
-tracking_endpoint tracking_versions_set_tag;      /* POST   model-versions/set-tag */
-tracking_endpoint tracking_versions_delete_tag;   /* DELETE model-versions/delete-tag */
-
-/* --- beside the endpoints --- */
+/* True: a JSON object was appended to *out, the body of a reply with status 200. False: *error is set, and
+ * *out is unchanged. */
+bool tracking_serve(struct tracking *tracking, const struct tracking_endpoint *endpoint,
+                    const struct tracking_request *request, struct text *out, struct tracking_error *error);
 
 /* The artifact_uri of a run, for artifacts/list; the caller frees it. False with RESOURCE_DOES_NOT_EXIST if
  * there is no such run. */
 bool tracking_artifact_uri(struct tracking *tracking, const char *run_id, char **ret_uri,
                            struct tracking_error *error);
 
-/* 32 hex digits and a NUL. */
-#define TRACKING_RUN_ID_BYTES 33
-/* Draws the id of a new run. Touches no file: any thread may call it. */
-void tracking_draw_run_id(char out[TRACKING_RUN_ID_BYTES]);
-
-/* The states of a run. */
-#define TRACKING_STATUSES(X) X(RUNNING) X(SCHEDULED) X(FINISHED) X(FAILED) X(KILLED)
+/* --- runs of jobs: job_run.c --- */
 
 enum tracking_status {
 #define TRACKING_STATUS_AS_ENUM(name) TRACKING_RUN_##name,
@@ -170,6 +68,7 @@ struct tracking_job {
     int64_t attempt;           /* becomes the tag gpuctl.attempt */
     int64_t nodes, gpus;       /* of the attempt, become the tags gpuctl.nodes and gpuctl.gpus */
     int64_t start_ms;          /* wall clock */
+    bool late;                 /* the attempt has ended: an existing run stays as it is */
 };
 
 /* Makes the run in RUNNING, with the tags by which MLflow records user and source, and makes its experiment
@@ -183,21 +82,22 @@ bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *jo
 bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status,
                       int64_t end_ms, struct tracking_error *error);
 
-/* Visits the ids of jobs whose run is RUNNING. A visitor that returns false stops the visit. */
-bool tracking_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
-                           void *closure, struct tracking_error *error);
+/* The ids of jobs whose run is RUNNING, as an array of texts that the caller frees. A client may have written
+ * any text. NULL: it failed. */
+json_t *tracking_jobs_running(struct tracking *tracking, struct tracking_error *error);
 
-/* Appends the members of a JSON object that identify the run, run_id to status, without braces, and sets
- * *ret_experiment to its experiment. *ret_there false: there is no such run, and nothing was appended or
- * set. */
-bool tracking_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
-                          int64_t *ret_experiment, struct tracking_error *error);
+/* Appends {"runs": [...]}, the API's list of a job's runs: those that are there of the asked ones, a JSON
+ * array of {attempt, run_id}. page: URL of the web page. */
+bool tracking_job_runs(struct tracking *tracking, const char *asked, const char *page, struct text *out,
+                       struct tracking_error *error);
+
+/* --- metrics of jobs: job_metrics.c --- */
 
 /* A point of a job's own metrics. */
 struct tracking_point {
     const char *name;
     int64_t rank;
-    const json_t *value; /* a number; NaN and infinities as text */
+    double value; /* may be NaN or infinite */
     int64_t step, at_ms;
 };
 
@@ -216,7 +116,7 @@ bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t 
 
 /* Logs the points and stores the position in the stream, both or neither. Points of rank 0, and points named
  * system/..., keep their name; points of rank N are named name/rank_N. Characters that MLflow forbids become
- * "_". A point that cannot be logged is left out. */
+ * "_". A point before 1970 is left out. */
 bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,
                        struct tracking_error *error);
 

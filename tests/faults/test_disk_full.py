@@ -37,7 +37,8 @@ while more > 0:
 """
 
 
-#: Says one line, logs one metric, waits to be told to end; then once more, and more than fits where the first line is.
+#: Waits to be told to begin, says one line, logs one metric, waits to be told to end; then once more, and more than fits where the first
+#: line is.
 ENDER = """
 import json, os, socket, sys, time
 def tell(step, word):
@@ -45,9 +46,12 @@ def tell(step, word):
         talk.connect(os.environ["GPUCTL_SOCKET"])
         talk.send(json.dumps({"metric": "loss", "value": step, "step": step, "rank": 0, "time": time.time()}).encode() + b"\\n")
     print(word, flush=True)
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.05)
+wait_for(sys.argv[1])
 tell(1, "first")
-while not os.path.exists(sys.argv[1]):
-    time.sleep(0.05)
+wait_for(sys.argv[2])
 tell(2, "last" * 3000)
 """
 
@@ -56,13 +60,13 @@ CYCLES_A_DISK = 5
 
 
 @contextlib.contextmanager
-def small(where: str, mib: int) -> Iterator[tuple[Cluster, SmallDisk]]:
-    """A cluster of one node with three slots; the state of the controller or of the node is on a small disk.
+def small(where: str, mib: int, slots: int = 3) -> Iterator[tuple[Cluster, SmallDisk]]:
+    """A cluster of one node; the state of the controller or of the node is on a small disk.
 
     Its folder has a short name: that of the socket of a rank must fit into 107 bytes.
     """
     with tempfile.TemporaryDirectory(prefix="full-") as name, small_disk(Path(name) / where, mib) as disk:
-        cluster = Cluster(Path(name), [3])
+        cluster = Cluster(Path(name), [slots])
         try:
             yield cluster.start(), disk
         finally:
@@ -91,22 +95,22 @@ class Cycle:
 
     def __init__(self, cluster: Cluster, disk: SmallDisk, folder: Path):
         self.cluster, self.disk, self.api = cluster, disk, cluster.api
-        self.flood_end, self.ender_end = folder / "flood.end", folder / "ender.end"
+        self.flood_end, self.ender_end, self.late_begin = folder / "flood.end", folder / "ender.end", folder / "late.begin"
         self.told = cluster.controller.said().count("disk full")
 
     def start(self) -> None:
         """Jobs that run, one that waits."""
-        for end in (self.flood_end, self.ender_end):
-            end.unlink(missing_ok=True)
+        for told in (self.flood_end, self.ender_end, self.late_begin):
+            told.unlink(missing_ok=True)
         self.flood = self.api.submit([PYTHON, "-c", FLOOD, str(self.flood_end), "1"])
-        self.ender = self.api.submit([PYTHON, "-c", ENDER, str(self.ender_end)])
+        self.ender = self.api.submit([PYTHON, "-c", ENDER, "/", str(self.ender_end)])
+        self.late = self.api.submit([PYTHON, "-c", ENDER, str(self.late_begin), str(self.ender_end)])
         self.sleeper = self.api.submit(["sleep", "600"])
-        for job in (self.flood, self.ender, self.sleeper):
+        for job in (self.flood, self.ender, self.late, self.sleeper):
             self.cluster.wait_state(job, "RUNNING")
-        # A run whose first point comes while the disk is full, of an attempt that ends before there is room, is not made.
         eventually(lambda: self.api.get(f"/v1/jobs/{self.ender}/runs")["runs"], "the run of the job that is to end")
-        self.waiting = self.api.submit(["true"], gpus=3)
-        self.acknowledged = [self.flood, self.ender, self.sleeper, self.waiting]
+        self.waiting = self.api.submit(["true"], gpus=4)
+        self.acknowledged = [self.flood, self.ender, self.late, self.sleeper, self.waiting]
 
     def is_told(self) -> bool:
         return self.cluster.controller.said().count("disk full") > self.told
@@ -143,13 +147,18 @@ class Cycle:
         self.api.post(f"/v1/jobs/{self.sleeper}/cancel")
         assert self.api.wait(self.sleeper)["state"] == "CANCELED"
         self.ender_end.touch()
-        assert self.api.wait(self.ender)["state"] == "SUCCEEDED"
+        self.late_begin.touch()  # its first metric and its end both meet the full disk
+        for job in (self.ender, self.late):
+            assert self.api.wait(job)["state"] == "SUCCEEDED"
         assert self.api.job(self.flood)["state"] == "RUNNING"
         assert {node["state"] for node in self.cluster.nodes().values()} == {"READY"}
 
-    def is_tracked(self) -> bool:
-        """The run of the job that ended has both points and its end."""
-        (run,) = self.api.get(f"/v1/jobs/{self.ender}/runs")["runs"]
+    def is_tracked(self, job: str) -> bool:
+        """The run of a job that ended has both points and its end."""
+        runs = self.api.get(f"/v1/jobs/{job}/runs")["runs"]
+        if not runs:
+            return False
+        (run,) = runs
         points = self.api.get(f"/api/2.0/mlflow/metrics/get-history?run_id={run['run_id']}&metric_key=loss")["metrics"]
         return run["status"] == "FINISHED" and [point["value"] for point in points] == [1.0, 2.0]
 
@@ -174,8 +183,11 @@ class Cycle:
         for job in self.acknowledged:
             wanted = "CANCELED" if job == self.sleeper else "SUCCEEDED"
             assert self.api.wait(job)["state"] == wanted
-        eventually(lambda: self.api.log(self.ender) == "first\n" + "last" * 3000 + "\n", "the output of the job that ended meanwhile")
-        eventually(self.is_tracked, "the run of the job that ended meanwhile to be whole")
+        for job in (self.ender, self.late):
+            eventually(
+                lambda job=job: self.api.log(job) == "first\n" + "last" * 3000 + "\n", f"the output of job {job}, which ended meanwhile"
+            )
+            eventually(lambda job=job: self.is_tracked(job), f"the run of job {job}, which ended meanwhile, to be whole")
         lines = self.api.log(self.flood).splitlines()
         assert lines and lines == [f"{number:07d} " + "x" * 119 for number in range(len(lines))]
         seqs = [event["seq"] for event in self.api.get(f"/v1/jobs/{self.flood}/events")["events"]]
@@ -204,7 +216,7 @@ def go_through(cycles: int, cluster: Cluster, disk: SmallDisk, folder: Path) -> 
 
 def test_a_full_disk_of_the_controller_loses_nothing_and_needs_no_restart(tmp_path: Path, volume: Callable[[int, int], int]) -> None:
     for _ in range(volume(1, 200 // CYCLES_A_DISK)):
-        with small("controller", DISK_MIB) as (cluster, disk):
+        with small("controller", DISK_MIB, slots=4) as (cluster, disk):
             recoveries = go_through(CYCLES_A_DISK, cluster, disk, tmp_path)
             assert max(recoveries) <= RECOVERY_S, recoveries
 

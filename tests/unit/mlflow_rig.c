@@ -61,32 +61,43 @@ static json_t *keep(json_t *value)
     return value;
 }
 
-static bool serve(tracking_endpoint *endpoint, json_t *body, struct text *out)
+bool mlflow_serve(struct tracking *tracking, const char *call, const struct tracking_request *request,
+                  struct text *out, struct tracking_error *error)
 {
-    const struct tracking_request request = {.body = body, .owner = "ada", .now_ms = mlflow.now_ms};
-    return endpoint(mlflow.tracking, &request, out, &mlflow.error);
+    autofree char *method = xstrdup(call);
+    char *path = strchr(method, ' ');
+    *path++ = '\0';
+    const struct tracking_endpoint *endpoint = tracking_endpoint_find(method, path);
+    ck_assert_msg(endpoint != NULL, "%s", call);
+    return tracking_serve(tracking, endpoint, request, out, error);
 }
 
-json_t *mlflow_ask(tracking_endpoint *endpoint, json_t *body)
+static bool serve(const char *call, json_t *body, struct text *out)
+{
+    const struct tracking_request request = {.body = body, .owner = "ada", .now_ms = mlflow.now_ms};
+    return mlflow_serve(mlflow.tracking, call, &request, out, &mlflow.error);
+}
+
+json_t *mlflow_ask(const char *call, json_t *body)
 {
     autojson json_t *owned = body;
     ck_assert_ptr_nonnull(owned);
     autotext struct text out = {0};
     struct err err;
-    ck_assert_msg(serve(endpoint, owned, &out), "%s: %s", tracking_code_name(mlflow.error.code),
+    ck_assert_msg(serve(call, owned, &out), "%s: %s", tracking_code_name(mlflow.error.code),
                   mlflow.error.message);
     json_t *answer = json_parse(out.bytes, out.length, &err);
     ck_assert_msg(json_is_object(answer), "%s", out.bytes);
     return keep(answer);
 }
 
-void mlflow_refuse(tracking_endpoint *endpoint, json_t *body, enum tracking_code code, const char *text)
+void mlflow_refuse(const char *call, json_t *body, enum tracking_code code, const char *text)
 {
     autojson json_t *owned = body;
     ck_assert_ptr_nonnull(owned);
     autotext struct text out = {0};
     text_append(&out, "before");
-    ck_assert_msg(!serve(endpoint, owned, &out), "%s", out.bytes);
+    ck_assert_msg(!serve(call, owned, &out), "%s", out.bytes);
     ck_assert_str_eq(out.bytes, "before");
     ck_assert_msg(mlflow.error.code == code, "%s: %s", tracking_code_name(mlflow.error.code),
                   mlflow.error.message);
@@ -96,7 +107,7 @@ void mlflow_refuse(tracking_endpoint *endpoint, json_t *body, enum tracking_code
 
 const char *mlflow_run(const char *experiment_id, const char *name)
 {
-    json_t *answer = mlflow_ask(tracking_runs_create,
+    json_t *answer = mlflow_ask("POST runs/create",
                                 json_pack("{s:s, s:s*, s:I}", "experiment_id", experiment_id, "run_name",
                                           name, "start_time", (json_int_t)mlflow.now_ms++));
     return mlflow_text(answer, "run.info.run_id");
@@ -104,25 +115,25 @@ const char *mlflow_run(const char *experiment_id, const char *name)
 
 json_t *mlflow_get(const char *run_id)
 {
-    return mlflow_at(mlflow_ask(tracking_runs_get, json_pack("{s:s}", "run_id", run_id)), "run");
+    return mlflow_at(mlflow_ask("GET runs/get", json_pack("{s:s}", "run_id", run_id)), "run");
 }
 
 void mlflow_log(const char *run_id, const char *key, double value, int64_t at_ms, int64_t step)
 {
-    mlflow_ask(tracking_runs_log_metric,
+    mlflow_ask("POST runs/log-metric",
                json_pack("{s:s, s:s, s:f, s:I, s:I}", "run_id", run_id, "key", key, "value", value,
                          "timestamp", (json_int_t)at_ms, "step", (json_int_t)step));
 }
 
 void mlflow_param(const char *run_id, const char *key, const char *value)
 {
-    mlflow_ask(tracking_runs_log_parameter,
+    mlflow_ask("POST runs/log-parameter",
                json_pack("{s:s, s:s, s:s}", "run_id", run_id, "key", key, "value", value));
 }
 
 void mlflow_tag(const char *run_id, const char *key, const char *value)
 {
-    mlflow_ask(tracking_runs_set_tag,
+    mlflow_ask("POST runs/set-tag",
                json_pack("{s:s, s:s, s:s}", "run_id", run_id, "key", key, "value", value));
 }
 

@@ -27,10 +27,13 @@ void mlflow_reopen(void);
 /* Changes the closed database behind the store's back. */
 void mlflow_meddle(const char *sql);
 
-/* Asks with the body, which is taken over; the answer lives until the end of the test. */
-json_t *mlflow_ask(tracking_endpoint *endpoint, json_t *body);
+/* Has the store serve a call, as "POST runs/create". */
+bool mlflow_serve(struct tracking *tracking, const char *call, const struct tracking_request *request,
+                  struct text *out, struct tracking_error *error);
+/* Makes a call with the body, which is taken over; the answer lives until the end of the test. */
+json_t *mlflow_ask(const char *call, json_t *body);
 /* Expects a refusal with the code and the text in its message; out stays untouched. */
-void mlflow_refuse(tracking_endpoint *endpoint, json_t *body, enum tracking_code code, const char *text);
+void mlflow_refuse(const char *call, json_t *body, enum tracking_code code, const char *text);
 
 /* Makes a run in the experiment and returns its id. */
 const char *mlflow_run(const char *experiment_id, const char *name);

@@ -39,7 +39,7 @@ static size_t count(const char *list)
 
 START_TEST(a_batch_logs_metrics_parameters_and_tags)
 {
-    mlflow_ask(tracking_runs_log_batch, batch(3, 2, 1));
+    mlflow_ask("POST runs/log-batch", batch(3, 2, 1));
     ck_assert_uint_eq(count("data.metrics"), 3);
     ck_assert_uint_eq(count("data.params"), 2);
     ck_assert_uint_eq(count("data.tags"), 2); /* the name is one */
@@ -48,14 +48,14 @@ END_TEST
 
 START_TEST(an_empty_batch_is_no_error)
 {
-    mlflow_ask(tracking_runs_log_batch, json_pack("{s:s}", "run_id", run));
+    mlflow_ask("POST runs/log-batch", json_pack("{s:s}", "run_id", run));
 }
 END_TEST
 
 START_TEST(a_batch_may_be_as_large_as_the_limits)
 {
-    mlflow_ask(tracking_runs_log_batch, batch(1000, 0, 0));
-    mlflow_ask(tracking_runs_log_batch, batch(800, 100, 100));
+    mlflow_ask("POST runs/log-batch", batch(1000, 0, 0));
+    mlflow_ask("POST runs/log-batch", batch(800, 100, 100));
     ck_assert_uint_eq(count("data.metrics"), 1000);
     ck_assert_uint_eq(count("data.params"), 100);
     ck_assert_uint_eq(count("data.tags"), 101);
@@ -64,7 +64,7 @@ END_TEST
 
 static void too_large(int metrics, int params, int tags, const char *text)
 {
-    mlflow_refuse(tracking_runs_log_batch, batch(metrics, params, tags), TRACKING_INVALID_PARAMETER_VALUE,
+    mlflow_refuse("POST runs/log-batch", batch(metrics, params, tags), TRACKING_INVALID_PARAMETER_VALUE,
                   text);
     ck_assert_uint_eq(count("data.metrics"), 0);
 }
@@ -92,7 +92,7 @@ START_TEST(a_parameter_twice_in_a_batch_is_refused_even_with_the_same_value)
 {
     json_t *body = batch(0, 2, 0);
     json_object_set_new(mlflow_at(body, "params.1"), "key", json_string("k0"));
-    mlflow_refuse(tracking_runs_log_batch, body, TRACKING_INVALID_PARAMETER_VALUE,
+    mlflow_refuse("POST runs/log-batch", body, TRACKING_INVALID_PARAMETER_VALUE,
                   "Duplicate parameter keys have been submitted: ['k0']");
 }
 END_TEST
@@ -100,10 +100,10 @@ END_TEST
 START_TEST(a_batch_with_something_wrong_in_it_writes_nothing)
 {
     mlflow_param(run, "k1", "other");
-    mlflow_refuse(tracking_runs_log_batch, batch(3, 2, 1), TRACKING_INVALID_PARAMETER_VALUE, "'k1'");
+    mlflow_refuse("POST runs/log-batch", batch(3, 2, 1), TRACKING_INVALID_PARAMETER_VALUE, "'k1'");
     json_t *body = batch(3, 1, 1);
     json_object_set_new(mlflow_at(body, "tags.0"), "key", json_string("../up"));
-    mlflow_refuse(tracking_runs_log_batch, body, TRACKING_INVALID_PARAMETER_VALUE, "../up");
+    mlflow_refuse("POST runs/log-batch", body, TRACKING_INVALID_PARAMETER_VALUE, "../up");
     ck_assert_uint_eq(count("data.metrics"), 0);
     ck_assert_uint_eq(count("data.params"), 1);
     ck_assert_uint_eq(count("data.tags"), 1);
@@ -112,21 +112,21 @@ END_TEST
 
 START_TEST(a_batch_sent_twice_is_as_one)
 {
-    mlflow_ask(tracking_runs_log_batch, batch(3, 2, 1));
-    mlflow_ask(tracking_runs_log_batch, batch(3, 2, 1));
+    mlflow_ask("POST runs/log-batch", batch(3, 2, 1));
+    mlflow_ask("POST runs/log-batch", batch(3, 2, 1));
     json_t *history =
-        mlflow_ask(tracking_metrics_get_history, json_pack("{s:s, s:s}", "run_id", run, "metric_key", "m1"));
+        mlflow_ask("GET metrics/get-history", json_pack("{s:s, s:s}", "run_id", run, "metric_key", "m1"));
     ck_assert_uint_eq(json_array_size(mlflow_at(history, "metrics")), 1);
 }
 END_TEST
 
 START_TEST(lists_that_are_none_are_refused)
 {
-    mlflow_refuse(tracking_runs_log_batch, json_pack("{s:s, s:{}}", "run_id", run, "metrics"),
+    mlflow_refuse("POST runs/log-batch", json_pack("{s:s, s:{}}", "run_id", run, "metrics"),
                   TRACKING_INVALID_PARAMETER_VALUE, "'metrics'");
-    mlflow_refuse(tracking_runs_log_batch, json_pack("{s:s, s:[s]}", "run_id", run, "tags", "t"),
+    mlflow_refuse("POST runs/log-batch", json_pack("{s:s, s:[s]}", "run_id", run, "tags", "t"),
                   TRACKING_INVALID_PARAMETER_VALUE, "'tags'");
-    mlflow_refuse(tracking_runs_log_batch, json_pack("{s:s, s:[{}]}", "run_id", run, "params"),
+    mlflow_refuse("POST runs/log-batch", json_pack("{s:s, s:[{}]}", "run_id", run, "params"),
                   TRACKING_INVALID_PARAMETER_VALUE, "'key'");
 }
 END_TEST

@@ -51,8 +51,7 @@ static json_t *metrics(void)
 
 static void copy_one(const char *name, int64_t rank)
 {
-    autojson json_t *value = json_real(COPIED_VALUE);
-    const struct tracking_point point = {name, rank, value, COPIED_STEP, COPIED_AT_MS};
+    const struct tracking_point point = {name, rank, COPIED_VALUE, COPIED_STEP, COPIED_AT_MS};
     ck_assert(copy(0, 1, &point, 1));
 }
 
@@ -92,8 +91,7 @@ static void count_logged(const struct tracking_logged *point, void *closure)
 
 START_TEST(a_sample_that_comes_again_is_in_the_run_once_and_among_what_clients_log)
 {
-    autojson json_t *value = json_real(COPIED_VALUE);
-    struct tracking_point point = {"system/node1/cpu", 0, value, COPIED_STEP, COPIED_AT_MS};
+    struct tracking_point point = {"system/node1/cpu", 0, COPIED_VALUE, COPIED_STEP, COPIED_AT_MS};
     int count = 0;
     int64_t after = 0;
     bool more;
@@ -137,10 +135,9 @@ END_TEST
 
 START_TEST(a_point_that_cannot_be_logged_does_not_hold_up_the_others)
 {
-    autojson json_t *good = json_integer(1), *bad = json_string("many"), *odd = json_string("NaN");
     const struct tracking_point points[] = {
-        {"bad", 0, bad, 0, 5}, {"late", 0, good, 0, -5}, {"odd", 0, odd, 0, 5}, {"good", 0, good, 0, 5}};
-    ck_assert(copy(0, 50, points, 4));
+        {"late", 0, 1, 0, -5}, {"odd", 0, (double)NAN, 0, 5}, {"good", 0, 1, 0, 5}};
+    ck_assert(copy(0, 50, points, 3));
     ck_assert_uint_eq(json_array_size(metrics()), 2);
     ck_assert_str_eq(json_string_value(mlflow_value(metrics(), "odd")), "NaN");
     ck_assert_int_eq(copied(0), 50);
@@ -158,46 +155,41 @@ START_TEST(without_a_run_nothing_is_copied)
 }
 END_TEST
 
-START_TEST(a_summary_tells_which_run_it_is)
+START_TEST(runs_of_a_job_are_shown_with_the_page_where_they_are)
 {
-    bool there;
-    int64_t experiment = -1;
     struct err err;
     autotext struct text out = {0};
-    text_append(&out, "{");
-    ck_assert(tracking_run_summary(mlflow.tracking, id, &out, &there, &experiment, &mlflow.error) && there);
-    ck_assert_int_eq(experiment, 1);
-    text_append(&out, "}");
-    autojson json_t *run = json_parse(out.bytes, out.length, &err);
+    autofree char *asked = xprintf("[{\"attempt\": 1, \"run_id\": \"none\"}, {\"attempt\": 2, "
+                                   "\"run_id\": \"%s\"}, {\"attempt\": null, \"run_id\": \"%s\"}]",
+                                   id, id);
+    ck_assert(tracking_job_runs(mlflow.tracking, asked, "http://here/", &out, &mlflow.error));
+    autojson json_t *answer = json_parse(out.bytes, out.length, &err);
+    json_t *run = mlflow_at(answer, "runs.0");
+    ck_assert_uint_eq(json_array_size(mlflow_at(answer, "runs")), 2);
+    ck_assert_str_eq(mlflow_text(run, "attempt"), "2");
     ck_assert_str_eq(mlflow_text(run, "run_id"), id);
     ck_assert_str_eq(mlflow_text(run, "run_name"), "sweep");
     ck_assert_str_eq(mlflow_text(run, "experiment"), "night");
     ck_assert_str_eq(mlflow_text(run, "experiment_id"), "1");
     ck_assert_str_eq(mlflow_text(run, "status"), "RUNNING");
-    size_t length = out.length;
-    ck_assert(tracking_run_summary(mlflow.tracking, "none", &out, &there, &experiment, &mlflow.error) &&
-              !there);
-    ck_assert_uint_eq(out.length, length);
+    ck_assert(json_is_null(mlflow_at(run, "tracking_uri")));
+    autofree char *url = xprintf("http://here/#/experiments/1/runs/%s", id);
+    ck_assert_str_eq(mlflow_text(run, "url"), url);
+    ck_assert(json_is_null(mlflow_at(answer, "runs.1.attempt")));
 }
 END_TEST
 
-static bool keep(const char *job_id, void *closure)
-{
-    text_printf(closure, "%s ", job_id);
-    return true;
-}
-
 START_TEST(jobs_with_a_run_that_goes_on_are_found)
 {
-    autotext struct text found = {0};
     ck_assert(tracking_job_end(mlflow.tracking, id, TRACKING_RUN_FAILED, 5, &mlflow.error));
     mlflow_run("0", "of nobody");
     for (int i = 0; i < 2; i++) {
         tracking_draw_run_id(id);
         begin("ijklmnop");
     }
-    ck_assert(tracking_jobs_running(mlflow.tracking, keep, &found, &mlflow.error));
-    ck_assert_str_eq(found.bytes, "ijklmnop ");
+    autojson json_t *found = tracking_jobs_running(mlflow.tracking, &mlflow.error);
+    ck_assert_uint_eq(json_array_size(found), 1);
+    ck_assert_str_eq(mlflow_text(found, "0"), "ijklmnop");
 }
 END_TEST
 
@@ -292,7 +284,7 @@ static void log_many(const char *name, int64_t first_step)
                               json_pack("{s:s, s:f, s:I, s:I}", "key", name, "value", 0.5, "timestamp",
                                         (json_int_t)1, "step", (json_int_t)(first_step + i)));
     }
-    mlflow_ask(tracking_runs_log_batch, json_pack("{s:s, s:o}", "run_id", id, "metrics", points));
+    mlflow_ask("POST runs/log-batch", json_pack("{s:s, s:o}", "run_id", id, "metrics", points));
 }
 
 START_TEST(a_listing_that_looks_for_what_is_rare_stops_and_goes_on)
@@ -359,7 +351,7 @@ Suite *mlflow_copies_suite(void)
     tcase_add_test(tests, a_name_that_mlflow_has_not_is_fitted);
     tcase_add_test(tests, a_point_that_cannot_be_logged_does_not_hold_up_the_others);
     tcase_add_test(tests, without_a_run_nothing_is_copied);
-    tcase_add_test(tests, a_summary_tells_which_run_it_is);
+    tcase_add_test(tests, runs_of_a_job_are_shown_with_the_page_where_they_are);
     tcase_add_test(tests, jobs_with_a_run_that_goes_on_are_found);
     suite_add_tcase(suite, tests);
     return suite;

@@ -19,15 +19,15 @@ static void setup(void)
     mlflow_log(ids[0], "loss", 0.1, 1, 1);
     mlflow_log(ids[1], "loss", 0.9, 1, 1);
     mlflow_log(ids[0], "val/loss x", 5, 1, 1);
-    mlflow_ask(tracking_runs_log_metric, json_pack("{s:s, s:s, s:s, s:i}", "run_id", ids[1], "key", "odd",
-                                                   "value", "NaN", "timestamp", 1));
+    mlflow_ask("POST runs/log-metric", json_pack("{s:s, s:s, s:s, s:i}", "run_id", ids[1], "key", "odd",
+                                                 "value", "NaN", "timestamp", 1));
     mlflow_log(ids[0], "odd", -3, 1, 1);
     mlflow_param(ids[0], "opt", "adam");
     mlflow_param(ids[1], "opt", "Adamax");
     mlflow_tag(ids[0], "mlflow.parentRunId", "p1");
     mlflow_tag(ids[1], "a share", "100%");
-    mlflow_ask(tracking_runs_update, json_pack("{s:s, s:s, s:I}", "run_id", ids[0], "status", "FINISHED",
-                                               "end_time", (json_int_t)1700000009000));
+    mlflow_ask("POST runs/update", json_pack("{s:s, s:s, s:I}", "run_id", ids[0], "status", "FINISHED",
+                                             "end_time", (json_int_t)1700000009000));
 }
 
 static json_t *body(const char *filter)
@@ -39,7 +39,7 @@ static json_t *body(const char *filter)
 /* wanted: the first letters of the runs that are found, oldest first. */
 static void finds(const char *filter, const char *wanted)
 {
-    json_t *runs = mlflow_at(mlflow_ask(tracking_runs_search, body(filter)), "runs");
+    json_t *runs = mlflow_at(mlflow_ask("POST runs/search", body(filter)), "runs");
     autotext struct text found = {0};
     text_append(&found, "");
     for (size_t i = 0; i < json_array_size(runs); i++) {
@@ -50,7 +50,7 @@ static void finds(const char *filter, const char *wanted)
 
 static void refuses(const char *filter, const char *text)
 {
-    mlflow_refuse(tracking_runs_search, body(filter), TRACKING_INVALID_PARAMETER_VALUE, text);
+    mlflow_refuse("POST runs/search", body(filter), TRACKING_INVALID_PARAMETER_VALUE, text);
 }
 
 START_TEST(metrics_are_compared_as_numbers)
@@ -216,7 +216,7 @@ START_TEST(an_order_that_is_none_is_refused_with_its_place)
         {"(SELECT 1)", "'(' at character 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        mlflow_refuse(tracking_runs_search,
+        mlflow_refuse("POST runs/search",
                       json_pack("{s:[s], s:[s]}", "experiment_ids", "0", "order_by", cases[i].order),
                       TRACKING_INVALID_PARAMETER_VALUE, cases[i].text);
     }

@@ -46,7 +46,7 @@ static const char *tag(const char *name)
 static json_t *experiment(void)
 {
     return mlflow_at(
-        mlflow_ask(tracking_experiments_get_by_name, json_pack("{s:s}", "experiment_name", "night")),
+        mlflow_ask("GET experiments/get-by-name", json_pack("{s:s}", "experiment_name", "night")),
         "experiment");
 }
 
@@ -83,12 +83,12 @@ END_TEST
 START_TEST(the_end_of_the_job_counts_whatever_clients_have_said)
 {
     begin(1);
-    mlflow_ask(tracking_runs_update,
+    mlflow_ask("POST runs/update",
                json_pack("{s:s, s:s, s:I}", "run_id", id, "status", "FINISHED", "end_time", (json_int_t)5));
     end(TRACKING_RUN_FAILED, 1700000000500);
     ck_assert_str_eq(mlflow_text(mlflow_get(id), "info.status"), "FAILED");
     ck_assert_str_eq(mlflow_text(mlflow_get(id), "info.end_time"), "1700000000500");
-    mlflow_ask(tracking_runs_delete, json_pack("{s:s}", "run_id", id));
+    mlflow_ask("POST runs/delete", json_pack("{s:s}", "run_id", id));
     end(TRACKING_RUN_KILLED, 1700000000600);
     ck_assert_str_eq(mlflow_text(mlflow_get(id), "info.status"), "KILLED");
 }
@@ -109,11 +109,25 @@ START_TEST(another_attempt_goes_on_with_the_run)
 }
 END_TEST
 
+START_TEST(metrics_that_come_after_the_end_leave_a_run_that_has_ended_as_it_is)
+{
+    begin(1);
+    end(TRACKING_RUN_FAILED, 1700000000500);
+    struct tracking_job late = job(1);
+    late.late = true;
+    ck_assert(tracking_job_begin(mlflow.tracking, &late, &mlflow.error));
+    ck_assert_str_eq(mlflow_text(mlflow_get(id), "info.status"), "FAILED");
+    tracking_draw_run_id(id);
+    ck_assert(tracking_job_begin(mlflow.tracking, &late, &mlflow.error));
+    ck_assert_str_eq(mlflow_text(mlflow_get(id), "info.status"), "RUNNING");
+}
+END_TEST
+
 START_TEST(a_deleted_experiment_comes_back_for_a_job)
 {
     begin(1);
     const char *number = mlflow_text(experiment(), "experiment_id");
-    mlflow_ask(tracking_experiments_delete, json_pack("{s:s}", "experiment_id", number));
+    mlflow_ask("POST experiments/delete", json_pack("{s:s}", "experiment_id", number));
     tracking_draw_run_id(id);
     begin(1);
     ck_assert_str_eq(mlflow_text(experiment(), "lifecycle_stage"), "active");
@@ -153,6 +167,7 @@ Suite *mlflow_job_suite(void)
     tcase_add_test(tests, without_names_a_run_of_the_experiment_default_gets_one);
     tcase_add_test(tests, the_end_of_the_job_counts_whatever_clients_have_said);
     tcase_add_test(tests, another_attempt_goes_on_with_the_run);
+    tcase_add_test(tests, metrics_that_come_after_the_end_leave_a_run_that_has_ended_as_it_is);
     tcase_add_test(tests, a_deleted_experiment_comes_back_for_a_job);
     tcase_add_test(tests, the_end_of_a_run_that_is_not_there_is_an_error);
     tcase_add_test(tests, an_error_is_shown_as_clients_read_it);

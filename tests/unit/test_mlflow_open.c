@@ -107,7 +107,7 @@ START_TEST(a_database_that_fails_half_way_is_an_internal_error_without_half_an_a
 {
     const char *run = mlflow_run("0", "first");
     mlflow_meddle("DROP TABLE inputs");
-    mlflow_refuse(tracking_runs_get, json_pack("{s:s}", "run_id", run), TRACKING_INTERNAL_ERROR, "inputs");
+    mlflow_refuse("GET runs/get", json_pack("{s:s}", "run_id", run), TRACKING_INTERNAL_ERROR, "inputs");
     mlflow_tag(run, "still", "writable");
 }
 END_TEST
@@ -127,7 +127,7 @@ static void *log_rounds(void *closure)
         struct tracking_request request = {.body = body, .owner = "grace", .now_ms = 1};
         struct tracking_error error;
         struct text out = {0};
-        bool ok = tracking_runs_log_metric(tracking, &request, &out, &error);
+        bool ok = mlflow_serve(tracking, "POST runs/log-metric", &request, &out, &error);
         text_finish(&out);
         json_decref(body);
         if (!ok) {
@@ -148,8 +148,8 @@ START_TEST(two_handles_write_at_once_and_nothing_is_lost)
         mlflow_log(run, "loss", 0.5, i, i);
     }
     pthread_join(other, NULL);
-    json_t *history = mlflow_ask(tracking_metrics_get_history,
-                                 json_pack("{s:s, s:s}", "run_id", run, "metric_key", "loss"));
+    json_t *history =
+        mlflow_ask("GET metrics/get-history", json_pack("{s:s, s:s}", "run_id", run, "metric_key", "loss"));
     ck_assert_uint_eq(json_array_size(mlflow_at(history, "metrics")), 2 * ROUNDS);
     ck_assert_int_eq(json_integer_value(mlflow_at(mlflow_get(run), "data.metrics.0.step")), 2 * ROUNDS - 1);
 }

@@ -20,7 +20,7 @@ static json_t *numbered(const char *name, const char *number)
 
 static void make(const char *name)
 {
-    mlflow_ask(tracking_registry_create, named(name));
+    mlflow_ask("POST registered-models/create", named(name));
 }
 
 static json_t *from(const char *name, const char *source)
@@ -31,23 +31,23 @@ static json_t *from(const char *name, const char *source)
 /* Makes a version and returns its number. */
 static const char *add(const char *name)
 {
-    return mlflow_text(mlflow_ask(tracking_versions_create, from(name, "s3://bucket/model")),
+    return mlflow_text(mlflow_ask("POST model-versions/create", from(name, "s3://bucket/model")),
                        "model_version.version");
 }
 
 static json_t *model(const char *name)
 {
-    return mlflow_at(mlflow_ask(tracking_registry_get, named(name)), "registered_model");
+    return mlflow_at(mlflow_ask("GET registered-models/get", named(name)), "registered_model");
 }
 
 static json_t *version(const char *name, const char *number)
 {
-    return mlflow_at(mlflow_ask(tracking_versions_get, numbered(name, number)), "model_version");
+    return mlflow_at(mlflow_ask("GET model-versions/get", numbered(name, number)), "model_version");
 }
 
 static void set_alias(const char *name, const char *alias, const char *number)
 {
-    mlflow_ask(tracking_registry_set_alias,
+    mlflow_ask("POST registered-models/alias",
                json_pack("{s:s, s:s, s:s}", "name", name, "alias", alias, "version", number));
 }
 
@@ -56,27 +56,28 @@ static json_t *aliased(const char *name, const char *alias)
     return json_pack("{s:s, s:s}", "name", name, "alias", alias);
 }
 
-static size_t found(tracking_endpoint *search, const char *member, const char *filter)
+static size_t found(const char *search, const char *member, const char *filter)
 {
     return json_array_size(mlflow_at(mlflow_ask(search, json_pack("{s:s}", "filter", filter)), member));
 }
 
 static size_t models_found(const char *filter)
 {
-    return found(tracking_registry_search, "registered_models", filter);
+    return found("GET registered-models/search", "registered_models", filter);
 }
 
 static size_t versions_found(const char *filter)
 {
-    return found(tracking_versions_search, "model_versions", filter);
+    return found("GET model-versions/search", "model_versions", filter);
 }
 
 /* --- names and versions --- */
 
 START_TEST(a_registered_model_keeps_its_description_tags_and_versions)
 {
-    mlflow_ask(tracking_registry_create, json_pack("{s:s, s:s, s:[{s:s, s:s}]}", "name", "main.ml.digits",
-                                                   "description", "d", "tags", "key", "team", "value", "a"));
+    mlflow_ask("POST registered-models/create",
+               json_pack("{s:s, s:s, s:[{s:s, s:s}]}", "name", "main.ml.digits", "description", "d", "tags",
+                         "key", "team", "value", "a"));
     ck_assert_str_eq(add("main.ml.digits"), "1");
     mlflow.now_ms += 5;
     ck_assert_str_eq(add("main.ml.digits"), "2");
@@ -101,8 +102,9 @@ START_TEST(the_number_of_a_deleted_version_is_not_given_again)
     make("m");
     add("m");
     add("m");
-    mlflow_ask(tracking_versions_delete, numbered("m", "2"));
-    mlflow_refuse(tracking_versions_get, numbered("m", "2"), TRACKING_RESOURCE_DOES_NOT_EXIST, "version=2");
+    mlflow_ask("DELETE model-versions/delete", numbered("m", "2"));
+    mlflow_refuse("GET model-versions/get", numbered("m", "2"), TRACKING_RESOURCE_DOES_NOT_EXIST,
+                  "version=2");
     ck_assert_str_eq(add("m"), "3");
 }
 END_TEST
@@ -112,12 +114,13 @@ START_TEST(a_deleted_model_leaves_nothing_to_one_of_its_name)
     make("m");
     add("m");
     set_alias("m", "best", "1");
-    mlflow_ask(tracking_registry_set_tag,
+    mlflow_ask("POST registered-models/set-tag",
                json_pack("{s:s, s:s, s:s}", "name", "m", "key", "a", "value", "b"));
-    mlflow_ask(tracking_versions_set_tag,
+    mlflow_ask("POST model-versions/set-tag",
                json_pack("{s:s, s:s, s:s, s:s}", "name", "m", "version", "1", "key", "a", "value", "b"));
-    mlflow_ask(tracking_registry_delete, named("m"));
-    mlflow_refuse(tracking_registry_get, named("m"), TRACKING_RESOURCE_DOES_NOT_EXIST, "name=m not found");
+    mlflow_ask("DELETE registered-models/delete", named("m"));
+    mlflow_refuse("GET registered-models/get", named("m"), TRACKING_RESOURCE_DOES_NOT_EXIST,
+                  "name=m not found");
     make("m");
     json_t *shown = model("m");
     ck_assert_uint_eq(json_array_size(mlflow_at(shown, "tags")), 0);
@@ -134,12 +137,12 @@ START_TEST(a_renamed_model_keeps_what_is_below_it)
     make("b");
     add("a");
     set_alias("a", "best", "1");
-    mlflow_ask(tracking_registry_rename, json_pack("{s:s, s:s}", "name", "a", "new_name", "c"));
+    mlflow_ask("POST registered-models/rename", json_pack("{s:s, s:s}", "name", "a", "new_name", "c"));
     ck_assert_str_eq(
-        mlflow_text(mlflow_ask(tracking_registry_get_by_alias, aliased("c", "best")), "model_version.name"),
+        mlflow_text(mlflow_ask("GET registered-models/alias", aliased("c", "best")), "model_version.name"),
         "c");
-    mlflow_refuse(tracking_registry_get, named("a"), TRACKING_RESOURCE_DOES_NOT_EXIST, "a");
-    mlflow_refuse(tracking_registry_rename, json_pack("{s:s, s:s}", "name", "c", "new_name", "b"),
+    mlflow_refuse("GET registered-models/get", named("a"), TRACKING_RESOURCE_DOES_NOT_EXIST, "a");
+    mlflow_refuse("POST registered-models/rename", json_pack("{s:s, s:s}", "name", "c", "new_name", "b"),
                   TRACKING_RESOURCE_ALREADY_EXISTS, "b");
 }
 END_TEST
@@ -150,11 +153,12 @@ START_TEST(names_that_clients_cannot_make_paths_of_are_refused)
     char name[LIMIT_REGISTRY_NAME + 2] = {0};
     memset(name, 'n', sizeof name - 1);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        mlflow_refuse(tracking_registry_create, named(wrong[i]), TRACKING_INVALID_PARAMETER_VALUE, "name");
+        mlflow_refuse("POST registered-models/create", named(wrong[i]), TRACKING_INVALID_PARAMETER_VALUE,
+                      "name");
     }
-    mlflow_refuse(tracking_registry_create, named(name), TRACKING_INVALID_PARAMETER_VALUE, "256");
+    mlflow_refuse("POST registered-models/create", named(name), TRACKING_INVALID_PARAMETER_VALUE, "256");
     make("m");
-    mlflow_refuse(tracking_registry_create, named("m"), TRACKING_RESOURCE_ALREADY_EXISTS,
+    mlflow_refuse("POST registered-models/create", named("m"), TRACKING_RESOURCE_ALREADY_EXISTS,
                   "Registered Model (name=m) already exists.");
 }
 END_TEST
@@ -168,15 +172,15 @@ START_TEST(an_alias_is_of_one_version_and_goes_with_it)
     add("m");
     set_alias("m", "best", "1");
     set_alias("m", "best", "2");
-    json_t *best = mlflow_ask(tracking_registry_get_by_alias, aliased("m", "best"));
+    json_t *best = mlflow_ask("GET registered-models/alias", aliased("m", "best"));
     ck_assert_str_eq(mlflow_text(best, "model_version.version"), "2");
     ck_assert_str_eq(mlflow_text(best, "model_version.aliases.0"), "best");
     ck_assert_uint_eq(json_array_size(mlflow_at(version("m", "1"), "aliases")), 0);
     ck_assert_str_eq(mlflow_text(model("m"), "aliases.0.version"), "2");
-    mlflow_ask(tracking_versions_delete, numbered("m", "2"));
-    mlflow_refuse(tracking_registry_get_by_alias, aliased("m", "best"), TRACKING_INVALID_PARAMETER_VALUE,
+    mlflow_ask("DELETE model-versions/delete", numbered("m", "2"));
+    mlflow_refuse("GET registered-models/alias", aliased("m", "best"), TRACKING_INVALID_PARAMETER_VALUE,
                   "Registered model alias best not found.");
-    json_t *newest = mlflow_ask(tracking_registry_get_by_alias, aliased("m", "Latest"));
+    json_t *newest = mlflow_ask("GET registered-models/alias", aliased("m", "Latest"));
     ck_assert_str_eq(mlflow_text(newest, "model_version.version"), "1");
 }
 END_TEST
@@ -187,7 +191,7 @@ START_TEST(an_alias_that_clients_take_for_a_version_is_refused)
     make("m");
     add("m");
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        mlflow_refuse(tracking_registry_set_alias,
+        mlflow_refuse("POST registered-models/alias",
                       json_pack("{s:s, s:s, s:i}", "name", "m", "alias", wrong[i], "version", 1),
                       TRACKING_INVALID_PARAMETER_VALUE, "alias");
     }
@@ -203,21 +207,21 @@ START_TEST(a_stage_has_its_newest_version_and_others_go_to_the_archive_where_ask
     add("m");
     static const char *const numbers[] = {"1", "2"};
     for (size_t i = 0; i < 2; i++) {
-        mlflow_ask(tracking_versions_transition,
+        mlflow_ask("POST model-versions/transition-stage",
                    json_pack("{s:s, s:s, s:s, s:b}", "name", "m", "version", numbers[i], "stage",
                              "production", "archive_existing_versions", 1));
     }
     ck_assert_str_eq(mlflow_text(version("m", "1"), "current_stage"), "Archived");
-    json_t *latest = mlflow_ask(tracking_registry_get_latest, named("m"));
+    json_t *latest = mlflow_ask("POST registered-models/get-latest-versions", named("m"));
     ck_assert_uint_eq(json_array_size(mlflow_at(latest, "model_versions")), 2);
-    latest = mlflow_ask(tracking_registry_get_latest,
+    latest = mlflow_ask("POST registered-models/get-latest-versions",
                         json_pack("{s:s, s:[s]}", "name", "m", "stages", "PRODUCTION"));
     ck_assert_uint_eq(json_array_size(mlflow_at(latest, "model_versions")), 1);
     ck_assert_str_eq(mlflow_text(latest, "model_versions.0.version"), "2");
-    mlflow_refuse(tracking_versions_transition,
+    mlflow_refuse("POST model-versions/transition-stage",
                   json_pack("{s:s, s:s, s:s}", "name", "m", "version", "1", "stage", "Best"),
                   TRACKING_INVALID_PARAMETER_VALUE, "None, Staging, Production, Archived");
-    mlflow_refuse(tracking_versions_transition,
+    mlflow_refuse("POST model-versions/transition-stage",
                   json_pack("{s:s, s:s, s:s, s:b}", "name", "m", "version", "1", "stage", "None",
                             "archive_existing_versions", 1),
                   TRACKING_INVALID_PARAMETER_VALUE, "not an Active stage");
@@ -230,7 +234,7 @@ START_TEST(versions_are_found_by_name_number_run_and_tag_the_last_changed_first)
 {
     make("a");
     make("b");
-    mlflow_ask(tracking_versions_create,
+    mlflow_ask("POST model-versions/create",
                json_pack("{s:s, s:s, s:s, s:[{s:s, s:s}]}", "name", "a", "source", "s3://bucket/one",
                          "run_id", "abc", "tags", "key", "t", "value", "x"));
     add("a");
@@ -241,17 +245,17 @@ START_TEST(versions_are_found_by_name_number_run_and_tag_the_last_changed_first)
     ck_assert_uint_eq(versions_found("name = 'a' AND version_number > 1"), 1);
     ck_assert_uint_eq(versions_found("run_id IN ('abc')"), 1);
     ck_assert_uint_eq(versions_found("tags.t = 'x' AND source_path LIKE '%/one'"), 1);
-    json_t *all = mlflow_ask(tracking_versions_search, json_object());
+    json_t *all = mlflow_ask("GET model-versions/search", json_object());
     ck_assert_str_eq(mlflow_text(all, "model_versions.0.name"), "b");
     ck_assert_str_eq(mlflow_text(all, "model_versions.1.version"), "2");
-    json_t *page = mlflow_ask(tracking_versions_search,
+    json_t *page = mlflow_ask("GET model-versions/search",
                               json_pack("{s:s, s:s}", "order_by", "version_number ASC", "max_results", "2"));
     ck_assert_str_eq(mlflow_text(page, "model_versions.0.name"), "a");
-    json_t *rest = mlflow_ask(tracking_versions_search,
+    json_t *rest = mlflow_ask("GET model-versions/search",
                               json_pack("{s:s, s:s, s:s}", "order_by", "version_number ASC", "max_results",
                                         "2", "page_token", mlflow_text(page, "next_page_token")));
     ck_assert_uint_eq(json_array_size(mlflow_at(rest, "model_versions")), 1);
-    mlflow_refuse(tracking_versions_search, json_pack("{s:s}", "filter", "metrics.a > 1"),
+    mlflow_refuse("GET model-versions/search", json_pack("{s:s}", "filter", "metrics.a > 1"),
                   TRACKING_INVALID_PARAMETER_VALUE, "versions of models have no metrics");
 }
 END_TEST
@@ -260,9 +264,9 @@ START_TEST(prompts_are_shown_only_to_who_asks_for_them)
 {
     make("m");
     add("m");
-    mlflow_ask(tracking_registry_create, json_pack("{s:s, s:[{s:s, s:s}]}", "name", "greeting", "tags", "key",
-                                                   "mlflow.prompt.is_prompt", "value", "true"));
-    mlflow_ask(tracking_versions_create,
+    mlflow_ask("POST registered-models/create", json_pack("{s:s, s:[{s:s, s:s}]}", "name", "greeting", "tags",
+                                                          "key", "mlflow.prompt.is_prompt", "value", "true"));
+    mlflow_ask("POST model-versions/create",
                json_pack("{s:s, s:s, s:[{s:s, s:s}]}", "name", "greeting", "source", "text", "tags", "key",
                          "mlflow.prompt.is_prompt", "value", "true"));
     ck_assert_uint_eq(models_found(""), 1);
@@ -277,24 +281,25 @@ END_TEST
 
 START_TEST(a_version_of_a_logged_model_has_its_files_and_its_run)
 {
-    json_t *logged = mlflow_ask(tracking_models_create, json_pack("{s:s, s:s, s:s}", "experiment_id", "0",
-                                                                  "name", "first", "source_run_id", "abc"));
+    json_t *logged = mlflow_ask("POST logged-models", json_pack("{s:s, s:s, s:s}", "experiment_id", "0",
+                                                                "name", "first", "source_run_id", "abc"));
     const char *id = mlflow_text(logged, "model.info.model_id");
     const char *uri = mlflow_text(logged, "model.info.artifact_uri");
     autofree char *source = xprintf("models:/%s", id);
     make("m");
-    mlflow_ask(tracking_versions_create,
+    mlflow_ask("POST model-versions/create",
                json_pack("{s:s, s:s, s:s}", "name", "m", "source", source, "model_id", id));
     ck_assert_str_eq(mlflow_text(version("m", "1"), "run_id"), "abc");
     ck_assert_str_eq(mlflow_text(version("m", "1"), "source"), source);
     make("copy");
-    mlflow_ask(tracking_versions_create, from("copy", "models:/m/latest"));
+    mlflow_ask("POST model-versions/create", from("copy", "models:/m/latest"));
     ck_assert_str_eq(mlflow_text(version("copy", "1"), "source"), "models:/m/1");
-    mlflow_ask(tracking_models_delete, json_pack("{s:s}", "model_id", id));
-    mlflow_ask(tracking_versions_delete, numbered("m", "1"));
-    json_t *place = mlflow_ask(tracking_versions_get_uri, numbered("copy", "1"));
+    mlflow_ask("DELETE logged-models/{model_id}", json_pack("{s:s}", "model_id", id));
+    mlflow_ask("DELETE model-versions/delete", numbered("m", "1"));
+    json_t *place = mlflow_ask("GET model-versions/get-download-uri", numbered("copy", "1"));
     ck_assert_str_eq(mlflow_text(place, "artifact_uri"), uri);
-    mlflow_refuse(tracking_versions_create, from("m", source), TRACKING_INVALID_PARAMETER_VALUE, "model_id");
+    mlflow_refuse("POST model-versions/create", from("m", source), TRACKING_INVALID_PARAMETER_VALUE,
+                  "model_id");
 }
 END_TEST
 
@@ -321,18 +326,18 @@ START_TEST(files_on_the_server_are_taken_only_from_the_run_that_has_them)
     autofree char *below = xprintf("%s/model", artifacts);
     make("m");
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        mlflow_refuse(tracking_versions_create,
+        mlflow_refuse("POST model-versions/create",
                       json_pack("{s:s, s:s, s:s}", "name", "m", "source", wrong[i], "run_id", run),
                       TRACKING_INVALID_PARAMETER_VALUE, "Invalid model version source");
     }
-    mlflow_refuse(tracking_versions_create,
+    mlflow_refuse("POST model-versions/create",
                   json_pack("{s:s, s:s, s:s}", "name", "m", "source", beside, "run_id", run),
                   TRACKING_INVALID_PARAMETER_VALUE, "run_id");
-    mlflow_refuse(tracking_versions_create,
+    mlflow_refuse("POST model-versions/create",
                   json_pack("{s:s, s:s, s:s}", "name", "m", "source", above, "run_id", run),
                   TRACKING_INVALID_PARAMETER_VALUE, "..");
-    mlflow_refuse(tracking_versions_create, from("m", below), TRACKING_INVALID_PARAMETER_VALUE, "run_id");
-    json_t *made = mlflow_ask(tracking_versions_create,
+    mlflow_refuse("POST model-versions/create", from("m", below), TRACKING_INVALID_PARAMETER_VALUE, "run_id");
+    json_t *made = mlflow_ask("POST model-versions/create",
                               json_pack("{s:s, s:s, s:s}", "name", "m", "source", below, "run_id", run));
     ck_assert_str_eq(mlflow_text(made, "model_version.version"), "1");
 }
@@ -345,13 +350,13 @@ START_TEST(a_model_has_at_most_as_many_tags_as_can_be_shown)
         autofree char *key = xprintf("k%d", i);
         json_array_append_new(tags, json_pack("{s:s, s:s}", "key", key, "value", "v"));
     }
-    mlflow_refuse(tracking_registry_create, json_pack("{s:s, s:O}", "name", "m", "tags", tags),
+    mlflow_refuse("POST registered-models/create", json_pack("{s:s, s:O}", "name", "m", "tags", tags),
                   TRACKING_INVALID_PARAMETER_VALUE, "at most 100 tags");
     json_array_remove(tags, LIMIT_REGISTRY_TAGS);
-    mlflow_ask(tracking_registry_create, json_pack("{s:s, s:o}", "name", "m", "tags", tags));
-    mlflow_ask(tracking_registry_set_tag,
+    mlflow_ask("POST registered-models/create", json_pack("{s:s, s:o}", "name", "m", "tags", tags));
+    mlflow_ask("POST registered-models/set-tag",
                json_pack("{s:s, s:s, s:s}", "name", "m", "key", "k7", "value", "w"));
-    mlflow_refuse(tracking_registry_set_tag, json_pack("{s:s, s:s}", "name", "m", "key", "more"),
+    mlflow_refuse("POST registered-models/set-tag", json_pack("{s:s, s:s}", "name", "m", "key", "more"),
                   TRACKING_INVALID_PARAMETER_VALUE, "at most 100 tags");
 }
 END_TEST

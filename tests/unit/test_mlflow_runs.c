@@ -10,12 +10,12 @@
 
 static json_t *create(json_t *body)
 {
-    return mlflow_at(mlflow_ask(tracking_runs_create, body), "run");
+    return mlflow_at(mlflow_ask("POST runs/create", body), "run");
 }
 
 static json_t *update(json_t *body)
 {
-    return mlflow_at(mlflow_ask(tracking_runs_update, body), "run_info");
+    return mlflow_at(mlflow_ask("POST runs/update", body), "run_info");
 }
 
 static json_t *only_id(const char *run_id)
@@ -73,7 +73,7 @@ START_TEST(the_name_may_come_as_a_tag_but_not_as_another_one)
 {
     json_t *run = create(json_pack("{s:[{s:s, s:s}]}", "tags", "key", "mlflow.runName", "value", "tagged"));
     ck_assert_str_eq(mlflow_text(run, "info.run_name"), "tagged");
-    mlflow_refuse(tracking_runs_create,
+    mlflow_refuse("POST runs/create",
                   json_pack("{s:s, s:[{s:s, s:s}]}", "run_name", "named", "tags", "key", "mlflow.runName",
                             "value", "tagged"),
                   TRACKING_INVALID_PARAMETER_VALUE, "differ");
@@ -95,7 +95,7 @@ END_TEST
 
 START_TEST(a_run_in_an_experiment_with_a_place_of_its_own_keeps_its_artifacts_there)
 {
-    json_t *made = mlflow_ask(tracking_experiments_create,
+    json_t *made = mlflow_ask("POST experiments/create",
                               json_pack("{s:s, s:s}", "name", "s3", "artifact_location", "s3://bucket/a"));
     const char *id = mlflow_run(mlflow_text(made, "experiment_id"), "first");
     autofree char *wanted = xprintf("s3://bucket/a/%s/artifacts", id);
@@ -120,7 +120,7 @@ START_TEST(an_update_changes_what_it_names_and_may_use_the_old_name_of_the_id)
     ck_assert_str_eq(mlflow_text(info, "end_time"), "1700000000900");
     info = update(json_pack("{s:s, s:i}", "run_id", id, "status", 5));
     ck_assert_str_eq(mlflow_text(info, "status"), "KILLED");
-    mlflow_refuse(tracking_runs_update, json_pack("{s:s, s:s}", "run_id", id, "status", "DONE"),
+    mlflow_refuse("POST runs/update", json_pack("{s:s, s:s}", "run_id", id, "status", "DONE"),
                   TRACKING_INVALID_PARAMETER_VALUE, "RUNNING, SCHEDULED, FINISHED, FAILED, KILLED");
 }
 END_TEST
@@ -138,11 +138,11 @@ END_TEST
 
 START_TEST(a_run_that_is_not_there_does_not_exist)
 {
-    mlflow_refuse(tracking_runs_get, only_id("nobody"), TRACKING_RESOURCE_DOES_NOT_EXIST, "nobody");
-    mlflow_refuse(tracking_runs_get, json_object(), TRACKING_INVALID_PARAMETER_VALUE, "'run_id'");
-    mlflow_refuse(tracking_runs_get, json_pack("{s:i}", "run_id", 4), TRACKING_INVALID_PARAMETER_VALUE,
+    mlflow_refuse("GET runs/get", only_id("nobody"), TRACKING_RESOURCE_DOES_NOT_EXIST, "nobody");
+    mlflow_refuse("GET runs/get", json_object(), TRACKING_INVALID_PARAMETER_VALUE, "'run_id'");
+    mlflow_refuse("GET runs/get", json_pack("{s:i}", "run_id", 4), TRACKING_INVALID_PARAMETER_VALUE,
                   "'run_id'");
-    mlflow_refuse(tracking_runs_create, json_pack("{s:s}", "experiment_id", "9"),
+    mlflow_refuse("POST runs/create", json_pack("{s:s}", "experiment_id", "9"),
                   TRACKING_RESOURCE_DOES_NOT_EXIST, "id=9");
 }
 END_TEST
@@ -150,14 +150,14 @@ END_TEST
 START_TEST(a_deleted_run_is_shown_but_takes_nothing_until_it_is_restored)
 {
     const char *id = mlflow_run("0", "first");
-    mlflow_ask(tracking_runs_delete, only_id(id));
+    mlflow_ask("POST runs/delete", only_id(id));
     ck_assert_str_eq(mlflow_text(mlflow_get(id), "info.lifecycle_stage"), "deleted");
-    mlflow_refuse(tracking_runs_set_tag, json_pack("{s:s, s:s, s:s}", "run_id", id, "key", "k", "value", "v"),
+    mlflow_refuse("POST runs/set-tag", json_pack("{s:s, s:s, s:s}", "run_id", id, "key", "k", "value", "v"),
                   TRACKING_INVALID_PARAMETER_VALUE, "Current state is deleted");
-    mlflow_refuse(tracking_runs_log_batch, only_id(id), TRACKING_INVALID_PARAMETER_VALUE,
+    mlflow_refuse("POST runs/log-batch", only_id(id), TRACKING_INVALID_PARAMETER_VALUE,
                   "Current state is deleted");
-    mlflow_ask(tracking_runs_delete, only_id(id));
-    mlflow_ask(tracking_runs_restore, only_id(id));
+    mlflow_ask("POST runs/delete", only_id(id));
+    mlflow_ask("POST runs/restore", only_id(id));
     mlflow_tag(id, "k", "v");
 }
 END_TEST
@@ -176,18 +176,18 @@ START_TEST(data_sets_are_shown_with_the_run_and_found_by_it)
     const char *id = mlflow_run("0", "first");
     json_t *body = json_pack("{s:s, s:[o, o]}", "run_id", id, "datasets", dataset("iris", "training"),
                              dataset("mnist", "test"));
-    mlflow_ask(tracking_runs_log_inputs, json_incref(body));
-    mlflow_ask(tracking_runs_log_inputs, body);
+    mlflow_ask("POST runs/log-inputs", json_incref(body));
+    mlflow_ask("POST runs/log-inputs", body);
     json_t *inputs = mlflow_at(mlflow_get(id), "inputs.dataset_inputs");
     ck_assert_uint_eq(json_array_size(inputs), 2);
     ck_assert_str_eq(mlflow_text(inputs, "0.dataset.name"), "iris");
     ck_assert_str_eq(mlflow_text(inputs, "0.dataset.source"), "{\"uri\": \"/d\"}");
     ck_assert_str_eq(mlflow_text(inputs, "0.tags.0.value"), "training");
-    json_t *found = mlflow_ask(tracking_runs_search,
-                               json_pack("{s:[s], s:s}", "experiment_ids", "0", "filter",
-                                         "dataset.name = 'iris' AND datasets.context = 'training'"));
+    json_t *found =
+        mlflow_ask("POST runs/search", json_pack("{s:[s], s:s}", "experiment_ids", "0", "filter",
+                                                 "dataset.name = 'iris' AND datasets.context = 'training'"));
     ck_assert_uint_eq(json_array_size(mlflow_at(found, "runs")), 1);
-    mlflow_refuse(tracking_runs_log_inputs, json_pack("{s:s, s:[{}]}", "run_id", id, "datasets"),
+    mlflow_refuse("POST runs/log-inputs", json_pack("{s:s, s:[{}]}", "run_id", id, "datasets"),
                   TRACKING_INVALID_PARAMETER_VALUE, "'dataset'");
 }
 END_TEST
@@ -196,7 +196,7 @@ START_TEST(models_are_gathered_in_a_tag)
 {
     const char *id = mlflow_run("0", "first");
     for (int i = 0; i < 2; i++) {
-        mlflow_ask(tracking_runs_log_model,
+        mlflow_ask("POST runs/log-model",
                    json_pack("{s:s, s:s}", "run_id", id, "model_json",
                              i == 0 ? "{\"artifact_path\": \"a\"}" : "{\"artifact_path\": \"b\"}"));
     }
@@ -206,7 +206,7 @@ START_TEST(models_are_gathered_in_a_tag)
     autojson json_t *models = json_parse(tag, strlen(tag), &err);
     ck_assert_uint_eq(json_array_size(models), 2);
     ck_assert_str_eq(mlflow_text(models, "1.artifact_path"), "b");
-    mlflow_refuse(tracking_runs_log_model, json_pack("{s:s, s:s}", "run_id", id, "model_json", "[1"),
+    mlflow_refuse("POST runs/log-model", json_pack("{s:s, s:s}", "run_id", id, "model_json", "[1"),
                   TRACKING_INVALID_PARAMETER_VALUE, "model_json");
 }
 END_TEST

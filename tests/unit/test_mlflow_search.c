@@ -9,7 +9,7 @@
 /* The names of the runs that are found, in their order. */
 static const char *found(json_t *body)
 {
-    json_t *runs = mlflow_at(mlflow_ask(tracking_runs_search, body), "runs");
+    json_t *runs = mlflow_at(mlflow_ask("POST runs/search", body), "runs");
     static char names[256];
     names[0] = '\0';
     for (size_t i = 0; i < json_array_size(runs); i++) {
@@ -41,8 +41,8 @@ START_TEST(what_has_no_value_comes_last_in_both_directions_and_nan_before_it)
     const char *nan = mlflow_run("0", "nan");
     mlflow_log(low, "a b", 1, 1, 1);
     mlflow_log(high, "a b", 2, 1, 1);
-    mlflow_ask(tracking_runs_log_metric, json_pack("{s:s, s:s, s:s, s:i}", "run_id", nan, "key", "a b",
-                                                   "value", "NaN", "timestamp", 1));
+    mlflow_ask("POST runs/log-metric", json_pack("{s:s, s:s, s:s, s:i}", "run_id", nan, "key", "a b", "value",
+                                                 "NaN", "timestamp", 1));
     ck_assert_str_eq(ordered("metrics.`a b`"), "low high nan none");
     ck_assert_str_eq(ordered("metrics.`a b` ASC"), "low high nan none");
     ck_assert_str_eq(ordered("metrics.\"a b\" desc"), "high low nan none");
@@ -73,11 +73,11 @@ END_TEST
 START_TEST(only_the_experiments_and_the_view_that_are_asked_for_are_searched)
 {
     const char *other = mlflow_text(
-        mlflow_ask(tracking_experiments_create, json_pack("{s:s}", "name", "other")), "experiment_id");
+        mlflow_ask("POST experiments/create", json_pack("{s:s}", "name", "other")), "experiment_id");
     mlflow_run("0", "a");
     mlflow_run(other, "b");
     const char *gone = mlflow_run("0", "c");
-    mlflow_ask(tracking_runs_delete, json_pack("{s:s}", "run_id", gone));
+    mlflow_ask("POST runs/delete", json_pack("{s:s}", "run_id", gone));
     ck_assert_str_eq(found(json_pack("{s:[s]}", "experiment_ids", other)), "b");
     ck_assert_str_eq(found(json_pack("{s:[s, s, s]}", "experiment_ids", "0", other, "x")), "b a");
     ck_assert_str_eq(found(json_pack("{s:[]}", "experiment_ids")), "");
@@ -90,8 +90,8 @@ END_TEST
 
 static json_t *page(int rows, const char *token)
 {
-    return mlflow_ask(tracking_runs_search, json_pack("{s:[s], s:i, s:s}", "experiment_ids", "0",
-                                                      "max_results", rows, "page_token", token));
+    return mlflow_ask("POST runs/search", json_pack("{s:[s], s:i, s:s}", "experiment_ids", "0", "max_results",
+                                                    rows, "page_token", token));
 }
 
 START_TEST(pages_are_the_whole_and_runs_made_meanwhile_change_none)
@@ -139,7 +139,7 @@ START_TEST(a_page_of_large_runs_ends_early_with_a_token)
             autofree char *key = xprintf("t%d", j);
             json_array_append_new(tags, json_pack("{s:s, s:s}", "key", key, "value", value.bytes));
         }
-        mlflow_ask(tracking_runs_create, json_pack("{s:o}", "tags", tags));
+        mlflow_ask("POST runs/create", json_pack("{s:o}", "tags", tags));
     }
     size_t seen = 0;
     int pages = 0;
@@ -156,14 +156,14 @@ END_TEST
 
 START_TEST(pages_that_cannot_be_are_refused)
 {
-    mlflow_refuse(tracking_runs_search, json_pack("{s:s}", "page_token", "1"),
+    mlflow_refuse("POST runs/search", json_pack("{s:s}", "page_token", "1"), TRACKING_INVALID_PARAMETER_VALUE,
+                  "page_token");
+    mlflow_refuse("POST runs/search", json_pack("{s:s}", "page_token", "-1.5"),
                   TRACKING_INVALID_PARAMETER_VALUE, "page_token");
-    mlflow_refuse(tracking_runs_search, json_pack("{s:s}", "page_token", "-1.5"),
-                  TRACKING_INVALID_PARAMETER_VALUE, "page_token");
-    mlflow_refuse(tracking_runs_search, json_pack("{s:i}", "max_results", 50001),
+    mlflow_refuse("POST runs/search", json_pack("{s:i}", "max_results", 50001),
                   TRACKING_INVALID_PARAMETER_VALUE, "max_results");
-    mlflow_refuse(tracking_runs_search, json_pack("{s:i}", "max_results", 0),
-                  TRACKING_INVALID_PARAMETER_VALUE, "max_results");
+    mlflow_refuse("POST runs/search", json_pack("{s:i}", "max_results", 0), TRACKING_INVALID_PARAMETER_VALUE,
+                  "max_results");
 }
 END_TEST
 

@@ -24,7 +24,7 @@ static json_t *history(json_t *body)
 {
     json_object_set_new(body, "run_id", json_string(run));
     json_object_set_new(body, "metric_key", json_string("loss"));
-    return mlflow_ask(tracking_metrics_get_history, body);
+    return mlflow_ask("GET metrics/get-history", body);
 }
 
 static json_t *latest(const char *key)
@@ -74,11 +74,11 @@ START_TEST(a_history_in_pages_is_the_whole_one)
     enum { POINTS = 50 };
     for (int i = 0; i < POINTS; i++) {
         json_t *value = i % 3 == 0 ? json_string(i % 2 == 0 ? "Infinity" : "-Infinity") : json_integer(i);
-        mlflow_ask(tracking_runs_log_metric,
+        mlflow_ask("POST runs/log-metric",
                    json_pack("{s:s, s:s, s:o, s:i, s:i}", "run_id", run, "key", "loss", "value", value,
                              "timestamp", i / 7, "step", i / 2));
     }
-    mlflow_ask(tracking_runs_log_metric, metric("loss", json_string("NaN")));
+    mlflow_ask("POST runs/log-metric", metric("loss", json_string("NaN")));
     json_t *whole = mlflow_at(history(json_object()), "metrics");
     size_t seen = 0;
     const char *token = "";
@@ -109,12 +109,12 @@ START_TEST(pages_that_cannot_be_are_refused)
     static const char *const tokens[] = {"x", "1", "1.2.3", "1.2.3.4.5", "1..2.3", "1.2.3.4 OR 1"};
     for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
         mlflow_refuse(
-            tracking_metrics_get_history,
+            "GET metrics/get-history",
             json_pack("{s:s, s:s, s:s}", "run_id", run, "metric_key", "loss", "page_token", tokens[i]),
             TRACKING_INVALID_PARAMETER_VALUE, "page_token");
     }
     for (int count = -1; count < 1; count++) {
-        mlflow_refuse(tracking_metrics_get_history,
+        mlflow_refuse("GET metrics/get-history",
                       json_pack("{s:s, s:s, s:i}", "run_id", run, "metric_key", "loss", "max_results", count),
                       TRACKING_INVALID_PARAMETER_VALUE, "max_results");
     }
@@ -126,7 +126,7 @@ START_TEST(values_that_are_no_numbers_come_back_as_they_went_in)
     static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         autofree char *key = xprintf("w%zu", i);
-        mlflow_ask(tracking_runs_log_metric, metric(key, json_string(words[i])));
+        mlflow_ask("POST runs/log-metric", metric(key, json_string(words[i])));
         ck_assert_str_eq(mlflow_text(latest(key), "value"), words[i]);
     }
 }
@@ -146,7 +146,7 @@ END_TEST
 
 START_TEST(whole_numbers_may_come_as_text)
 {
-    mlflow_ask(tracking_runs_log_metric,
+    mlflow_ask("POST runs/log-metric",
                json_pack("{s:s, s:s, s:s, s:s, s:s}", "run_id", run, "key", "loss", "value", "0.5",
                          "timestamp", "9007199254740993", "step", "-4"));
     ck_assert_int_eq(json_integer_value(mlflow_at(latest("loss"), "timestamp")), 9007199254740993);
@@ -157,21 +157,21 @@ END_TEST
 
 START_TEST(points_that_cannot_be_are_refused)
 {
-    mlflow_refuse(tracking_runs_log_metric, metric("loss", json_string("much")),
+    mlflow_refuse("POST runs/log-metric", metric("loss", json_string("much")),
                   TRACKING_INVALID_PARAMETER_VALUE, "'value'");
-    mlflow_refuse(tracking_runs_log_metric, metric("loss", json_true()), TRACKING_INVALID_PARAMETER_VALUE,
+    mlflow_refuse("POST runs/log-metric", metric("loss", json_true()), TRACKING_INVALID_PARAMETER_VALUE,
                   "'value'");
-    mlflow_refuse(tracking_runs_log_metric, metric("loss", json_null()), TRACKING_INVALID_PARAMETER_VALUE,
+    mlflow_refuse("POST runs/log-metric", metric("loss", json_null()), TRACKING_INVALID_PARAMETER_VALUE,
                   "'value'");
-    mlflow_refuse(tracking_runs_log_metric,
+    mlflow_refuse("POST runs/log-metric",
                   json_pack("{s:s, s:s, s:f}", "run_id", run, "key", "loss", "value", 0.5),
                   TRACKING_INVALID_PARAMETER_VALUE, "'timestamp'");
     mlflow_refuse(
-        tracking_runs_log_metric,
+        "POST runs/log-metric",
         json_pack("{s:s, s:s, s:f, s:i}", "run_id", run, "key", "loss", "value", 0.5, "timestamp", -1),
         TRACKING_INVALID_PARAMETER_VALUE, "nonnegative");
     mlflow_refuse(
-        tracking_runs_log_metric,
+        "POST runs/log-metric",
         json_pack("{s:s, s:s, s:f, s:f}", "run_id", run, "key", "loss", "value", 0.5, "timestamp", 1.5),
         TRACKING_INVALID_PARAMETER_VALUE, "'timestamp'");
     ck_assert_uint_eq(json_array_size(mlflow_at(mlflow_get(run), "data.metrics")), 0);
@@ -192,9 +192,9 @@ START_TEST(names_may_have_parts_and_other_scripts_but_must_not_resolve_to_others
         mlflow_tag(run, good[i], "v");
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        mlflow_refuse(tracking_runs_log_metric, metric(bad[i], json_real(1)),
-                      TRACKING_INVALID_PARAMETER_VALUE, "metric");
-        mlflow_refuse(tracking_runs_set_tag,
+        mlflow_refuse("POST runs/log-metric", metric(bad[i], json_real(1)), TRACKING_INVALID_PARAMETER_VALUE,
+                      "metric");
+        mlflow_refuse("POST runs/set-tag",
                       json_pack("{s:s, s:s, s:s}", "run_id", run, "key", bad[i], "value", "v"),
                       TRACKING_INVALID_PARAMETER_VALUE, "tag");
     }
@@ -209,9 +209,9 @@ START_TEST(names_have_at_most_250_characters)
     }
     mlflow_log(run, name.bytes, 1, 1, 1);
     text_append(&name, "x");
-    mlflow_refuse(tracking_runs_log_metric, metric(name.bytes, json_real(1)),
-                  TRACKING_INVALID_PARAMETER_VALUE, "maximum length of 250");
-    mlflow_refuse(tracking_runs_log_parameter,
+    mlflow_refuse("POST runs/log-metric", metric(name.bytes, json_real(1)), TRACKING_INVALID_PARAMETER_VALUE,
+                  "maximum length of 250");
+    mlflow_refuse("POST runs/log-parameter",
                   json_pack("{s:s, s:s, s:s}", "run_id", run, "key", name.bytes, "value", "v"),
                   TRACKING_INVALID_PARAMETER_VALUE, "maximum length of 250");
     text_finish(&name);
@@ -224,7 +224,7 @@ START_TEST(a_parameter_is_written_once_and_saying_the_same_again_is_no_error)
 {
     mlflow_param(run, "rate", "0.1");
     mlflow_param(run, "rate", "0.1");
-    mlflow_refuse(tracking_runs_log_parameter,
+    mlflow_refuse("POST runs/log-parameter",
                   json_pack("{s:s, s:s, s:s}", "run_id", run, "key", "rate", "value", "0.2"),
                   TRACKING_INVALID_PARAMETER_VALUE, "already logged with value='0.1'");
     ck_assert_str_eq(mlflow_text(mlflow_get(run), "data.params.0.value"), "0.1");
@@ -258,9 +258,9 @@ START_TEST(tags_are_set_replaced_and_removed)
     mlflow_tag(run, "k", "two \"quoted\"\n");
     ck_assert_str_eq(json_string_value(mlflow_value(mlflow_at(mlflow_get(run), "data.tags"), "k")),
                      "two \"quoted\"\n");
-    mlflow_ask(tracking_runs_delete_tag, json_pack("{s:s, s:s}", "run_id", run, "key", "k"));
+    mlflow_ask("POST runs/delete-tag", json_pack("{s:s, s:s}", "run_id", run, "key", "k"));
     ck_assert_ptr_null(mlflow_value(mlflow_at(mlflow_get(run), "data.tags"), "k"));
-    mlflow_refuse(tracking_runs_delete_tag, json_pack("{s:s, s:s}", "run_id", run, "key", "k"),
+    mlflow_refuse("POST runs/delete-tag", json_pack("{s:s, s:s}", "run_id", run, "key", "k"),
                   TRACKING_RESOURCE_DOES_NOT_EXIST, "No tag");
 }
 END_TEST

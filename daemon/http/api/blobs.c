@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns /v1/blobs. An upload is hashed while it arrives; a large one is brought to disk by the helper thread,
- * and only then does its row go through the writer, so that a blob which is listed is there. */
+/* Serves /v1/blobs. An upload is hashed while it arrives; a large one is brought to disk by the helper
+ * thread, and only then does its row go through the writer, so that a blob which is listed is there. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/blob/blobs.h"
-#include "daemon/blob/worker.h"
 #include "daemon/http/api/ask.h"
+#include "daemon/http/request/request_work.h"
 #include "daemon/http/server/parts.h"
 #include "daemon/http/server/routes.h"
 #include "daemon/http/server/space.h"
@@ -16,12 +16,10 @@
 
 /* --- PUT ------------------------------------------------------------------------------------------------ */
 
-/* An upload on its way to disk. It outlives its request when that goes away. */
+/* An upload on its way to disk. */
 struct keep {
-    struct task task;        /* first: a task is its keep */
-    struct request *request; /* NULL: gone */
+    struct request_work work; /* first */
     struct blob_upload *upload;
-    bool working; /* on the helper thread */
     bool ok;
     struct err err;
 };
@@ -33,19 +31,11 @@ struct blob_ask {
     bool existed;
 };
 
-static void keep_free(struct keep *keep)
+static void keep_free(struct request_work *work)
 {
+    struct keep *keep = (struct keep *)work;
     blob_upload_end(keep->upload);
     free(keep);
-}
-
-static void request_gone(void *state)
-{
-    struct keep *keep = state;
-    keep->request = NULL;
-    if (!keep->working) {
-        keep_free(keep);
-    }
 }
 
 static bool read_hash(const struct request *request, uint8_t out[HASH_BYTES], struct err *err)
@@ -66,10 +56,8 @@ static bool upload_begin(struct request *request, struct err *err)
         return false;
     }
     struct keep *keep = xzalloc(sizeof *keep);
-    keep->request = request;
     keep->upload = blob_upload_begin(request->server->config.blobs, hash);
-    request->state = keep;
-    request->state_finish = request_gone;
+    request_work_begin(&keep->work, request, keep_free);
     return true;
 }
 
@@ -136,14 +124,11 @@ static void keep_work(struct task *task)
     keep->ok = blob_upload_keep(keep->upload, &keep->err);
 }
 
-static void keep_done(struct task *task)
+static void keep_reply(struct request_work *work)
 {
-    struct keep *keep = (struct keep *)task;
-    keep->working = false;
-    if (keep->request == NULL) {
-        keep_free(keep);
-    } else if (!keep->ok || !ask_for_row(keep->request, give(keep->upload), &keep->err)) {
-        request_fail(keep->request, &keep->err);
+    struct keep *keep = (struct keep *)work;
+    if (!keep->ok || !ask_for_row(work->request, give(keep->upload), &keep->err)) {
+        request_fail(work->request, &keep->err);
     }
 }
 
@@ -156,10 +141,7 @@ bool blobs_put(struct request *request, struct err *err)
     if (blob_upload_bytes(keep->upload) != NULL) {
         return ask_for_row(request, give(keep->upload), err);
     }
-    keep->task = (struct task){.work = keep_work, .done = keep_done};
-    keep->working = true;
-    worker_give(request->server->config.worker, &keep->task);
-    return request_wait(request);
+    return request_work_give(&keep->work, request->server->config.worker, keep_work, keep_reply);
 }
 
 /* --- GET ------------------------------------------------------------------------------------------------ */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the calls of MLflow's tracking API: from a path to the endpoint of the store, which works on a thread
- * of its own, and back. It promises that calls are worked on in the order in which they came, and that no
- * call outlives its request's needs nor touches a request that has ended. What an endpoint does is the
- * store's part. */
+/* Opens and closes what serves MLflow's clients: the tracking store and the artifacts, each with a helper
+ * thread, and the runs of jobs. */
 #include "daemon/http/mlflow/mlflow.h"
 
 #include <stdlib.h>
@@ -12,222 +10,11 @@
 
 #include "daemon/blob/artifacts.h"
 #include "daemon/blob/worker.h"
-#include "daemon/http/server/parts.h"
 #include "daemon/http/auth/rank_token.h"
+#include "daemon/http/server/parts.h"
 #include "daemon/http/server/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/limits.h"
-
-#define RUN_URI "mlflow-artifacts:/" /* how the artifacts of a run that are here begin */
-
-/* --- artifacts/list ------------------------------------------------------------------------------------- */
-
-static bool list_run(const struct artifacts *artifacts, const char *uri, const char *path, struct text *out,
-                     struct tracking_error *error)
-{
-    struct err err;
-    size_t start = out->length;
-    const char *root = uri + sizeof RUN_URI - 1;
-    autofree char *folder = *path != '\0' ? xprintf("%s/%s", root, path) : xstrdup(root);
-    autofree char *prefix = *path != '\0' ? xprintf("%s/", path) : xstrdup("");
-    text_append(out, "{\"root_uri\":");
-    text_json_string(out, uri, strlen(uri));
-    text_append(out, ",\"files\":");
-    if (!artifacts_list(artifacts, folder, prefix, out, &err)) {
-        out->length = start;
-        return tracking_fail(error, TRACKING_INTERNAL_ERROR, "%s", err.text);
-    }
-    text_append(out, "}");
-    return true;
-}
-
-static const char *text_of(const json_t *body, const char *name)
-{
-    const char *text = json_string_value(json_object_get(body, name));
-    return text != NULL ? text : "";
-}
-
-static bool artifacts_of_run(struct tracking *tracking, const struct artifacts *artifacts, const json_t *body,
-                             struct text *out, struct tracking_error *error)
-{
-    autofree char *uri = NULL;
-    const char *path = text_of(body, "path");
-    const char *run = text_of(body, "run_id");
-    struct err err;
-    if (*path == '/' || !gate_file_path(path, &err)) {
-        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid path: %s", path);
-    }
-    if (!tracking_artifact_uri(tracking, *run != '\0' ? run : text_of(body, "run_uuid"), &uri, error)) {
-        return false;
-    }
-    if (strncmp(uri, RUN_URI, sizeof RUN_URI - 1) != 0 || !gate_file_path(uri + sizeof RUN_URI - 1, &err)) {
-        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
-                             "The artifacts of this run are not on this server but at %s", uri);
-    }
-    return list_run(artifacts, uri, path, out, error);
-}
-
-/* --- calls ---------------------------------------------------------------------------------------------- */
-
-/* A call on its way to the store. It outlives its request when that goes away. */
-struct call {
-    struct task task;        /* first: a task is its call */
-    struct request *request; /* NULL: gone */
-    struct mlflow *mlflow;
-    const struct mlflow_method *method;
-    json_t *body;
-    char *owner;
-    char own_run[TRACKING_RUN_ID_BYTES]; /* of a rank; "": of others */
-    int64_t wall_ms;
-    bool working; /* on the worker's thread */
-    bool ok;
-    struct text out;
-    struct tracking_error error;
-};
-
-static void call_free(struct call *call)
-{
-    json_decref(call->body);
-    free(call->owner);
-    text_finish(&call->out);
-    free(call);
-}
-
-static void request_gone(void *state)
-{
-    struct call *call = state;
-    call->request = NULL;
-    if (!call->working) {
-        call_free(call);
-    }
-}
-
-static void call_work(struct task *task)
-{
-    struct call *call = (struct call *)task;
-    struct mlflow *mlflow = call->mlflow;
-    const struct tracking_request asked = {.body = call->body,
-                                           .owner = call->owner,
-                                           .own_run = call->own_run[0] != '\0' ? call->own_run : NULL,
-                                           .now_ms = call->wall_ms};
-    call->ok =
-        call->method->work != NULL
-            ? call->method->work(mlflow->tracking, &asked, &call->out, &call->error)
-            : artifacts_of_run(mlflow->tracking, mlflow->artifacts, call->body, &call->out, &call->error);
-}
-
-/* On the worker's thread. What a sync that failed has left out the next one may leave out in silence. */
-static void settle(void *closure)
-{
-    struct mlflow *mlflow = closure;
-    mlflow->unsettled = mlflow->unsettled || !tracking_sync(mlflow->tracking, &mlflow->unsettled_by);
-}
-
-static void call_done(struct task *task)
-{
-    struct call *call = (struct call *)task;
-    const struct mlflow *mlflow = call->mlflow;
-    call->working = false;
-    call->mlflow->waiting--;
-    if (call->request == NULL) {
-        call_free(call);
-        return;
-    }
-    unsigned status = 200;
-    if (mlflow->unsettled) {
-        server_fail(call->request->server, &mlflow->unsettled_by);
-        text_clear(&call->out);
-        call->ok = tracking_fail(&call->error, TRACKING_TEMPORARILY_UNAVAILABLE,
-                                 "The change may or may not be stored: %s", mlflow->unsettled_by.text);
-    }
-    if (!call->ok) {
-        tracking_error_render(&call->error, &call->out);
-        status = (unsigned)tracking_code_http(call->error.code);
-    }
-    request_reply_json(call->request, status, &call->out);
-}
-
-/* Parameters as an object of texts; one that comes again becomes an array. */
-static json_t *body_of_query(const struct query *query)
-{
-    json_t *body = json_object();
-    for (size_t i = 0; query != NULL && i < query->count; i++) {
-        const char *name = query->items[i].name;
-        json_t *value = json_string(query->items[i].value), *earlier = json_object_get(body, name);
-        if (json_is_array(earlier)) {
-            json_array_append_new(earlier, value);
-        } else if (earlier != NULL) {
-            json_object_set_new(body, name, json_pack("[Oo]", earlier, value));
-        } else {
-            json_object_set_new(body, name, value);
-        }
-    }
-    return body;
-}
-
-static bool reply_error(struct request *request, enum tracking_code code, const char *message)
-{
-    struct tracking_error error;
-    struct text out = {0};
-    tracking_fail(&error, code, "%s", message);
-    tracking_error_render(&error, &out);
-    return request_reply_json(request, (unsigned)tracking_code_http(code), &out);
-}
-
-/* Each rank's client ends the run when it exits, and what watches the run for the other ranks would end with
- * it. So a rank does not end the run of its attempt: the attempt does. */
-static void keep_running(const char *own, json_t *body)
-{
-    const char *named = text_of(body, "run_id");
-    if (strcmp(*named != '\0' ? named : text_of(body, "run_uuid"), own) == 0) {
-        json_object_del(body, "status");
-        json_object_del(body, "end_time");
-    }
-}
-
-bool mlflow_call(struct request *request, struct err *err)
-{
-    struct mlflow *mlflow = request->server->mlflow;
-    const struct mlflow_method *method = mlflow_method_find(request->route->method, router_tail(request));
-    if (method == NULL) {
-        autofree char *unserved = xprintf(MLFLOW_UNSERVED, router_method(request), request->path);
-        return reply_error(request, TRACKING_ENDPOINT_NOT_FOUND, unserved);
-    }
-    if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
-        return err_set(err, ERR_TOO_MANY, "too many calls wait for the tracking store");
-    }
-    if (method->adds && !space_allows_tracking(request->server->space, (int64_t)request->body_length, err)) {
-        return reply_error(request, TRACKING_TEMPORARILY_UNAVAILABLE, err->text); /* the client tries again */
-    }
-    if (request->ranks_attempt_id != 0 && !job_runs_begin(mlflow->runs, request->ranks_attempt_id, err)) {
-        return false;
-    }
-    struct call *call = xzalloc(sizeof *call);
-    call->task = (struct task){.work = call_work, .done = call_done};
-    call->request = request;
-    call->mlflow = mlflow;
-    call->method = method;
-    call->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
-    mlflow_method_arguments(method, router_tail(request), call->body);
-    if (request->ranks_attempt_id != 0) {
-        rank_run_id(request->server->rank_key, request->ranks_attempt_id, call->own_run);
-    }
-    if (request->ranks_attempt_id != 0 && method->work == tracking_runs_update) {
-        keep_running(call->own_run, call->body);
-    }
-    call->owner = xstrdup(identity_owner(request->who));
-    call->wall_ms = request->server->wall_ms;
-    call->working = true;
-    request->state = call;
-    request->state_finish = request_gone;
-    request_drop_body(request);
-    mlflow->waiting++;
-    worker_give(mlflow->worker, &call->task);
-    return request_wait(request);
-}
-
-/* --- what the server is --------------------------------------------------------------------------------- */
 
 bool mlflow_server_info(struct request *request, struct err *err)
 {
@@ -248,7 +35,12 @@ bool mlflow_asks(const struct request *request)
     return agent != NULL && strncmp(agent, "mlflow-", 7) == 0;
 }
 
-/* --- opening and closing -------------------------------------------------------------------------------- */
+/* On the thread of the store. After a sync that failed, the next one may silently leave out the same data. */
+static void settle(void *closure)
+{
+    struct mlflow *mlflow = closure;
+    mlflow->unsettled = mlflow->unsettled || !tracking_sync(mlflow->tracking, &mlflow->unsettled_by);
+}
 
 static void worker_ready(struct watch *watch)
 {
@@ -291,6 +83,30 @@ static bool was_removed(const char *database, const char *key, struct err *err)
     return true;
 }
 
+static bool recover_job(struct server *server, const char *id, struct err *err)
+{
+    autorows struct rows rows = reader_job(server->reader, id, err);
+    struct job_record job;
+    if (rows_job(&rows, &job)) {
+        job_runs_touched(server->mlflow->runs, job.birth.key, id);
+    }
+    return !rows.failed;
+}
+
+/* Looks at all jobs whose run goes on, as the store has it: a controller that was killed may not have written
+ * the ends of runs, and the last metrics. */
+static bool recover(struct server *server, struct err *err)
+{
+    struct tracking_error error;
+    autojson json_t *ids = tracking_jobs_running(server->mlflow->tracking, &error);
+    bool ok = ids != NULL || err_set(err, ERR_IO, "%s", error.message);
+    for (size_t i = 0; ok && i < json_array_size(ids); i++) {
+        const char *id = json_string_value(json_array_get(ids, i));
+        ok = strlen(id) > ID_LENGTH || recover_job(server, id, err);
+    }
+    return ok;
+}
+
 bool mlflow_open(struct server *server, struct err *err)
 {
     const char *state = server->config.state_directory;
@@ -304,7 +120,7 @@ bool mlflow_open(struct server *server, struct err *err)
            rank_key_open(key, server->rank_key, err) &&
            (mlflow->copies = metric_copies_create(server)) != NULL &&
            (mlflow->runs = job_runs_create(server, err)) != NULL && start_store(server, mlflow, err) &&
-           start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) && mlflow_recover(server, err);
+           start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) && recover(server, err);
 }
 
 void mlflow_close(struct server *server)
@@ -315,6 +131,7 @@ void mlflow_close(struct server *server)
     }
     worker_close(mlflow->worker);
     worker_close(mlflow->disk);
+    store_tasks_end(server, &mlflow->tasks);
     metric_copies_destroy(mlflow->copies);
     job_runs_destroy(mlflow->runs);
     tracking_close(mlflow->tracking);

@@ -1,45 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the routes of artifacts: files below the state folder, under the paths that MLflow's clients give
- * them. An upload goes to its file while it arrives; bringing it to its place, listing and deleting are a
- * helper thread's. */
+/* Serves the routes of artifacts: files below the state folder, under the paths that MLflow's clients give
+ * them. An upload goes to its file while it arrives. A helper thread brings it to its place, lists and
+ * deletes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/blob/artifacts.h"
-#include "daemon/blob/worker.h"
 #include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/request_work.h"
 #include "daemon/http/server/parts.h"
 #include "daemon/http/server/routes.h"
 #include "proto/base/cleanup.h"
 
-/* Work for the disk. It outlives its request when that goes away. */
+/* Work for the disk. */
 struct chore {
-    struct task task;        /* first: a task is its chore */
-    struct request *request; /* NULL: gone */
+    struct request_work work; /* first */
     struct artifacts *artifacts;
     char *path;
     struct artifact_upload *upload; /* of PUT */
     struct text out;
-    bool working; /* on the helper thread */
     bool ok;
     struct err err;
 };
 
-static void chore_free(struct chore *chore)
+static void chore_free(struct request_work *work)
 {
+    struct chore *chore = (struct chore *)work;
     artifact_upload_end(chore->upload);
     text_finish(&chore->out);
     free(chore->path);
     free(chore);
-}
-
-static void request_gone(void *state)
-{
-    struct chore *chore = state;
-    chore->request = NULL;
-    if (!chore->working) {
-        chore_free(chore);
-    }
 }
 
 /* The path that the request names, without its escapes; the caller frees it. NULL: it is none. */
@@ -54,33 +44,25 @@ static char *read_path(const struct request *request, struct err *err)
 static struct chore *chore_begin(struct request *request, char *path)
 {
     struct chore *chore = xzalloc(sizeof *chore);
-    chore->request = request;
     chore->artifacts = request->server->mlflow->artifacts;
     chore->path = path;
-    request->state = chore;
-    request->state_finish = request_gone;
+    request_work_begin(&chore->work, request, chore_free);
     return chore;
 }
 
-static void chore_done(struct task *task)
+static void chore_reply(struct request_work *work)
 {
-    struct chore *chore = (struct chore *)task;
-    chore->working = false;
-    if (chore->request == NULL) {
-        chore_free(chore);
-    } else if (!chore->ok) {
-        request_fail(chore->request, &chore->err);
+    struct chore *chore = (struct chore *)work;
+    if (chore->ok) {
+        request_reply_json(work->request, 200, &chore->out);
     } else {
-        request_reply_json(chore->request, 200, &chore->out);
+        request_fail(work->request, &chore->err);
     }
 }
 
 static bool chore_give(struct chore *chore, void (*work)(struct task *task))
 {
-    chore->task = (struct task){.work = work, .done = chore_done};
-    chore->working = true;
-    worker_give(chore->request->server->mlflow->disk, &chore->task);
-    return request_wait(chore->request);
+    return request_work_give(&chore->work, chore->work.request->server->mlflow->disk, work, chore_reply);
 }
 
 /* --- PUT ------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the form of errors below /api/: MLflow's, so that its client shows what went wrong. It promises that
- * what cannot succeed later has no status that the client tries again. */
+/* Renders errors below /api/ in MLflow's form, so that its client shows them. An error that cannot go away by
+ * itself has no status after which the client tries again. */
 #include <string.h>
 
 #include "daemon/http/mlflow/mlflow.h"

@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the tie between jobs and runs. An attempt has one run, whose id follows from the attempt id, so that
- * its ranks can be told before it exists. The run is made when a rank first speaks to the tracking store or
- * logs a metric of the job, or a node has first measured the attempt: a short job that does neither costs
- * nothing. It promises that the run is there before what that rank says is worked on, and that its final
- * status is what became of the attempt, whatever the ranks have set when they ended, and comes after the last
- * of the attempt's metrics. A run that the job's own environment names is never touched. */
+/* Ties jobs to runs. An attempt has one run, whose id follows from the attempt id, so that its ranks can be
+ * told before it exists. The run is made when a rank first speaks to the tracking store or logs a metric of
+ * the job, or when a node has first measured the attempt: a short job that does neither costs nothing. The
+ * run is there before the words of that rank are worked on. Its final status says how the attempt ended,
+ * whatever its ranks have set, and comes after the last of the attempt's metrics. A run that the job's own
+ * environment names is never touched. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/blob/worker.h"
+#include "daemon/http/auth/rank_token.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/server/parts.h"
-#include "daemon/http/auth/rank_token.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/base/table.h"
 
-/* The newest attempt of a job whose ranks have spoken. */
+/* The newest attempt of a job that has a run. */
 struct job_run {
     int64_t job_key;
     uint64_t attempt_id;
+    struct beginning *beginning; /* NULL: it is done */
     UT_hash_handle hh;
 };
 
 struct job_runs {
     struct server *server;
     struct job_run *items; /* by job_key: live attempts only */
-    struct errand *ends;   /* by attempt id: ends that wait for metrics */
-    int64_t
-        newer_key; /* jobs below were there when the server was opened: their ranks may have spoken before */
+    struct ending *ends;   /* by attempt id */
+    int64_t newer_key;     /* jobs below it are older than this server: their ranks may have spoken before */
 };
 
-/* What the worker does: the beginning of a run, or its end. */
-struct errand {
-    struct task task; /* first */
+struct beginning {
+    struct store_task task; /* first */
     struct job_runs *runs;
-    struct tracking *tracking;
+    int64_t job_key;
+    struct tracking_job job; /* its texts are those below */
     char run_id[TRACKING_RUN_ID_BYTES];
-    bool ok;
-    struct tracking_error error;
-    /* Of the beginning. */
-    char *experiment_id, *experiment, *name, *owner; /* NULL: none */
     char job_id[ID_LENGTH + 1];
-    int64_t job_key, attempt, nodes, gpus;
-    /* Of the end. */
-    struct deadline again; /* the store's disk was full */
+    char *experiment_id, *experiment, *name, *owner; /* owned; NULL: none */
+};
+
+/* The end of an attempt, which waits for its metrics. */
+struct ending {
+    struct store_task task; /* first */
+    struct job_runs *runs;
+    uint64_t attempt_id;
+    char run_id[TRACKING_RUN_ID_BYTES];
     enum tracking_status status;
     int64_t at_ms;
-    uint64_t attempt_id;
+    bool given; /* to the store */
     UT_hash_handle hh;
 };
 
@@ -69,30 +70,20 @@ struct job_runs *job_runs_create(struct server *server, struct err *err)
     return runs;
 }
 
-static void errand_free(struct errand *errand)
-{
-    free(errand->experiment_id);
-    free(errand->experiment);
-    free(errand->name);
-    free(errand->owner);
-    free(errand);
-}
-
 void job_runs_destroy(struct job_runs *runs)
 {
     if (runs == NULL) {
         return;
     }
     struct job_run *run, *next;
-    struct errand *end, *next_end;
+    struct ending *end, *next_end;
     HASH_ITER (hh, runs->items, run, next) {
         HASH_DEL(runs->items, run);
         free(run);
     }
     HASH_ITER (hh, runs->ends, end, next_end) {
         HASH_DEL(runs->ends, end);
-        deadline_clear(runs->server->deadlines, &end->again);
-        errand_free(end);
+        free(end);
     }
     free(runs);
 }
@@ -104,66 +95,34 @@ static struct job_run *find(const struct job_runs *runs, int64_t job_key)
     return run;
 }
 
-/* --- errands -------------------------------------------------------------------------------------------- */
-
-static struct errand *errand_create(struct job_runs *runs, uint64_t attempt_id,
-                                    void (*work)(struct task *task), void (*done)(struct task *task))
-{
-    struct errand *errand = xzalloc(sizeof *errand);
-    errand->task = (struct task){.work = work, .done = done};
-    errand->runs = runs;
-    errand->attempt_id = attempt_id;
-    errand->tracking = runs->server->mlflow->tracking;
-    rank_run_id(runs->server->rank_key, attempt_id, errand->run_id);
-    return errand;
-}
-
-/* The store may do it later: its disk is full, say. Once the server closes there is no later. */
-static bool may_go_later(const struct errand *errand)
-{
-    return !errand->ok && errand->error.code == TRACKING_TEMPORARILY_UNAVAILABLE &&
-           errand->runs->server->mlflow != NULL;
-}
-
 /* --- the beginning -------------------------------------------------------------------------------------- */
 
-static void begin_work(struct task *task)
+static void beginning_free(struct beginning *beginning)
 {
-    struct errand *errand = (struct errand *)task;
-    const struct tracking_job job = {.run_id = errand->run_id,
-                                     .experiment_id = errand->experiment_id,
-                                     .experiment = errand->experiment,
-                                     .run_name = errand->name,
-                                     .owner = errand->owner,
-                                     .job_id = errand->job_id,
-                                     .attempt = errand->attempt,
-                                     .nodes = errand->nodes,
-                                     .gpus = errand->gpus,
-                                     .start_ms = errand->at_ms};
-    errand->ok = tracking_job_begin(errand->tracking, &job, &errand->error);
+    free(beginning->experiment_id);
+    free(beginning->experiment);
+    free(beginning->name);
+    free(beginning->owner);
+    free(beginning);
 }
 
-/* Whatever the ranks say next begins it again. */
-static void forget_begin(const struct errand *errand)
+static bool begin_work(struct store_task *task, struct tracking *tracking, struct tracking_error *error)
 {
-    struct job_run *run = find(errand->runs, errand->job_key);
-    if (run != NULL && run->attempt_id == errand->attempt_id) {
-        HASH_DEL(errand->runs->items, run);
-        free(run);
-    }
+    return tracking_job_begin(tracking, &((const struct beginning *)task)->job, error);
 }
 
-static void begin_done(struct task *task)
+static void begin_done(struct store_task *task, const struct tracking_error *error)
 {
-    struct errand *errand = (struct errand *)task;
-    if (may_go_later(errand)) {
-        forget_begin(errand);
+    struct beginning *beginning = (struct beginning *)task;
+    struct job_run *run = find(beginning->runs, beginning->job_key);
+    if (run != NULL && run->beginning == beginning) {
+        run->beginning = NULL;
     }
-    if (!errand->ok) {
-        log_warning("run refused", "run=%s job=%s text=\"%s\"", errand->run_id, errand->job_id,
-                    errand->error.message);
+    if (error != NULL) {
+        log_warning("run refused", "run=%s job=%s text=\"%s\"", beginning->run_id, beginning->job_id,
+                    error->message);
     }
-    errand_free(errand);
+    beginning_free(beginning);
 }
 
 static char *copy_of(const char *text)
@@ -172,25 +131,27 @@ static char *copy_of(const char *text)
 }
 
 /* The experiment is the one that the job names as MLflow's client would, else one of the job's name. */
-static bool read_job(struct errand *errand, struct reader *reader, struct err *err)
+static bool read_job(struct beginning *beginning, struct reader *reader, struct err *err)
 {
-    autorows struct rows rows = reader_job_by_key(reader, errand->job_key, err);
+    autorows struct rows rows = reader_job_by_key(reader, beginning->job_key, err);
     struct job_record job;
     if (rows_job(&rows, &job)) {
         autojson json_t *spec = json_parse(job.birth.spec, job.birth.spec_length, NULL);
         const char *named = specs_variable(spec, "MLFLOW_EXPERIMENT_NAME");
-        errand->experiment_id = copy_of(specs_variable(spec, "MLFLOW_EXPERIMENT_ID"));
-        errand->experiment = copy_of(named != NULL ? named : job.birth.name);
-        errand->name = copy_of(job.birth.name);
-        errand->owner = copy_of(job.birth.owner);
-        errand->gpus = job.birth.gpus;
+        struct tracking_job *told = &beginning->job;
+        told->experiment_id = beginning->experiment_id =
+            copy_of(specs_variable(spec, "MLFLOW_EXPERIMENT_ID"));
+        told->experiment = beginning->experiment = copy_of(named != NULL ? named : job.birth.name);
+        told->run_name = beginning->name = copy_of(job.birth.name);
+        told->owner = beginning->owner = copy_of(job.birth.owner);
+        told->gpus = job.birth.gpus;
     }
     return !rows.failed;
 }
 
-static bool count_nodes(struct reader *reader, uint64_t epoch, int64_t *nodes, struct err *err)
+static bool count_nodes(struct reader *reader, uint64_t attempt_id, int64_t *nodes, struct err *err)
 {
-    autorows struct rows rows = reader_members(reader, epoch, err);
+    autorows struct rows rows = reader_members(reader, attempt_id, err);
     struct member_row row;
     while (rows_member(&rows, &row)) {
         ++*nodes;
@@ -198,53 +159,59 @@ static bool count_nodes(struct reader *reader, uint64_t epoch, int64_t *nodes, s
     return !rows.failed;
 }
 
-static const char *const own_names[] = {"MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID"};
-
 /* Whether the ranks were told of our run: the agent's contract has the same rule. */
 static bool is_told(const json_t *spec)
 {
     const json_t *env = json_object_get(spec, "env");
-    bool told = true;
-    for (size_t i = 0; i < sizeof own_names / sizeof own_names[0]; i++) {
-        told = told && json_object_get(env, own_names[i]) == NULL;
-    }
-    return told;
+    return json_object_get(env, "MLFLOW_TRACKING_URI") == NULL &&
+           json_object_get(env, "MLFLOW_RUN_ID") == NULL;
 }
 
+/* *ret_beginning NULL: the ranks were told of no run of ours. */
 static bool begin(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,
-                  struct err *err)
+                  struct beginning **ret_beginning, struct err *err)
 {
     struct server *server = runs->server;
     autojson json_t *spec = specs_get(server->specs, attempt->job_key, err);
-    if (spec == NULL) {
+    *ret_beginning = NULL;
+    if (spec == NULL || !is_told(spec)) {
+        return spec != NULL;
+    }
+    struct beginning *beginning = xzalloc(sizeof *beginning);
+    beginning->task = (struct store_task){.server = server, .work = begin_work, .done = begin_done};
+    beginning->runs = runs;
+    beginning->job_key = attempt->job_key;
+    memcpy(beginning->job_id, attempt->job_id, sizeof beginning->job_id);
+    rank_run_id(server->rank_key, attempt_id, beginning->run_id);
+    beginning->job = (struct tracking_job){.run_id = beginning->run_id,
+                                           .job_id = beginning->job_id,
+                                           .attempt = attempt->number,
+                                           .start_ms = server->wall_ms,
+                                           .late = attempt->state == ATTEMPT_ENDED};
+    if (!read_job(beginning, server->reader, err) ||
+        !count_nodes(server->reader, attempt_id, &beginning->job.nodes, err)) {
+        beginning_free(beginning);
         return false;
     }
-    if (!is_told(spec)) {
-        return true;
-    }
-    struct errand *errand = errand_create(runs, attempt_id, begin_work, begin_done);
-    memcpy(errand->job_id, attempt->job_id, sizeof errand->job_id);
-    errand->job_key = attempt->job_key;
-    errand->attempt = attempt->number;
-    errand->at_ms = server->wall_ms;
-    if (!read_job(errand, server->reader, err) ||
-        !count_nodes(server->reader, attempt_id, &errand->nodes, err)) {
-        errand_free(errand);
-        return false;
-    }
-    worker_give(server->mlflow->worker, &errand->task);
+    store_task_give(&beginning->task);
+    *ret_beginning = beginning;
     return true;
 }
 
-/* The attempt has not ended. */
+/* The attempt has not ended. A beginning that waits for room is tried again at once, for the rank that
+ * speaks. */
 static bool begin_once(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,
                        struct err *err)
 {
     struct job_run *run = find(runs, attempt->job_key);
+    struct beginning *beginning;
     if (run != NULL && run->attempt_id == attempt_id) {
+        if (run->beginning != NULL) {
+            store_task_hurry(&run->beginning->task);
+        }
         return true;
     }
-    if (!begin(runs, attempt_id, attempt, err)) {
+    if (!begin(runs, attempt_id, attempt, &beginning, err)) {
         return false;
     }
     if (run == NULL) {
@@ -253,6 +220,7 @@ static bool begin_once(struct job_runs *runs, uint64_t attempt_id, const struct 
         HASH_ADD(hh, runs->items, job_key, sizeof run->job_key, run);
     }
     run->attempt_id = attempt_id;
+    run->beginning = beginning;
     return true;
 }
 
@@ -267,17 +235,6 @@ bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, struct err *err)
         return err_set(err, ERR_UNAUTHENTICATED, "the job's attempt has ended");
     }
     return begin_once(runs, attempt_id, &attempt, err);
-}
-
-void job_runs_metrics(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,
-                      int64_t rank)
-{
-    struct err err;
-    if (attempt->state != ATTEMPT_ENDED && !begin_once(runs, attempt_id, attempt, &err)) {
-        log_warning("run refused", "job=%s text=\"%s\"", attempt->job_id, err.text);
-        return;
-    }
-    metric_copies_begin(runs->server->mlflow->copies, attempt_id, attempt->job_id, attempt->number, rank);
 }
 
 /* Set by a job: true has MLflow's client measure, false nobody. */
@@ -299,39 +256,21 @@ bool job_runs_measured(struct job_runs *runs, uint64_t attempt_id)
 
 /* --- the end -------------------------------------------------------------------------------------------- */
 
-static void end_work(struct task *task)
+static bool end_work(struct store_task *task, struct tracking *tracking, struct tracking_error *error)
 {
-    struct errand *errand = (struct errand *)task;
-    errand->ok =
-        tracking_job_end(errand->tracking, errand->run_id, errand->status, errand->at_ms, &errand->error);
-}
-
-/* It waits among the ends, as it did for metrics. */
-static void end_later(struct errand *errand)
-{
-    struct server *server = errand->runs->server;
-    HASH_ADD(hh, errand->runs->ends, attempt_id, sizeof errand->attempt_id, errand);
-    deadline_set(server->deadlines, &errand->again, server->now_ms + TRACKING_RETRY_MS);
-}
-
-static void end_due(struct deadline *deadline)
-{
-    struct errand *errand = deadline->closure;
-    job_runs_copied(errand->runs, errand->attempt_id);
+    const struct ending *end = (const struct ending *)task;
+    return tracking_job_end(tracking, end->run_id, end->status, end->at_ms, error);
 }
 
 /* An attempt that never tracked has no run. */
-static void end_done(struct task *task)
+static void end_done(struct store_task *task, const struct tracking_error *error)
 {
-    struct errand *errand = (struct errand *)task;
-    if (may_go_later(errand)) {
-        end_later(errand);
-        return;
+    struct ending *end = (struct ending *)task;
+    if (error != NULL && error->code != TRACKING_RESOURCE_DOES_NOT_EXIST) {
+        log_warning("run unfinished", "run=%s text=\"%s\"", end->run_id, error->message);
     }
-    if (!errand->ok && errand->error.code != TRACKING_RESOURCE_DOES_NOT_EXIST) {
-        log_warning("run unfinished", "run=%s text=\"%s\"", errand->run_id, errand->error.message);
-    }
-    errand_free(errand);
+    HASH_DEL(end->runs->ends, end);
+    free(end);
 }
 
 static enum tracking_status status_of(enum cause cause)
@@ -361,19 +300,22 @@ static enum tracking_status status_of(enum cause cause)
     return TRACKING_RUN_FAILED;
 }
 
-/* The end of the attempt waits for its metrics from now on; false: it does so already. */
+/* From now on the end of the attempt waits for its metrics; false: it does so already. */
 static bool hold_end(struct job_runs *runs, const struct attempt_row *row)
 {
-    struct errand *errand;
-    HASH_FIND(hh, runs->ends, &row->attempt_id, sizeof row->attempt_id, errand);
-    if (errand != NULL) {
+    struct ending *end;
+    HASH_FIND(hh, runs->ends, &row->attempt_id, sizeof row->attempt_id, end);
+    if (end != NULL) {
         return false;
     }
-    errand = errand_create(runs, row->attempt_id, end_work, end_done);
-    errand->status = status_of(row->cause);
-    errand->at_ms = row->ended_ms;
-    errand->again = (struct deadline){.due = end_due, .closure = errand};
-    HASH_ADD(hh, runs->ends, attempt_id, sizeof errand->attempt_id, errand);
+    end = xzalloc(sizeof *end);
+    end->task = (struct store_task){.server = runs->server, .work = end_work, .done = end_done};
+    end->runs = runs;
+    end->attempt_id = row->attempt_id;
+    end->status = status_of(row->cause);
+    end->at_ms = row->ended_ms;
+    rank_run_id(runs->server->rank_key, row->attempt_id, end->run_id);
+    HASH_ADD(hh, runs->ends, attempt_id, sizeof end->attempt_id, end);
     struct job_run *run = find(runs, row->job_key);
     if (run != NULL && run->attempt_id == row->attempt_id) {
         HASH_DEL(runs->items, run);
@@ -384,16 +326,15 @@ static bool hold_end(struct job_runs *runs, const struct attempt_row *row)
 
 void job_runs_copied(struct job_runs *runs, uint64_t attempt_id)
 {
-    struct errand *end;
+    struct ending *end;
     HASH_FIND(hh, runs->ends, &attempt_id, sizeof attempt_id, end);
-    if (end != NULL && !metric_copies_busy(runs->server->mlflow->copies, attempt_id)) {
-        HASH_DEL(runs->ends, end);
-        deadline_clear(runs->server->deadlines, &end->again);
-        worker_give(runs->server->mlflow->worker, &end->task);
+    if (end != NULL && !end->given && !metric_copies_busy(runs->server->mlflow->copies, attempt_id)) {
+        end->given = true;
+        store_task_give(&end->task);
     }
 }
 
-/* Of what has come already nothing may have been copied, when the controller was killed in between. */
+/* A controller that was killed in between may have copied nothing of the metrics that have come. */
 static bool copy_last(struct job_runs *runs, const struct attempt_row *attempt, const char *job_id,
                       struct err *err)
 {
@@ -406,22 +347,47 @@ static bool copy_last(struct job_runs *runs, const struct attempt_row *attempt, 
     return !rows.failed;
 }
 
-void job_runs_touched(struct job_runs *runs, int64_t job_key, const char *job_id)
+/* Ends the runs of the job's attempts that have ended; attempt_id not 0: of this one alone. */
+static void end_attempts(struct job_runs *runs, int64_t job_key, const char *job_id, uint64_t attempt_id)
 {
     struct err err;
-    if (find(runs, job_key) == NULL && job_key >= runs->newer_key) {
-        return;
-    }
     autorows struct rows rows = reader_attempts(runs->server->reader, job_key, &err);
     struct attempt_row row;
     bool ok = true;
     while (rows_attempt(&rows, &row)) {
-        if (row.state == ATTEMPT_ENDED && hold_end(runs, &row)) {
+        bool asked = attempt_id == 0 || row.attempt_id == attempt_id;
+        if (asked && row.state == ATTEMPT_ENDED && hold_end(runs, &row)) {
             ok = copy_last(runs, &row, job_id, &err) && ok;
             job_runs_copied(runs, row.attempt_id);
         }
     }
     if (!ok || rows.failed) {
         log_warning("run unfinished", "job=%s text=\"%s\"", job_id, err.text);
+    }
+}
+
+void job_runs_touched(struct job_runs *runs, int64_t job_key, const char *job_id)
+{
+    if (find(runs, job_key) != NULL || job_key < runs->newer_key) {
+        end_attempts(runs, job_key, job_id, 0);
+    }
+}
+
+/* --- metrics -------------------------------------------------------------------------------------------- */
+
+/* The first metrics of an attempt may come after its end, when the disk was full before. */
+void job_runs_metrics(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,
+                      int64_t rank)
+{
+    struct err err;
+    struct beginning *late = NULL;
+    if (!(attempt->state == ATTEMPT_ENDED ? begin(runs, attempt_id, attempt, &late, &err)
+                                          : begin_once(runs, attempt_id, attempt, &err))) {
+        log_warning("run refused", "job=%s text=\"%s\"", attempt->job_id, err.text);
+        return;
+    }
+    metric_copies_begin(runs->server->mlflow->copies, attempt_id, attempt->job_id, attempt->number, rank);
+    if (late != NULL) {
+        end_attempts(runs, attempt->job_key, attempt->job_id, attempt_id);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the copying of a job's own metrics into the runs of its attempts, a stream of a node at a time, on the
- * thread of the tracking store. It promises each whole line once, also when the controller was killed in
- * between, that a turn on that thread has a bound, and that a stream has one turn at a time. An attempt
- * without a run has nothing copied. Which attempts have one is left to mlflow_jobs.c. */
+/* Copies a job's own metrics into the runs of its attempts, a stream of a node at a time, on the thread of
+ * the tracking store. Each whole line is copied once, also when the controller was killed in between. A turn
+ * on that thread has a bound, and a stream has one turn at a time. An attempt without a run has nothing
+ * copied; mlflow_jobs.c says which attempts have one. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "daemon/blob/logs.h"
-#include "daemon/blob/worker.h"
 #include "daemon/http/logs/metric_line.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/server/parts.h"
@@ -27,19 +26,15 @@ struct copy_key {
 
 /* A stream that is being copied. */
 struct copy {
-    struct task task; /* first */
+    struct store_task task; /* first */
     struct metric_copies *copies;
     struct copy_key key;
-    struct tracking *tracking;
     const struct logs *logs;
     char run_id[TRACKING_RUN_ID_BYTES];
     char job_id[ID_LENGTH + 1];
     int64_t attempt;
+    bool more;  /* the turn has not read all */
     bool again; /* more has come since the turn began */
-    /* Of the turn. */
-    bool ok, more;
-    bool full; /* the store could not: its disk is full, say */
-    struct deadline later;
     UT_hash_handle hh;
 };
 
@@ -57,22 +52,13 @@ struct metric_copies *metric_copies_create(struct server *server)
 
 void metric_copies_destroy(struct metric_copies *copies)
 {
-    if (copies == NULL) {
-        return;
-    }
-    struct copy *copy, *next;
-    HASH_ITER (hh, copies->items, copy, next) {
-        assert(copy->later.place != 0); /* no turn is under way any more */
-        deadline_clear(copies->server->deadlines, &copy->later);
-        HASH_DEL(copies->items, copy);
-        free(copy);
-    }
+    assert(copies == NULL || copies->items == NULL);
     free(copies);
 }
 
 /* --- a turn --------------------------------------------------------------------------------------------- */
 
-/* What is read of a stream at once, and its points; these borrow from the lines. */
+/* The part of a stream that a turn reads, and its points, which borrow from the lines. */
 struct turn {
     char *bytes; /* owned, of LIMIT_TRACKING_TURN_BYTES */
     size_t length;
@@ -91,6 +77,12 @@ static void turn_finish(struct turn *turn)
     free(turn->bytes);
 }
 
+/* metric_line_read lets pass numbers, NaN and infinities; the latter are texts that strtod reads. */
+static double number_of(const json_t *value)
+{
+    return json_is_string(value) ? strtod(json_string_value(value), NULL) : json_number_value(value);
+}
+
 static void add_line(struct turn *turn, const char *bytes, size_t length)
 {
     struct metric_line line;
@@ -106,13 +98,16 @@ static void add_line(struct turn *turn, const char *bytes, size_t length)
         turn->lines = xrealloc(turn->lines, turn->room * sizeof *turn->lines);
         turn->points = xrealloc(turn->points, turn->room * sizeof *turn->points);
     }
-    turn->points[turn->count] = (struct tracking_point){
-        .name = line.name, .rank = line.rank, .value = line.value, .step = line.step, .at_ms = line.at_ms};
+    turn->points[turn->count] = (struct tracking_point){.name = line.name,
+                                                        .rank = line.rank,
+                                                        .value = number_of(line.value),
+                                                        .step = line.step,
+                                                        .at_ms = line.at_ms};
     turn->lines[turn->count++] = line;
 }
 
-/* Takes the whole lines; returns how many bytes they are. Of a line that no node lets pass all is gone over.
- */
+/* Takes the whole lines; returns how many bytes they are. A line that fills the whole turn is skipped: no
+ * node lets such a line pass. */
 static size_t take_lines(struct turn *turn)
 {
     size_t at = 0;
@@ -141,10 +136,11 @@ static bool read_stream(const struct copy *copy, int64_t from, struct turn *turn
            tracking_fail(error, TRACKING_INTERNAL_ERROR, "cannot read the metrics of job %s", copy->job_id);
 }
 
-static bool work_turn(struct copy *copy, struct turn *turn, struct tracking_error *error)
+static bool work_turn(struct copy *copy, struct tracking *tracking, struct turn *turn,
+                      struct tracking_error *error)
 {
     int64_t from;
-    if (!tracking_job_copied(copy->tracking, copy->run_id, copy->key.stream, &from, error) ||
+    if (!tracking_job_copied(tracking, copy->run_id, copy->key.stream, &from, error) ||
         !read_stream(copy, from, turn, error)) {
         return false;
     }
@@ -155,49 +151,37 @@ static bool work_turn(struct copy *copy, struct turn *turn, struct tracking_erro
                                          .point_count = turn->count,
                                          .bytes = from + (int64_t)taken};
     copy->more = turn->length == LIMIT_TRACKING_TURN_BYTES;
-    return taken == 0 || tracking_job_copy(copy->tracking, &points, error);
+    return taken == 0 || tracking_job_copy(tracking, &points, error);
 }
 
-static void copy_work(struct task *task)
+static bool copy_work(struct store_task *task, struct tracking *tracking, struct tracking_error *error)
 {
-    struct copy *copy = (struct copy *)task;
     struct turn turn = {0};
-    struct tracking_error error;
-    copy->more = false;
-    copy->ok = work_turn(copy, &turn, &error);
-    copy->full = !copy->ok && error.code == TRACKING_TEMPORARILY_UNAVAILABLE;
-    if (!copy->ok && !copy->full && error.code != TRACKING_RESOURCE_DOES_NOT_EXIST) {
-        log_warning("metrics left", "run=%s job=%s text=\"%s\"", copy->run_id, copy->job_id, error.message);
-    }
+    bool ok = work_turn((struct copy *)task, tracking, &turn, error);
     turn_finish(&turn);
+    return ok;
 }
 
 /* --- copies --------------------------------------------------------------------------------------------- */
 
 static void give_turn(struct copy *copy)
 {
-    copy->again = false;
-    worker_give(copy->copies->server->mlflow->worker, &copy->task);
+    copy->more = copy->again = false;
+    store_task_give(&copy->task);
 }
 
-static void later_due(struct deadline *deadline)
-{
-    give_turn(deadline->closure);
-}
-
-/* What could not be copied is tried again when more comes, or when the attempt ends. */
-static void copy_done(struct task *task)
+/* A stream that could not be copied is tried again when more comes, or when the attempt ends. */
+static void copy_done(struct store_task *task, const struct tracking_error *error)
 {
     struct copy *copy = (struct copy *)task;
     struct metric_copies *copies = copy->copies;
     const struct mlflow *mlflow = copies->server->mlflow;
-    if (mlflow != NULL && copy->ok && (copy->more || copy->again)) {
-        give_turn(copy);
-        return;
+    if (error != NULL && error->code != TRACKING_RESOURCE_DOES_NOT_EXIST &&
+        error->code != TRACKING_TEMPORARILY_UNAVAILABLE) {
+        log_warning("metrics left", "run=%s job=%s text=\"%s\"", copy->run_id, copy->job_id, error->message);
     }
-    if (mlflow != NULL && copy->full) {
-        struct server *server = copies->server;
-        deadline_set(server->deadlines, &copy->later, server->now_ms + TRACKING_RETRY_MS);
+    if (mlflow != NULL && error == NULL && (copy->more || copy->again)) {
+        give_turn(copy);
         return;
     }
     uint64_t attempt_id = copy->key.attempt_id;
@@ -220,11 +204,9 @@ void metric_copies_begin(struct metric_copies *copies, uint64_t attempt_id, cons
         return;
     }
     copy = xzalloc(sizeof *copy);
-    copy->task = (struct task){.work = copy_work, .done = copy_done};
-    copy->later = (struct deadline){.due = later_due, .closure = copy};
+    copy->task = (struct store_task){.server = server, .work = copy_work, .done = copy_done};
     copy->copies = copies;
     copy->key = key;
-    copy->tracking = server->mlflow->tracking;
     copy->logs = server->config.logs;
     copy->attempt = attempt;
     snprintf(copy->job_id, sizeof copy->job_id, "%s", job_id);

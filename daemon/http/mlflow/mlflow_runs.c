@@ -1,128 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the resource of a job's runs: where it tracks, so that a person finds what it logged. It shows a run
- * only when it is there, with its page under the name by which the sender reached this server; of one at
- * another server only what the job's own environment says. */
+/* Serves the list of a job's runs: where it tracks, so that a person finds what it logged. It shows a run
+ * only when it is there, with its page under the name by which the sender reached this server. Of a run at
+ * another server it says only what the job's own environment says. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/blob/worker.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
 #include "daemon/http/auth/rank_token.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/request_work.h"
+#include "daemon/http/server/parts.h"
 #include "daemon/http/server/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 
-/* A run that may be there. */
-struct candidate {
-    int64_t attempt; /* 0: the job's environment names it */
-    char *run_id;    /* owned */
-};
-
-/* A question on its way to the store. It outlives its request when that goes away. */
+/* A question on its way to the store. */
 struct inquiry {
-    struct task task;        /* first */
-    struct request *request; /* NULL: gone */
+    struct request_work work; /* first */
     struct tracking *tracking;
-    char *page;              /* owned: the URL of this server's web page */
-    struct candidate *items; /* owned */
-    size_t count;
-    bool working; /* on the worker's thread */
+    char *page;    /* owned: the URL of this server's web page */
+    json_t *asked; /* owned: the runs that may be there, {attempt, run_id} */
     bool ok;
     struct text out;
     struct tracking_error error;
 };
 
-static void inquiry_free(struct inquiry *inquiry)
+static void inquiry_free(struct request_work *work)
 {
-    for (size_t i = 0; i < inquiry->count; i++) {
-        free(inquiry->items[i].run_id);
-    }
-    free(inquiry->items);
+    struct inquiry *inquiry = (struct inquiry *)work;
+    json_decref(inquiry->asked);
     free(inquiry->page);
     text_finish(&inquiry->out);
     free(inquiry);
 }
 
-static void request_gone(void *state)
-{
-    struct inquiry *inquiry = state;
-    inquiry->request = NULL;
-    if (!inquiry->working) {
-        inquiry_free(inquiry);
-    }
-}
-
-static void add(struct inquiry *inquiry, int64_t attempt, const char *run_id)
-{
-    inquiry->items = xrealloc(inquiry->items, (inquiry->count + 1) * sizeof *inquiry->items);
-    inquiry->items[inquiry->count++] = (struct candidate){attempt, xstrdup(run_id)};
-}
-
 /* --- runs that are here --------------------------------------------------------------------------------- */
-
-static bool append_run(struct inquiry *inquiry, const struct candidate *item, bool *begun)
-{
-    struct text *out = &inquiry->out;
-    size_t before = out->length;
-    bool there;
-    text_append(out, *begun ? ",{" : "{");
-    member_write_int_or_null(out, "\"attempt\":", item->attempt, 0);
-    text_append(out, ",");
-    int64_t experiment;
-    if (!tracking_run_summary(inquiry->tracking, item->run_id, out, &there, &experiment, &inquiry->error)) {
-        return false;
-    }
-    if (there) {
-        autofree char *url =
-            xprintf("%s#/experiments/%lld/runs/%s", inquiry->page, (long long)experiment, item->run_id);
-        text_append(out, ",\"tracking_uri\":null");
-        member_write_text(out, ",\"url\":", url);
-        text_append(out, "}");
-        *begun = true;
-    } else {
-        out->length = before;
-    }
-    return true;
-}
 
 static void inquiry_work(struct task *task)
 {
     struct inquiry *inquiry = (struct inquiry *)task;
-    bool begun = false;
-    inquiry->ok = true;
-    text_append(&inquiry->out, "{\"runs\":[");
-    for (size_t i = 0; inquiry->ok && i < inquiry->count; i++) {
-        inquiry->ok = append_run(inquiry, &inquiry->items[i], &begun);
-    }
-    text_append(&inquiry->out, "]}");
+    autofree char *asked = json_text(inquiry->asked);
+    inquiry->ok = tracking_job_runs(inquiry->tracking, asked, inquiry->page, &inquiry->out, &inquiry->error);
 }
 
-static void inquiry_done(struct task *task)
+static void inquiry_reply(struct request_work *work)
 {
-    struct inquiry *inquiry = (struct inquiry *)task;
-    inquiry->working = false;
-    if (inquiry->request == NULL) {
-        inquiry_free(inquiry);
-    } else if (inquiry->ok) {
-        request_reply_json(inquiry->request, 200, &inquiry->out);
+    struct inquiry *inquiry = (struct inquiry *)work;
+    if (inquiry->ok) {
+        request_reply_json(work->request, 200, &inquiry->out);
     } else {
-        request_fail_with(inquiry->request, ERR_UNAVAILABLE, "%s", inquiry->error.message);
+        request_fail_with(work->request, ERR_UNAVAILABLE, "%s", inquiry->error.message);
     }
 }
 
-static bool add_attempts(struct inquiry *inquiry, const struct server *server, int64_t job_key,
-                         struct err *err)
+static bool add_attempts(json_t *asked, const struct server *server, int64_t job_key, struct err *err)
 {
     autorows struct rows rows = reader_attempts(server->reader, job_key, err);
     struct attempt_row row;
-    while (inquiry->count < LIMIT_LIST_ROWS && rows_attempt(&rows, &row)) {
+    while (json_array_size(asked) < LIMIT_LIST_ROWS && rows_attempt(&rows, &row)) {
         char run_id[TRACKING_RUN_ID_BYTES];
         rank_run_id(server->rank_key, row.attempt_id, run_id);
-        add(inquiry, row.number, run_id);
+        json_array_append_new(asked,
+                              json_pack("{s:I, s:s}", "attempt", (json_int_t)row.number, "run_id", run_id));
     }
     return !rows.failed;
 }
@@ -138,21 +79,14 @@ static bool ask_store(struct request *request, int64_t job_key, const char *own_
 {
     struct server *server = request->server;
     struct inquiry *inquiry = xzalloc(sizeof *inquiry);
-    if (own_run != NULL) {
-        add(inquiry, 0, own_run);
-    } else if (!add_attempts(inquiry, server, job_key, err)) {
-        inquiry_free(inquiry);
-        return false;
-    }
-    inquiry->task = (struct task){.work = inquiry_work, .done = inquiry_done};
-    inquiry->request = request;
+    request_work_begin(&inquiry->work, request, inquiry_free);
     inquiry->tracking = server->mlflow->tracking;
     inquiry->page = page_url(request);
-    inquiry->working = true;
-    request->state = inquiry;
-    request->state_finish = request_gone;
-    worker_give(server->mlflow->worker, &inquiry->task);
-    return request_wait(request);
+    inquiry->asked = own_run != NULL ? json_pack("[{s:n, s:s}]", "attempt", "run_id", own_run) : json_array();
+    if (own_run == NULL && !add_attempts(inquiry->asked, server, job_key, err)) {
+        return false;
+    }
+    return request_work_give(&inquiry->work, server->mlflow->worker, inquiry_work, inquiry_reply);
 }
 
 /* --- runs at another server ----------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of samples, what attempts use on their nodes, from a heartbeat into the runs of these
- * attempts, under the names that MLflow's client gives to what it measures. It promises that no heartbeat
- * waits for the tracking store, and that what waits for it has a bound: samples above that are dropped, for
- * the next ones come soon. Which attempts have their samples stored is left to mlflow_jobs.c. */
+/* Brings samples, the measurements of what attempts use on their nodes, from a heartbeat into the runs of
+ * these attempts, under the names that MLflow's client gives to what it measures. No heartbeat waits for the
+ * tracking store. The samples that wait for it have a bound: those above it are dropped, because the next
+ * ones come soon. mlflow_jobs.c says which attempts have their samples stored. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,13 @@
 #include "proto/base/log.h"
 #include "proto/limits.h"
 
-#define MEGABYTE  1e6 /* as MLflow counts it */
-#define FULL      100.0
-#define OF_NODE   3 /* values of a sample beside those of GPUs */
-#define OF_GPU    4
-#define MOST      (OF_NODE + OF_GPU * LIMIT_SAMPLE_GPUS)
-#define KEY_BYTES 64
+#define MEGABYTE   1e6 /* as MLflow counts it */
+#define FULL       100.0
+#define OF_NODE    3 /* values of a sample beside those of GPUs */
+#define OF_GPU     4
+#define MOST       (OF_NODE + OF_GPU * LIMIT_SAMPLE_GPUS)
+#define PART_BYTES 40
+#define NAME_BYTES (LIMIT_NAME_BYTES + 96)
 
 /* A sample on its way to the store. */
 struct delivery {
@@ -37,7 +38,8 @@ struct delivery {
 /* The points of a sample. */
 struct points {
     const struct delivery *delivery;
-    struct tracking_point items[MOST]; /* own their names and values */
+    struct tracking_point items[MOST];
+    char names[MOST][NAME_BYTES];
     size_t count;
 };
 
@@ -48,62 +50,42 @@ static double round_tenth(double value)
     return (double)(int64_t)(value * 10 + 0.5) / 10;
 }
 
-static void add(struct points *points, double value, const char *key)
+/* Adds a value unless it is negative: that is one which the node does not know. part is that of the key:
+ * "system_memory", "gpu_0". */
+static void add(struct points *points, double value, const char *part, const char *unit)
 {
     const struct delivery *delivery = points->delivery;
-    points->items[points->count++] =
-        (struct tracking_point){.name = xprintf("system/%s/%s", delivery->node, key),
-                                .value = json_real(round_tenth(value)),
-                                .step = delivery->sample.step,
-                                .at_ms = delivery->sample.at_ms};
+    if (value < 0) {
+        return;
+    }
+    char *name = points->names[points->count];
+    snprintf(name, NAME_BYTES, "system/%s/%s_%s", delivery->node, part, unit);
+    points->items[points->count++] = (struct tracking_point){.name = name,
+                                                             .value = round_tenth(value),
+                                                             .step = delivery->sample.step,
+                                                             .at_ms = delivery->sample.at_ms};
 }
 
-/* prefix is that of the keys: "system_memory", "gpu_0_memory". */
-static void add_memory(struct points *points, const char *prefix, int64_t used_bytes, int64_t total_bytes)
+static void add_memory(struct points *points, const char *part, int64_t used_bytes, int64_t total_bytes)
 {
-    char key[KEY_BYTES];
-    if (used_bytes >= 0) {
-        snprintf(key, sizeof key, "%s_usage_megabytes", prefix);
-        add(points, (double)used_bytes / MEGABYTE, key);
-    }
-    if (used_bytes >= 0 && total_bytes > 0) {
-        snprintf(key, sizeof key, "%s_usage_percentage", prefix);
-        add(points, FULL * (double)used_bytes / (double)total_bytes, key);
-    }
-}
-
-static void add_gpu(struct points *points, size_t number, const struct gpu_sample *gpu)
-{
-    char key[KEY_BYTES];
-    if (gpu->busy_percent >= 0) {
-        snprintf(key, sizeof key, "gpu_%zu_utilization_percentage", number);
-        add(points, (double)gpu->busy_percent, key);
-    }
-    snprintf(key, sizeof key, "gpu_%zu_memory", number);
-    add_memory(points, key, gpu->memory_bytes, gpu->memory_total_bytes);
-    if (gpu->power_mw >= 0) {
-        snprintf(key, sizeof key, "gpu_%zu_power_usage_watts", number);
-        add(points, (double)gpu->power_mw / 1000, key);
-    }
+    double used = (double)used_bytes;
+    add(points, used / MEGABYTE, part, "usage_megabytes");
+    add(points, total_bytes > 0 ? FULL * used / (double)total_bytes : -1, part, "usage_percentage");
 }
 
 static void fill(struct points *points)
 {
     const struct sample *sample = &points->delivery->sample;
-    if (sample->cpu_percent >= 0) {
-        add(points, sample->cpu_percent, "cpu_utilization_percentage");
-    }
+    add(points, sample->cpu_percent, "cpu", "utilization_percentage");
     add_memory(points, "system_memory", sample->memory_bytes, sample->memory_total_bytes);
     for (size_t i = 0; i < sample->gpu_count; i++) {
-        add_gpu(points, i, &sample->gpus[i]);
-    }
-}
-
-static void finish(struct points *points)
-{
-    for (size_t i = 0; i < points->count; i++) {
-        free((void *)(uintptr_t)points->items[i].name);
-        json_decref((json_t *)(uintptr_t)points->items[i].value);
+        const struct gpu_sample *gpu = &sample->gpus[i];
+        char part[PART_BYTES], memory[PART_BYTES];
+        snprintf(part, sizeof part, "gpu_%zu", i);
+        snprintf(memory, sizeof memory, "gpu_%zu_memory", i);
+        add(points, (double)gpu->busy_percent, part, "utilization_percentage");
+        add_memory(points, memory, gpu->memory_bytes, gpu->memory_total_bytes);
+        add(points, (double)gpu->power_mw / 1000, part, "power_usage_watts");
     }
 }
 
@@ -112,11 +94,12 @@ static void finish(struct points *points)
 static void deliver(struct task *task)
 {
     struct delivery *delivery = (struct delivery *)task;
-    struct points points = {.delivery = delivery};
-    fill(&points);
-    delivery->ok =
-        tracking_job_log(delivery->tracking, delivery->run_id, points.items, points.count, &delivery->error);
-    finish(&points);
+    struct points *points = xzalloc(sizeof *points);
+    points->delivery = delivery;
+    fill(points);
+    delivery->ok = tracking_job_log(delivery->tracking, delivery->run_id, points->items, points->count,
+                                    &delivery->error);
+    free(points);
 }
 
 /* What a full disk refused is not tried again: the next sample comes soon. */

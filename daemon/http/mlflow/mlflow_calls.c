@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Serves the calls of MLflow's tracking API: from a path to the endpoint of the store, which works on a
+ * thread of its own, and back. Calls are worked on in the order in which they came. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/blob/artifacts.h"
+#include "daemon/http/auth/rank_token.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/request_work.h"
+#include "daemon/http/server/parts.h"
+#include "daemon/http/server/routes.h"
+#include "proto/base/cleanup.h"
+#include "proto/limits.h"
+
+#define RUN_URI "mlflow-artifacts:/" /* how the artifacts of a run that are here begin */
+
+/* A call on its way to the store. */
+struct pending_call {
+    struct request_work work; /* first */
+    struct mlflow *mlflow;
+    const struct tracking_endpoint *endpoint;
+    json_t *body;
+    char *owner;
+    char own_run[TRACKING_RUN_ID_BYTES]; /* of a rank; "": of others */
+    int64_t wall_ms;
+    bool ok;
+    struct text out;
+    struct tracking_error error;
+};
+
+static void pending_free(struct request_work *work)
+{
+    struct pending_call *pending = (struct pending_call *)work;
+    json_decref(pending->body);
+    free(pending->owner);
+    text_finish(&pending->out);
+    free(pending);
+}
+
+/* --- on the thread of the store ------------------------------------------------------------------------- */
+
+static bool list_run(const struct artifacts *artifacts, const char *uri, const char *path, struct text *out,
+                     struct tracking_error *error)
+{
+    struct err err;
+    size_t start = out->length;
+    const char *root = uri + sizeof RUN_URI - 1;
+    autofree char *folder = *path != '\0' ? xprintf("%s/%s", root, path) : xstrdup(root);
+    autofree char *prefix = *path != '\0' ? xprintf("%s/", path) : xstrdup("");
+    text_append(out, "{\"root_uri\":");
+    text_json_string(out, uri, strlen(uri));
+    text_append(out, ",\"files\":");
+    if (!artifacts_list(artifacts, folder, prefix, out, &err)) {
+        out->length = start;
+        return tracking_fail(error, TRACKING_INTERNAL_ERROR, "%s", err.text);
+    }
+    text_append(out, "}");
+    return true;
+}
+
+static const char *text_of(const json_t *body, const char *name)
+{
+    const char *text = json_string_value(json_object_get(body, name));
+    return text != NULL ? text : "";
+}
+
+/* artifacts/list. */
+static bool list_artifacts(struct pending_call *pending)
+{
+    struct tracking_error *error = &pending->error;
+    autofree char *uri = NULL;
+    const char *path = text_of(pending->body, "path");
+    const char *run = text_of(pending->body, "run_id");
+    struct err err;
+    if (*path == '/' || !gate_file_path(path, &err)) {
+        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid path: %s", path);
+    }
+    if (!tracking_artifact_uri(pending->mlflow->tracking,
+                               *run != '\0' ? run : text_of(pending->body, "run_uuid"), &uri, error)) {
+        return false;
+    }
+    if (strncmp(uri, RUN_URI, sizeof RUN_URI - 1) != 0 || !gate_file_path(uri + sizeof RUN_URI - 1, &err)) {
+        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
+                             "The artifacts of this run are not on this server but at %s", uri);
+    }
+    return list_run(pending->mlflow->artifacts, uri, path, &pending->out, error);
+}
+
+static void work(struct task *task)
+{
+    struct pending_call *pending = (struct pending_call *)task;
+    const struct tracking_request request = {.body = pending->body,
+                                             .owner = pending->owner,
+                                             .own_run = pending->own_run[0] != '\0' ? pending->own_run : NULL,
+                                             .now_ms = pending->wall_ms};
+    pending->ok = pending->endpoint->work != NULL
+                      ? tracking_serve(pending->mlflow->tracking, pending->endpoint, &request, &pending->out,
+                                       &pending->error)
+                      : list_artifacts(pending);
+}
+
+/* --- on the HTTP thread --------------------------------------------------------------------------------- */
+
+static bool reply_error(struct request *request, const struct tracking_error *error)
+{
+    struct text out = {0};
+    tracking_error_render(error, &out);
+    return request_reply_json(request, (unsigned)tracking_code_http(error->code), &out);
+}
+
+static void returned(struct request_work *work)
+{
+    ((struct pending_call *)work)->mlflow->waiting--;
+}
+
+static void reply(struct request_work *work)
+{
+    struct pending_call *pending = (struct pending_call *)work;
+    const struct mlflow *mlflow = pending->mlflow;
+    if (mlflow->unsettled) {
+        server_fail(work->request->server, &mlflow->unsettled_by);
+        pending->ok = tracking_fail(&pending->error, TRACKING_TEMPORARILY_UNAVAILABLE,
+                                    "The change may or may not be stored: %s", mlflow->unsettled_by.text);
+    }
+    if (pending->ok) {
+        request_reply_json(work->request, 200, &pending->out);
+    } else {
+        reply_error(work->request, &pending->error);
+    }
+}
+
+/* Parameters as an object of texts; one that comes again becomes an array. */
+static json_t *body_of_query(const struct query *query)
+{
+    json_t *body = json_object();
+    for (size_t i = 0; query != NULL && i < query->count; i++) {
+        const char *name = query->items[i].name;
+        json_t *value = json_string(query->items[i].value), *earlier = json_object_get(body, name);
+        if (json_is_array(earlier)) {
+            json_array_append_new(earlier, value);
+        } else if (earlier != NULL) {
+            json_object_set_new(body, name, json_pack("[Oo]", earlier, value));
+        } else {
+            json_object_set_new(body, name, value);
+        }
+    }
+    return body;
+}
+
+/* Takes the body of the request, or its query, and gives the call to the thread of the store. */
+static bool ask(struct request *request, const struct tracking_endpoint *endpoint)
+{
+    struct mlflow *mlflow = request->server->mlflow;
+    struct pending_call *pending = xzalloc(sizeof *pending);
+    request_work_begin(&pending->work, request, pending_free);
+    pending->work.returned = returned;
+    pending->mlflow = mlflow;
+    pending->endpoint = endpoint;
+    pending->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
+    tracking_endpoint_arguments(endpoint, router_tail(request), pending->body);
+    if (request->ranks_attempt_id != 0) {
+        rank_run_id(request->server->rank_key, request->ranks_attempt_id, pending->own_run);
+    }
+    pending->owner = xstrdup(identity_owner(request->who));
+    pending->wall_ms = request->server->wall_ms;
+    request_drop_body(request);
+    mlflow->waiting++;
+    return request_work_give(&pending->work, mlflow->worker, work, reply);
+}
+
+bool mlflow_call(struct request *request, struct err *err)
+{
+    struct mlflow *mlflow = request->server->mlflow;
+    struct tracking_error error;
+    const struct tracking_endpoint *endpoint =
+        tracking_endpoint_find(router_method(request), router_tail(request));
+    if (endpoint == NULL) {
+        tracking_fail(&error, TRACKING_ENDPOINT_NOT_FOUND, MLFLOW_UNSERVED, router_method(request),
+                      request->path);
+        return reply_error(request, &error);
+    }
+    if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
+        return err_set(err, ERR_TOO_MANY, "too many calls wait for the tracking store");
+    }
+    if (endpoint->adds &&
+        !space_allows_tracking(request->server->space, (int64_t)request->body_length, err)) {
+        tracking_fail(&error, TRACKING_TEMPORARILY_UNAVAILABLE, "%s", err->text);
+        return reply_error(request, &error); /* the client tries again */
+    }
+    if (request->ranks_attempt_id != 0 && !job_runs_begin(mlflow->runs, request->ranks_attempt_id, err)) {
+        return false;
+    }
+    return ask(request, endpoint);
+}

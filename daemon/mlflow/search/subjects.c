@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Says for everything that can be searched for where its values are in the database. A new attribute is a row
+ * here. */
+#include "daemon/mlflow/search/subjects.h"
+
+#include <stddef.h>
+
+#include "proto/limits.h"
+
+const struct subject subject_runs = {
+    .table = "runs",
+    .key = "runs.key",
+    .experiment = "runs.experiment",
+    .order = "runs.start_ms DESC, runs.id",
+    .member = "runs",
+    .view = "run_view_type",
+    .show = QUERY_RUN_SHOW,
+    .standard_rows = DEFAULT_TRACKING_ROWS,
+    .most_rows = LIMIT_TRACKING_ROWS,
+    .metrics = "metrics",
+    .params = "params",
+    .tags = "tags",
+    .owner = "run = runs.key",
+    .attributes = (const struct attribute[]){{"run_id", "runs.id", false},
+                                             {"run_name", "runs.name", false},
+                                             {"run name", "runs.name", false},
+                                             {"status", "runs.status", false},
+                                             {"user_id", "runs.user_id", false},
+                                             {"artifact_uri", "runs.artifact_uri", false},
+                                             {"experiment_id", "CAST(runs.experiment AS TEXT)", false},
+                                             {"start_time", "runs.start_ms", true},
+                                             {"created", "runs.start_ms", true},
+                                             {"end_time", "runs.end_ms", true},
+                                             {NULL, NULL, false}},
+    .datasets = (const struct attribute[]){{"name", "inputs.name", false},
+                                           {"digest", "inputs.digest", false},
+                                           {"context", "inputs.context", false},
+                                           {NULL, NULL, false}},
+};
+
+const struct subject subject_experiments = {
+    .table = "experiments",
+    .key = "experiments.id",
+    .order = "experiments.created_ms DESC, experiments.id DESC",
+    .member = "experiments",
+    .view = "view_type",
+    .show = QUERY_EXPERIMENT_SHOW,
+    .standard_rows = DEFAULT_TRACKING_ROWS,
+    .most_rows = LIMIT_TRACKING_ROWS,
+    .tags = "experiment_tags",
+    .owner = "experiment = experiments.id",
+    .lacks = "experiments have no metrics and parameters",
+    .attributes = (const struct attribute[]){{"name", "experiments.name", false},
+                                             {"experiment_id", "experiments.id", true},
+                                             {"creation_time", "experiments.created_ms", true},
+                                             {"last_update_time", "experiments.updated_ms", true},
+                                             {NULL, NULL, false}},
+};
+
+const struct subject subject_models = {
+    .table = "models",
+    .key = "models.key",
+    .experiment = "models.experiment",
+    .order = "models.created_ms DESC, models.key DESC",
+    .member = "models",
+    .view = "view_type",
+    .show = QUERY_MODEL_SHOW,
+    .standard_rows = DEFAULT_TRACKING_ROWS,
+    .most_rows = LIMIT_TRACKING_ROWS,
+    .params = "model_params",
+    .tags = "model_tags",
+    .owner = "model = models.key",
+    .lacks = "models have no metrics here",
+    .attributes = (const struct attribute[]){{"name", "models.name", false},
+                                             {"model_id", "models.id", false},
+                                             {"model_type", "models.type", false},
+                                             {"status", "models.status", false},
+                                             {"source_run_id", "models.source_run", false},
+                                             {"creation_timestamp", "models.created_ms", true},
+                                             {"creation_time", "models.created_ms", true},
+                                             {"last_updated_timestamp", "models.updated_ms", true},
+                                             {NULL, NULL, false}},
+    .orders_by_objects = true,
+};
+
+const struct subject subject_registry = {
+    .table = "registered_models",
+    .key = "registered_models.key",
+    .order = "registered_models.name",
+    .member = "registered_models",
+    .show = QUERY_REGISTERED_SHOW,
+    .standard_rows = DEFAULT_REGISTRY_MODEL_ROWS,
+    .most_rows = LIMIT_REGISTRY_MODEL_ROWS,
+    .tags = "registered_model_tags",
+    .owner = "model = registered_models.key",
+    .lacks = "registered models have no metrics and parameters",
+    .attributes = (const struct attribute[]){{"name", "registered_models.name", false},
+                                             {"timestamp", "registered_models.updated_ms", true},
+                                             {"creation_timestamp", "registered_models.created_ms", true},
+                                             {"last_updated_timestamp", "registered_models.updated_ms", true},
+                                             {NULL, NULL, false}},
+    .of_registry = true,
+};
+
+/* By default the versions that changed last come first. */
+const struct subject subject_versions = {
+    .table = "model_versions",
+    .join = " JOIN registered_models ON registered_models.key = model_versions.model",
+    .key = "model_versions.key",
+    .newest = "model_versions.updated_ms DESC, ",
+    .order = "registered_models.name, model_versions.number DESC",
+    .member = "model_versions",
+    .show = QUERY_VERSION_SHOW,
+    .standard_rows = LIMIT_REGISTRY_VERSION_ROWS,
+    .most_rows = LIMIT_REGISTRY_VERSION_ROWS,
+    .tags = "model_version_tags",
+    .owner = "version = model_versions.key",
+    .lacks = "versions of models have no metrics and parameters",
+    .attributes = (const struct attribute[]){{"name", "registered_models.name", false},
+                                             {"version_number", "model_versions.number", true},
+                                             {"run_id", "model_versions.run_id", false},
+                                             {"source_path", "model_versions.source", false},
+                                             {"creation_timestamp", "model_versions.created_ms", true},
+                                             {"last_updated_timestamp", "model_versions.updated_ms", true},
+                                             {NULL, NULL, false}},
+    .of_registry = true,
+};
