@@ -5,13 +5,19 @@
  * that. What a message changes is the core's part. */
 #include <stdlib.h>
 
-#include "daemon/http/api/ask.h"
+#include "daemon/http/agent/excerpt.h"
 #include "daemon/http/agent/exit_results.h"
+#include "daemon/http/api/ask.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/logs/logs.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
-#include "daemon/http/agent/excerpt.h"
+#include "daemon/http/orders/outbox.h"
+#include "daemon/http/orders/staging_board.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"

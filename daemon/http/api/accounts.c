@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "daemon/http/api/ask.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
-#include "daemon/http/server/router.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
 #include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"

@@ -17,8 +17,10 @@
 
 #include "daemon/backup/shelf.h"
 #include "daemon/blob/worker.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/log.h"

@@ -9,9 +9,12 @@
 #include "daemon/blob/blobs.h"
 #include "daemon/blob/worker.h"
 #include "daemon/http/api/ask.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
-#include "daemon/http/server/space.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 
 /* --- PUT ------------------------------------------------------------------------------------------------ */

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/server/parts.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
 #include "daemon/http/request/sse.h"
+#include "daemon/store/store.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 #include "proto/members.h"

@@ -9,7 +9,9 @@
 
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/wire/views.h"
 

@@ -5,12 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/api/dependencies.h"
 #include "daemon/http/api/ask.h"
+#include "daemon/http/api/dependencies.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/base/waiters.h"
+#include "daemon/http/orders/specs.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
 #include "daemon/spec_environment.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/base/json.h"

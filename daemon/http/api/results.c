@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/limits.h"

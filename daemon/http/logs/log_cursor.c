@@ -6,8 +6,9 @@
 
 #include <stdlib.h>
 
-#include "daemon/http/server/parts.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/request/sse.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 
 struct log_cursor {

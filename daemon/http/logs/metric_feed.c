@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "daemon/http/logs/metric_line.h"
+#include "daemon/blob/metric_line.h"
 #include "daemon/http/request/sse.h"
 #include "proto/limits.h"
 #include "proto/members.h"

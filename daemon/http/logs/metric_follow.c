@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/base/state.h"
 #include "daemon/http/logs/metric_run.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/http/request/request.h"
 #include "daemon/http/request/sse.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"

@@ -4,8 +4,8 @@
 #ifndef HTTP_METRIC_FOLLOW_H
 #define HTTP_METRIC_FOLLOW_H
 
-#include "daemon/http/logs/metric_feed.h"
 #include "daemon/http/logs/log_cursor.h"
+#include "daemon/http/logs/metric_feed.h"
 
 struct request;
 

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/blob/metric_line.h"
 #include "daemon/blob/worker.h"
-#include "daemon/http/logs/metric_line.h"
-#include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
 #include "daemon/http/auth/rank_token.h"
-#include "daemon/http/agent/specs.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/orders/specs.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"

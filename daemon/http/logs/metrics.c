@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "daemon/http/api/job_lookup.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/logs/log_cursor.h"
 #include "daemon/http/logs/metric_feed.h"
 #include "daemon/http/logs/metric_follow.h"
 #include "daemon/http/logs/metric_run.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
-#include "daemon/http/logs/log_cursor.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
 #include "proto/limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/members.h"

@@ -12,9 +12,13 @@
 
 #include "daemon/blob/artifacts.h"
 #include "daemon/blob/worker.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/http/auth/auth.h"
 #include "daemon/http/auth/rank_token.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -189,9 +193,9 @@ static void keep_running(const char *own, json_t *body)
 bool mlflow_call(struct request *request, struct err *err)
 {
     struct mlflow *mlflow = request->server->mlflow;
-    const struct mlflow_method *method = mlflow_method_find(request->route->method, router_tail(request));
+    const struct mlflow_method *method = mlflow_method_find(request->route->method, route_tail(request));
     if (method == NULL) {
-        autofree char *unserved = xprintf(MLFLOW_UNSERVED, router_method(request), request->path);
+        autofree char *unserved = xprintf(MLFLOW_UNSERVED, route_method(request), request->path);
         return reply_error(request, TRACKING_ENDPOINT_NOT_FOUND, unserved);
     }
     if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
@@ -209,7 +213,7 @@ bool mlflow_call(struct request *request, struct err *err)
     call->mlflow = mlflow;
     call->method = method;
     call->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
-    mlflow_method_arguments(method, router_tail(request), call->body);
+    mlflow_method_arguments(method, route_tail(request), call->body);
     if (request->ranks_attempt_id != 0) {
         rank_run_id(request->server->rank_key, request->ranks_attempt_id, call->own_run);
     }

@@ -7,9 +7,12 @@
 
 #include "daemon/blob/artifacts.h"
 #include "daemon/blob/worker.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
 #include "proto/base/cleanup.h"
 
 /* Work for the disk. It outlives its request when that goes away. */
@@ -45,7 +48,7 @@ static void request_gone(void *state)
 /* The path that the request names, without its escapes; the caller frees it. NULL: it is none. */
 static char *read_path(const struct request *request, struct err *err)
 {
-    autofree char *path = xstrdup(router_tail(request));
+    autofree char *path = xstrdup(route_tail(request));
     gate_unescape(path);
     return artifact_path_check(path, err) ? give(path) : NULL;
 }

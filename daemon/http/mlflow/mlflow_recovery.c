@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 
 struct ids {

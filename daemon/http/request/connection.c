@@ -17,8 +17,9 @@
 
 #include <utlist.h>
 
-#include "daemon/http/server/parts.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/request/peers.h"
+#include "daemon/http/request/request.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/http/base/state.h"
 #include "proto/base/err.h"
 
 /* The headers that we read, each looked up once. Texts are borrowed from the connection and live as long as
@@ -33,12 +34,6 @@ struct headers {
  * Content-Length that is no number are ERR_MALFORMED; too many bytes of headers are ERR_HEADERS. Starts as
  * {.content_length = -1}. */
 bool headers_add(struct headers *headers, const char *name, const char *value, struct err *err);
-
-/* The names under which this server may be addressed, besides those of the loopback. */
-struct host_names {
-    const char *const *items;
-    size_t count;
-};
 
 /* The paths below which names of files follow: there, the path may have escapes, of UTF-8 without control
  * characters and separators. */

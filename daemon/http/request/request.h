@@ -12,16 +12,16 @@
 
 #include <microhttpd.h>
 
-#include "daemon/http/auth/auth.h"
-#include "daemon/http/server/deadline.h"
+#include "daemon/http/base/deadline.h"
+#include "daemon/http/base/waiters.h"
 #include "daemon/http/request/gate.h"
 #include "daemon/http/request/query.h"
-#include "daemon/http/server/waiters.h"
 #include "proto/base/err.h"
 #include "proto/base/text.h"
 
-struct server;
+struct identity;
 struct route;
+struct server;
 
 enum request_phase {
     REQUEST_HEADERS,  /* the headers are not judged yet */
@@ -59,6 +59,8 @@ struct request {
     struct waiter waiter;              /* removed when the reply is given */
 
     /* Of request.c and router.c alone. */
+    /* Renders an error in another form than a problem document and returns the HTTP status; NULL: none. */
+    unsigned (*render_error)(const struct err *err, bool routed, struct text *out);
     struct MHD_Connection *connection;
     struct connection *link; /* the same, as connection.c sees it */
     const char *raw_uri;     /* where the library has it; uri is the copy */
@@ -140,16 +142,20 @@ bool request_may_see(const struct request *request, const char *owner);
 /* true when the reply should be a stream of events: Accept names text/event-stream. */
 bool request_wants_events(const struct request *request);
 
-/* --- for server.c: what the HTTP library calls ---------------------------------------------------------- */
+/* --- for the router and connections --------------------------------------------------------------------- */
 
+/* Hands the reply that was given to the HTTP library. */
+enum MHD_Result request_queue_reply(struct request *request);
+/* Takes a piece of the body: gathers it, or gives it to the route's sink. *size becomes what is left of it.
+ * MHD_NO, which cuts the connection: a refused body does not end. */
+enum MHD_Result request_take_body(struct request *request, const char *data, size_t *size);
+
+/* Called by the HTTP library when the first line of a request is there, and when the request has ended. */
 void *request_open(void *server, const char *uri, struct MHD_Connection *connection);
-enum MHD_Result request_call(void *server, struct MHD_Connection *connection, const char *url,
-                             const char *method, const char *version, const char *data, size_t *size,
-                             void **slot);
-/* Ends a request that the library has opened and never handed over, so that request_close is not called: its
- * head was too long to be read, or the client left in the middle of it. NULL is allowed. */
-void request_drop(struct request *request);
 void request_close(void *server, struct MHD_Connection *connection, void **slot,
                    enum MHD_RequestTerminationCode code);
+/* Ends a request that the library has opened and never handed over, so that request_close is not called: its
+ * head was too long, or the client left in the middle of it. NULL is allowed. */
+void request_drop(struct request *request);
 
 #endif

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/server/parts.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/base/waiters.h"
+#include "daemon/http/request/request.h"
 #include "proto/limits.h"
 
 struct sse {

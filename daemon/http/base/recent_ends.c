@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the moments at which ends were on disk. It promises the newest of them; what they are for is
  * timing.c's. */
-#include "daemon/http/server/recent_ends.h"
+#include "daemon/http/base/recent_ends.h"
 
 #include <stdlib.h>
 

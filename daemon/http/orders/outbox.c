@@ -5,13 +5,16 @@
  * ready; that one poll a node is parked, the newest; and that nothing here is lost by a restart, for orders
  * are derived from the state. Making orders is the core's part, sending them no sooner than they are
  * committed the writer's. */
-#include "daemon/http/agent/outbox.h"
+#include "daemon/http/orders/outbox.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/server/parts.h"
 #include "daemon/http/auth/rank_token.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/orders/specs.h"
+#include "daemon/http/orders/staging_board.h"
+#include "daemon/http/request/request.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"

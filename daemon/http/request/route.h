@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API as one table, and what is central to all of it: matching, roles, sizes, decoding. */
-#ifndef HTTP_ROUTER_H
-#define HTTP_ROUTER_H
+/* One row of the API's table: which requests it takes, with which body, and who handles them. */
+#ifndef HTTP_ROUTE_H
+#define HTTP_ROUTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,28 +47,20 @@ struct route {
     const char *summary;
 };
 
-/* All routes, ended by one whose path is NULL. */
-extern const struct route routes[];
-
-/* The method of a request that has a route, as it is written. */
-const char *router_method(const struct request *request);
+/* The method as it is written; that of a request that has a route. */
+const char *method_text(enum method method);
+const char *route_method(const struct request *request);
 
 /* What stands for the {+...} at the end of the request's route, with its escapes; "" for another route. */
-const char *router_tail(const struct request *request);
+const char *route_tail(const struct request *request);
 
-/* The route of a method's name and a path; what stands for {...} is copied into argument. NULL: none;
- * *ret_allowed then holds a bit (1 << method) for each method that the path takes, 0 when there is no such
- * path. */
-const struct route *router_match(const char *method, const char *path, char argument[REQUEST_ARGUMENT_BYTES],
-                                 unsigned *ret_allowed);
+/* The route of the table, which ends with a NULL path, for a method's name and a path. Copies into argument
+ * what stands for {...}. NULL: none; *ret_allowed then holds a bit (1 << method) for each method that the
+ * path takes, 0 when there is no such path. */
+const struct route *route_match(const struct route *table, const char *method, const char *path,
+                                char argument[REQUEST_ARGUMENT_BYTES], unsigned *ret_allowed);
 
-/* What the headers say about the body, held against the route: 411, 413 and 415. */
-bool router_body_allowed(const struct route *route, const struct headers *headers, struct err *err);
-
-/* Judges the request by its first line and headers: refuses it, or leaves it ready for its body. */
-void router_admit(struct request *request, const char *method, const char *version);
-
-/* Decodes the body and calls the handler. */
-void router_handle(struct request *request);
+/* Checks what the headers say about the body: 411, 413 and 415. */
+bool route_allows_body(const struct route *route, const struct headers *headers, struct err *err);
 
 #endif

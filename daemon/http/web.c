@@ -2,12 +2,13 @@
 /* Owns the routes of the web page: its files, for anyone, since they hold no data. It promises that a browser
  * asks again each time, gets the bytes only when they have changed, and lets the page load and reach nothing
  * but this server. What the page shows it asks of the API, with the token of its reader. */
-#include "daemon/http/server/web.h"
+#include "daemon/http/web.h"
 
 #include <string.h>
 
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
 #include "proto/base/hash.h"
 
 #define ETAG_DIGITS 32

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line of a metrics stream, as a rank wrote it: a point or a progress. */
-#ifndef HTTP_METRIC_LINE_H
-#define HTTP_METRIC_LINE_H
+#ifndef BLOB_METRIC_LINE_H
+#define BLOB_METRIC_LINE_H
 
 #include <jansson.h>
 #include <stdbool.h>

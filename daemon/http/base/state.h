@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the HTTP thread share: the server and its clock, deadlines, watched file descriptors. */
-#ifndef HTTP_PARTS_H
-#define HTTP_PARTS_H
+/* The state of the HTTP thread, which its parts share: clock, deadlines, watched file descriptors, and a
+ * pointer to each part. A part includes the headers of the other parts that it uses. */
+#ifndef HTTP_STATE_H
+#define HTTP_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/http/auth/auth.h"
-#include "daemon/http/server/blocks.h"
-#include "daemon/http/request/connection.h"
-#include "daemon/http/server/deadline.h"
-#include "daemon/http/request/gate.h"
-#include "daemon/http/logs/logs.h"
-#include "daemon/http/server/recent_ends.h"
-#include "daemon/http/agent/outbox.h"
-#include "daemon/http/request/peers.h"
-#include "daemon/http/request/request.h"
-#include "daemon/http/server/server.h"
-#include "daemon/http/server/space.h"
-#include "daemon/http/agent/specs.h"
-#include "daemon/http/agent/staging_board.h"
-#include "daemon/http/server/waiters.h"
-#include "daemon/store/store.h"
+#include "daemon/http/base/blocks.h"
+#include "daemon/http/base/deadline.h"
+#include "daemon/http/base/recent_ends.h"
+#include "daemon/http/base/server_config.h"
+#include "proto/base/err.h"
+#include "proto/base/hash.h"
 
 /* A file descriptor beside the library's own: ready is called when it can be read. */
 struct watch {
@@ -31,7 +22,11 @@ struct watch {
     void *closure;
 };
 
-struct join;
+/* The names under which the server may be addressed, besides those of the loopback. */
+struct host_names {
+    const char *const *items;
+    size_t count;
+};
 
 struct server {
     struct server_config config;
@@ -95,13 +90,10 @@ bool server_watch(struct server *server, struct watch *watch, struct err *err);
 /* Wakes those who follow a job's log: new bytes have arrived. HTTP thread only. */
 void server_wake(struct server *server, int64_t job_key);
 
-/* Random bytes out of a buffer, which saves a system call a request. */
+/* Random bytes out of a buffer, which saves a system call for each request. */
 void server_random(struct server *server, void *out, size_t length);
 
-/* Begins to end because the store cannot be trusted any more. */
+/* The store cannot be trusted any more: the loop begins to end. The first failure counts. */
 void server_fail(struct server *server, const struct err *err);
-
-/* Begins to end: what waits is answered, server_run returns. The first reason counts. */
-void server_stop(struct server *server, enum server_end end);
 
 #endif

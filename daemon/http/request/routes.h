@@ -3,7 +3,7 @@
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
 
-#include "daemon/http/server/router.h"
+#include "daemon/http/request/route.h"
 
 /* The most frequent first: they are tried in this order. What the columns mean struct route says. PLAIN has
  * no body, SEND a JSON body and no query, OTHER all columns. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns a small ring of decoded job specs, so that a job which starts at once is not read and parsed again for
  * its order. It promises a bounded size: few entries, small ones only. The store holds the truth. */
-#include "daemon/http/agent/specs.h"
+#include "daemon/http/orders/specs.h"
 
 #include <stdlib.h>
 

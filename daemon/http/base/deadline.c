@@ -2,7 +2,7 @@
 /* Owns the heap of moments at which something falls due. It promises that setting, moving and clearing cost
  * the logarithm of what is set, so that ten thousand parked polls are no burden. It reads no clock: the
  * caller says what time it is. */
-#include "daemon/http/server/deadline.h"
+#include "daemon/http/base/deadline.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the HTTP thread: one epoll loop over the HTTP library's own epoll set, the writer's news, signals and
- * whatever else is watched. The library is run from outside, never on a thread of its own, which can sleep
- * for ever on exact multiples of 128 ready connections. The server promises that it never waits for a disk or
- * a client, that answers leave before orders of the same commit, and that its end leaves no accepted change
- * without an answer. What requests mean is left to the parts. */
-#include "daemon/http/server/server.h"
+/* Runs the HTTP thread: one epoll loop over the HTTP library's own epoll set, the writer's news, signals and
+ * other file descriptors. The loop runs the library, because a thread of the library's own can sleep for ever
+ * on exact multiples of 128 ready connections. The server never waits for a disk or a client. Answers leave
+ * before the orders of the same commit, and every accepted change is answered before the server ends. */
+#include "daemon/http/server.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,9 +21,21 @@
 #include "daemon/blob/worker.h"
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/backups.h"
-#include "daemon/http/server/listener.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/blocks.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/base/waiters.h"
+#include "daemon/http/listener.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/http/orders/outbox.h"
+#include "daemon/http/orders/specs.h"
+#include "daemon/http/orders/staging_board.h"
+#include "daemon/http/request/connection.h"
+#include "daemon/http/request/peers.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/router.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -33,32 +44,7 @@
 #define LOOP_EVENTS  8 /* more watches than there are */
 #define LIBRARY_RUNS 3 /* a resumed request is called, sent and read again in three runs */
 
-/* --- for the parts -------------------------------------------------------------------------------------- */
-
-bool server_watch(struct server *server, struct watch *watch, struct err *err)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = watch};
-    if (epoll_ctl(server->loop_fd, EPOLL_CTL_ADD, watch->fd, &event) != 0) {
-        return err_errno(err, "cannot watch a file descriptor");
-    }
-    return true;
-}
-
-void server_wake(struct server *server, int64_t job_key)
-{
-    waiters_wake(server->waiters, job_key, NULL);
-}
-
-void server_random(struct server *server, void *out, size_t length)
-{
-    if (server->random_left < length) {
-        random_fill(server->random, sizeof server->random);
-        server->random_left = sizeof server->random;
-    }
-    server->random_left -= length;
-    memcpy(out, server->random + server->random_left, length);
-    explicit_bzero(server->random + server->random_left, length);
-}
+/* --- ending --------------------------------------------------------------------------------------------- */
 
 void server_stop(struct server *server, enum server_end end)
 {
@@ -82,11 +68,10 @@ void server_stop(struct server *server, enum server_end end)
     deadlines_run_all(server->deadlines);
 }
 
-void server_fail(struct server *server, const struct err *err)
+/* A part of the server has found that the store cannot be trusted. */
+static void stop_if_failed(struct server *server)
 {
-    if (!server->failed) {
-        server->failed = true;
-        server->failure = *err;
+    if (server->failed) {
         server_stop(server, SERVER_END_FAILED);
     }
 }
@@ -218,7 +203,9 @@ static void turn(struct server *server)
     }
     space_tend(server->space);
     deadlines_run(server->deadlines, server->now_ms);
+    stop_if_failed(server);
     run_library(server);
+    stop_if_failed(server);
 }
 
 static bool is_over(const struct server *server)
@@ -293,7 +280,7 @@ static bool open_library(struct server *server, struct err *err)
         {MHD_OPTION_END, 0, NULL},
     };
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0);
-    server->daemon = MHD_start_daemon(flags, server->port, connection_accept, server, request_call, server,
+    server->daemon = MHD_start_daemon(flags, server->port, connection_accept, server, router_call, server,
                                       MHD_OPTION_ARRAY, options, MHD_OPTION_END);
     if (server->daemon == NULL) {
         return err_set(err, ERR_IO, "the HTTP library cannot start%s",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns blocks of memory between two uses, LIMIT_BLOCKS_KEPT at most. It promises zeroed memory and no more;
  * who holds a block is its user's affair. */
-#include "daemon/http/server/blocks.h"
+#include "daemon/http/base/blocks.h"
 
 #include <stdlib.h>
 #include <string.h>

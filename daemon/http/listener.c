@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the making of the listening socket, with what its connections inherit, and the sum of how many
  * connections the process may hold. */
-#include "daemon/http/server/listener.h"
+#include "daemon/http/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

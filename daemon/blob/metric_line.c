@@ -2,7 +2,7 @@
 /* Owns what a line of metrics may say and how the API shows it. Lines come from users' processes, so they may
  * hold anything: it promises that a line is either understood wholly or not at all, and that what it writes
  * is valid JSON in either case. Which lines are shown is left to metrics.c. */
-#include "daemon/http/logs/metric_line.h"
+#include "daemon/blob/metric_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>

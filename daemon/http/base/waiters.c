@@ -2,7 +2,7 @@
 /* Owns the lists of those who wait for a job. It promises to wake each of them for every change that was
  * committed after it was added; a waiter that reads the job and is then added, in one turn of the loop,
  * misses nothing. What a waiter does when woken is its own affair. */
-#include "daemon/http/server/waiters.h"
+#include "daemon/http/base/waiters.h"
 
 #include <stdlib.h>
 

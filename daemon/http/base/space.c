@@ -4,13 +4,13 @@
  * store has given up the reserve file, and nothing is taken in until it could be made anew, which is tried
  * each second. It asks the file system now and then, not for each request. What counts as adding is the
  * resources' part. */
-#include "daemon/http/server/space.h"
+#include "daemon/http/base/space.h"
 
 #include <stdlib.h>
 #include <sys/statvfs.h>
 
 #include "daemon/blob/worker.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/http/base/state.h"
 #include "daemon/store/database/reserve_file.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"

@@ -2,18 +2,25 @@
 /* Owns the table of the API and what every route shares: finding it, 404 and 405, the token and its role, the
  * kind and size of the body, its decoding, the query. It promises that a handler runs only for a request that
  * passed all of it. What a request means is left to the resources. */
-#include "daemon/http/server/router.h"
+#include "daemon/http/router.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/http/request/head.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/http/auth/auth.h"
 #include "daemon/http/auth/rank_token.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/connection.h"
+#include "daemon/http/request/head.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
+#include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
@@ -31,77 +38,6 @@ const struct route routes[] = {
         {.path = NULL},
 };
 
-/* --- matching ------------------------------------------------------------------------------------------- */
-
-static const char *const method_names[METHOD_COUNT] = {"GET", "POST", "PUT", "DELETE", "PATCH"};
-
-const char *router_method(const struct request *request)
-{
-    return request->head ? "HEAD" : method_names[request->route->method];
-}
-
-static bool method_from_text(const char *text, enum method *ret_method)
-{
-    if (strcmp(text, "HEAD") == 0) {
-        *ret_method = METHOD_GET;
-        return true;
-    }
-    for (int i = 0; i < METHOD_COUNT; i++) {
-        if (strcmp(text, method_names[i]) == 0) {
-            *ret_method = (enum method)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool path_fits(const char *template, const char *path, char argument[REQUEST_ARGUMENT_BYTES])
-{
-    while (*template != '\0' && *template != '{') {
-        if (*template ++ != *path++) {
-            return false;
-        }
-    }
-    if (*template == '\0') {
-        return *path == '\0';
-    }
-    if (template[1] == '+') {
-        argument[0] = '\0';
-        return *path != '\0';
-    }
-    size_t length = strcspn(path, "/");
-    if (length == 0 || length >= REQUEST_ARGUMENT_BYTES ||
-        strcmp(strchr(template, '}') + 1, path + length) != 0) {
-        return false;
-    }
-    memcpy(argument, path, length);
-    argument[length] = '\0';
-    return true;
-}
-
-const char *router_tail(const struct request *request)
-{
-    const char *hole = strstr(request->route->path, "{+");
-    return hole != NULL ? request->path + (hole - request->route->path) : "";
-}
-
-const struct route *router_match(const char *method_name, const char *path,
-                                 char argument[REQUEST_ARGUMENT_BYTES], unsigned *ret_allowed)
-{
-    enum method method = METHOD_COUNT;
-    bool known = method_from_text(method_name, &method);
-    *ret_allowed = 0;
-    for (const struct route *route = routes; route->path != NULL; route++) {
-        if (path_fits(route->path, path, argument)) {
-            if (known && route->method == method) {
-                return route;
-            }
-            *ret_allowed |= 1U << route->method;
-        }
-    }
-    return NULL;
-}
-
 static void refuse_path(struct request *request, const char *method, unsigned allowed)
 {
     if (allowed == 0 && mlflow_has_path(request->path)) {
@@ -115,44 +51,12 @@ static void refuse_path(struct request *request, const char *method, unsigned al
     autotext struct text list = {0};
     for (int i = 0; i < METHOD_COUNT; i++) {
         if ((allowed & (1U << i)) != 0) {
-            text_printf(&list, "%s%s", list.length > 0 ? ", " : "", method_names[i]);
+            text_printf(&list, "%s%s", list.length > 0 ? ", " : "", method_text((enum method)i));
             text_append(&list, i == METHOD_GET ? ", HEAD" : "");
         }
     }
     request_fail_with(request, ERR_METHOD, "%s takes %s only", request->path, list.bytes);
     request_header(request, MHD_HTTP_HEADER_ALLOW, list.bytes);
-}
-
-/* --- the body ------------------------------------------------------------------------------------------- */
-
-static bool is_json(const char *content_type)
-{
-    static const char json[] = "application/json";
-    if (content_type == NULL || strncasecmp(content_type, json, sizeof json - 1) != 0) {
-        return false;
-    }
-    const char *rest = content_type + sizeof json - 1;
-    rest += strspn(rest, " \t");
-    return *rest == '\0' || *rest == ';';
-}
-
-bool router_body_allowed(const struct route *route, const struct headers *headers, struct err *err)
-{
-    bool announced = headers_announce_body(headers);
-    bool json = route->body == BODY_JSON || route->body == BODY_JSON_OR_EMPTY;
-    if (!announced && headers->content_length < 0 && route->body != BODY_NONE &&
-        route->body != BODY_JSON_OR_EMPTY) {
-        return err_set(err, ERR_LENGTH_REQUIRED, "the request has neither Content-Length nor chunks");
-    }
-    if (headers->content_length > route->body_limit || (announced && route->body == BODY_NONE)) {
-        return err_set(err, ERR_TOO_LARGE, "the body is longer than %lld bytes, the limit of this path",
-                       (long long)route->body_limit);
-    }
-    if (announced && json && !is_json(headers->content_type)) {
-        err_set(err, ERR_MEDIA_TYPE, "the body of this path is JSON");
-        return err_hint(err, "send Content-Type: application/json");
-    }
-    return true;
 }
 
 /* --- admission ------------------------------------------------------------------------------------------ */
@@ -242,10 +146,11 @@ static bool read_query(struct request *request, char *text, struct err *err)
     return query_parse(text, request->route->query, request->query_owned, err);
 }
 
-void router_admit(struct request *request, const char *method, const char *version)
+static void admit(struct request *request, const char *method, const char *version)
 {
     struct err err;
     request->head = strcmp(method, "HEAD") == 0;
+    request->render_error = mlflow_has_path(request->path) ? mlflow_error_render : NULL;
     if (!pass_gate(request, method, version, &err)) {
         request->closing = true;
         request_fail(request, &err);
@@ -256,12 +161,12 @@ void router_admit(struct request *request, const char *method, const char *versi
         *query++ = '\0';
     }
     unsigned allowed;
-    request->route = router_match(method, request->path, request->argument, &allowed);
+    request->route = route_match(routes, method, request->path, request->argument, &allowed);
     if (request->route == NULL) {
         refuse_path(request, method, allowed);
         return;
     }
-    if (!authenticate(request, &err) || !router_body_allowed(request->route, &request->headers, &err) ||
+    if (!authenticate(request, &err) || !route_allows_body(request->route, &request->headers, &err) ||
         !read_query(request, query, &err)) {
         request_fail(request, &err);
         return;
@@ -287,7 +192,7 @@ static bool decode(struct request *request, struct err *err)
     return request->json != NULL;
 }
 
-void router_handle(struct request *request)
+static void call_handler(struct request *request)
 {
     struct err err;
     bool good = decode(request, &err);
@@ -298,4 +203,56 @@ void router_handle(struct request *request)
     if (!good) {
         request_fail(request, &err);
     }
+}
+
+/* --- what the HTTP library calls ------------------------------------------------------------------------ */
+
+static enum MHD_Result judge(struct request *request, const char *method, const char *version)
+{
+    admit(request, method, version);
+    request->phase = REQUEST_BODY;
+    connection_enter(request->link, CONNECTION_BODY);
+    if (request->response == NULL) {
+        return MHD_YES;
+    }
+    if (headers_announce_body(&request->headers)) {
+        request->closing = true;
+    }
+    return request->closing ? request_queue_reply(request) : MHD_YES;
+}
+
+static enum MHD_Result handle(struct request *request)
+{
+    if (request->response == NULL) {
+        request->phase = REQUEST_HANDLING;
+        connection_enter(request->link, CONNECTION_OURS);
+        request->whole_us = clock_boot_us();
+        call_handler(request);
+    }
+    if (request->response != NULL) {
+        return request_queue_reply(request);
+    }
+    assert(request->awaited);
+    request->phase = REQUEST_WAITING;
+    request_suspend(request);
+    return MHD_YES;
+}
+
+enum MHD_Result router_call(void *server, struct MHD_Connection *connection, const char *url,
+                            const char *method, const char *version, const char *data, size_t *size,
+                            void **slot)
+{
+    struct request *request = *slot;
+    switch (request->phase) {
+    case REQUEST_HEADERS:
+        return judge(request, method, version);
+    case REQUEST_BODY:
+        return *size > 0 ? request_take_body(request, data, size) : handle(request);
+    case REQUEST_WAITING:
+        return request_queue_reply(request);
+    case REQUEST_HANDLING:
+    case REQUEST_QUEUED:
+        break;
+    }
+    return MHD_NO;
 }

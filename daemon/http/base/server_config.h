@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP side of the controller: one thread that parses, limits, authenticates and reads, and hands every
- * change to the writer. */
-#ifndef HTTP_SERVER_H
-#define HTTP_SERVER_H
+/* How a server is opened, and why it ends. */
+#ifndef HTTP_SERVER_CONFIG_H
+#define HTTP_SERVER_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/writer.h"
-#include "proto/base/err.h"
 
 struct reserve_file;
 
@@ -50,27 +48,11 @@ struct server_config {
                     */
 };
 
-struct server;
-
-/* Binds and opens all it needs; nothing is answered before server_run. Ignores SIGPIPE and raises
- * RLIMIT_NOFILE for the process. */
-struct server *server_open(const struct server_config *config, struct err *err);
-
-/* The port that it listens on. */
-uint16_t server_port(const struct server *server);
-
 enum server_end {
     SERVER_END_SIGNAL,   /* signal_fd became readable */
     SERVER_END_SHUTDOWN, /* POST /v1/shutdown */
     SERVER_END_IDLE,     /* idle_exit_ms is over */
     SERVER_END_FAILED,   /* a commit failed: the process must end without touching the store again */
 };
-
-/* Serves until it is asked to stop; answers then what is under way, within CLOSE_LINGER_MS. *err is set with
- * SERVER_END_FAILED only. */
-enum server_end server_run(struct server *server, struct err *err);
-
-/* Closes all connections. Before writer_close, for requests may be under way to the writer. Takes NULL. */
-void server_close(struct server *server);
 
 #endif

@@ -3,7 +3,7 @@
  * said, and when. It promises that an entry lives as long as the node's orders list it, so that the core
  * bounds their number, and that the entry which most needs a look is shown first. Nothing here is stored or
  * decides anything: after a restart of the controller times count anew. */
-#include "daemon/http/agent/staging_board.h"
+#include "daemon/http/orders/staging_board.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/writer.h"
-#include "daemon/http/server/contract.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/contract.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/http/server.h"
+#include "daemon/writer.h"
 #include "proto/limits.h"
 #include "proto/wire/protocol.h"
 
