@@ -96,10 +96,7 @@ static bool upload_begin(struct request *request, struct err *err)
     if (path == NULL || !space_allows(server->space, length > 0 ? length : 0, err)) {
         return false;
     }
-    struct artifact_upload *upload = artifact_upload_begin(server->mlflow->artifacts, path, err);
-    if (upload == NULL) {
-        return false;
-    }
+    struct artifact_upload *upload = artifact_upload_begin(server->mlflow->artifacts, path);
     chore_begin(request, give(path))->upload = upload;
     return true;
 }

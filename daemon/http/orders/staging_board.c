@@ -1,47 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what is known of the progress of stagings: since when a node knows of one, the newest line that it
- * said, and when. It promises that an entry lives as long as the node's orders list it, so that the core
- * bounds their number, and that the entry which most needs a look is shown first. Nothing here is stored or
- * decides anything: after a restart of the controller times count anew. */
+/* Keeps the progress of stagings: when a node was told of one, its newest line, and when that came. A node
+ * has an entry for each staging that its orders list, so the core bounds their number. The entry that most
+ * needs a look is shown first. Nothing here is stored or decides anything: after a restart of the controller
+ * times count anew. */
 #include "daemon/http/orders/staging_board.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include <utlist.h>
 
 #include "proto/base/hash.h"
 #include "proto/base/table.h"
 #include "proto/limits.h"
 
 struct entry {
-    struct subject *subject;
-    struct board_node *node;
-    int64_t told_ms;
-    int64_t heard_ms;          /* -1: never */
-    char *text;                /* or NULL */
-    uint64_t turn;             /* of the orders that listed it last */
-    struct entry *prev, *next; /* of the node */
-    UT_hash_handle hh;         /* of the subject, by the node's name */
-};
-
-/* What several nodes may get ready at a time. */
-struct subject {
     char key[HASH_HEX + 1];
-    struct entry *entries;
-    UT_hash_handle hh;
+    int64_t told_ms;
+    int64_t heard_ms; /* -1: never */
+    char *text;       /* or NULL */
 };
 
 struct board_node {
     char *name;
     struct entry *entries;
+    size_t count;
     UT_hash_handle hh;
 };
 
 struct staging_board {
-    struct subject *subjects; /* by key; none is empty */
     struct board_node *nodes; /* by name; none is empty */
-    uint64_t turn;
 };
 
 struct staging_board *staging_board_create(void)
@@ -49,74 +35,36 @@ struct staging_board *staging_board_create(void)
     return xzalloc(sizeof(struct staging_board));
 }
 
-/* --- entries --- */
-
-static struct subject *find_subject(const struct staging_board *board, const char *key)
-{
-    struct subject *subject;
-    HASH_FIND_STR(board->subjects, key, subject);
-    return subject;
-}
-
-static struct entry *find_entry(const struct subject *subject, const char *node)
-{
-    struct entry *entry = NULL;
-    if (subject != NULL) {
-        HASH_FIND(hh, subject->entries, node, strlen(node), entry);
-    }
-    return entry;
-}
-
-static struct subject *find_or_make_subject(struct staging_board *board, const char *key)
-{
-    struct subject *subject = find_subject(board, key);
-    if (subject == NULL) {
-        subject = xzalloc(sizeof *subject);
-        snprintf(subject->key, sizeof subject->key, "%s", key);
-        HASH_ADD_STR(board->subjects, key, subject);
-    }
-    return subject;
-}
-
-static struct board_node *find_or_make_node(struct staging_board *board, const char *name)
+static struct board_node *find_node(const struct staging_board *board, const char *name)
 {
     struct board_node *node;
     HASH_FIND_STR(board->nodes, name, node);
-    if (node == NULL) {
-        node = xzalloc(sizeof *node);
-        node->name = xstrdup(name);
-        HASH_ADD_KEYPTR(hh, board->nodes, node->name, strlen(node->name), node);
-    }
     return node;
 }
 
-static struct entry *make_entry(struct staging_board *board, const char *node, const char *key,
-                                int64_t now_ms)
+static struct entry *find_entry(const struct board_node *node, const char *key)
 {
-    struct entry *entry = xzalloc(sizeof *entry);
-    entry->subject = find_or_make_subject(board, key);
-    entry->node = find_or_make_node(board, node);
-    entry->told_ms = now_ms;
-    entry->heard_ms = -1;
-    HASH_ADD_KEYPTR(hh, entry->subject->entries, entry->node->name, strlen(entry->node->name), entry);
-    DL_APPEND(entry->node->entries, entry);
-    return entry;
+    for (size_t i = 0; node != NULL && i < node->count; i++) {
+        if (strcmp(node->entries[i].key, key) == 0) {
+            return &node->entries[i];
+        }
+    }
+    return NULL;
 }
 
-static void drop_entry(struct staging_board *board, struct entry *entry)
+static void free_entries(struct entry *entries, size_t count)
 {
-    struct subject *subject = entry->subject;
-    struct board_node *node = entry->node;
-    HASH_DEL(subject->entries, entry);
-    DL_DELETE(node->entries, entry);
-    free(entry->text);
-    free(entry);
-    if (subject->entries == NULL) {
-        HASH_DEL(board->subjects, subject);
-        free(subject);
+    for (size_t i = 0; i < count; i++) {
+        free(entries[i].text);
     }
-    if (node->entries == NULL) {
+    free(entries);
+}
+
+static void drop_node(struct staging_board *board, struct board_node *node)
+{
+    if (node != NULL) {
         HASH_DEL(board->nodes, node);
+        free_entries(node->entries, node->count);
         free(node->name);
         free(node);
     }
@@ -125,60 +73,68 @@ static void drop_entry(struct staging_board *board, struct entry *entry)
 void staging_board_destroy(struct staging_board *board)
 {
     while (board != NULL && board->nodes != NULL) {
-        drop_entry(board, board->nodes->entries);
+        drop_node(board, board->nodes);
     }
     free(board);
 }
 
 /* --- what nodes are told, and say --- */
 
-/* Of a node all of whose entries go, nothing is left in the end. */
-static void drop_others(struct staging_board *board, const char *name)
+static struct board_node *make_node(struct staging_board *board, const char *name)
 {
-    struct board_node *node;
-    HASH_FIND_STR(board->nodes, name, node);
-    struct entry *entry = node != NULL ? node->entries : NULL;
-    while (entry != NULL) {
-        struct entry *next = entry->next;
-        if (entry->turn != board->turn) {
-            drop_entry(board, entry);
-        }
-        entry = next;
+    struct board_node *node = xzalloc(sizeof *node);
+    node->name = xstrdup(name);
+    HASH_ADD_KEYPTR(hh, board->nodes, node->name, strlen(node->name), node);
+    return node;
+}
+
+/* The entry that the node has under the key, which is then empty there, or a new one. */
+static struct entry take_entry(const struct board_node *node, const char *key, int64_t now_ms)
+{
+    struct entry fresh = {.told_ms = now_ms, .heard_ms = -1};
+    struct entry *known = find_entry(node, key);
+    if (known != NULL) {
+        fresh = *known;
+        known->text = NULL;
     }
+    snprintf(fresh.key, sizeof fresh.key, "%s", key);
+    return fresh;
 }
 
 void staging_board_told(struct staging_board *board, const struct node_orders *orders, int64_t now_ms)
 {
-    board->turn++;
-    for (size_t i = 0; i < orders->staging_count; i++) {
-        const char *key = orders->stagings[i].key;
-        struct entry *entry = find_entry(find_subject(board, key), orders->node);
-        if (entry == NULL) {
-            entry = make_entry(board, orders->node, key, now_ms);
-        }
-        entry->turn = board->turn;
-    }
-    drop_others(board, orders->node);
-}
-
-void staging_board_hear(struct staging_board *board, const char *node, const char *key, const char *text,
-                        int64_t now_ms)
-{
-    struct entry *entry = find_entry(find_subject(board, key), node);
-    if (entry == NULL) {
+    struct board_node *node = find_node(board, orders->node);
+    if (orders->staging_count == 0) {
+        drop_node(board, node);
         return;
     }
-    free(entry->text);
-    entry->text = text != NULL && text[0] != '\0' ? xstrdup(text) : NULL;
-    entry->heard_ms = now_ms;
+    node = node != NULL ? node : make_node(board, orders->node);
+    struct entry *entries = xzalloc(orders->staging_count * sizeof *entries);
+    for (size_t i = 0; i < orders->staging_count; i++) {
+        entries[i] = take_entry(node, orders->stagings[i].key, now_ms);
+    }
+    free_entries(node->entries, node->count);
+    node->entries = entries;
+    node->count = orders->staging_count;
+}
+
+void staging_board_hear(struct staging_board *board, const char *name, const char *key, const char *text,
+                        int64_t now_ms)
+{
+    struct entry *entry = find_entry(find_node(board, name), key);
+    if (entry != NULL) {
+        free(entry->text);
+        entry->text = text != NULL && text[0] != '\0' ? xstrdup(text) : NULL;
+        entry->heard_ms = now_ms;
+    }
 }
 
 /* --- what is shown --- */
 
-static struct staging_view view_of(const struct entry *entry, int64_t now_ms)
+static struct staging_view view_of(const char *node, const struct entry *entry, int64_t now_ms)
 {
     bool heard = entry->heard_ms >= 0;
-    return (struct staging_view){.node = entry->node->name,
+    return (struct staging_view){.node = node,
                                  .heard = heard,
                                  .text = entry->text,
                                  .since_ms = now_ms - entry->told_ms,
@@ -197,17 +153,17 @@ static int worst_first(const void *a, const void *b)
 struct staging_view *staging_board_look(const struct staging_board *board, const char *key, int64_t now_ms,
                                         size_t *ret_count)
 {
-    const struct subject *subject = find_subject(board, key);
+    struct staging_view *views = xzalloc((HASH_COUNT(board->nodes) + 1) * sizeof *views);
     size_t count = 0;
-    struct staging_view *nodes =
-        xzalloc((subject != NULL ? HASH_COUNT(subject->entries) : 1) * sizeof *nodes);
-    for (const struct entry *entry = subject != NULL ? subject->entries : NULL; entry != NULL;
-         entry = entry->hh.next) {
-        nodes[count++] = view_of(entry, now_ms);
+    for (const struct board_node *node = board->nodes; node != NULL; node = node->hh.next) {
+        const struct entry *entry = find_entry(node, key);
+        if (entry != NULL) {
+            views[count++] = view_of(node->name, entry, now_ms);
+        }
     }
-    qsort(nodes, count, sizeof *nodes, worst_first);
+    qsort(views, count, sizeof *views, worst_first);
     *ret_count = count < LIMIT_ATTEMPT_NODES ? count : LIMIT_ATTEMPT_NODES;
-    return nodes;
+    return views;
 }
 
 static void say_node(const struct staging_view *node, bool environment, struct text *out)
