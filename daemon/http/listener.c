@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the making of the listening socket, with what its connections inherit, and the sum of how many
+/* Makes the listening socket with the options that its connections inherit, and computes how many
  * connections the process may hold. */
 #include "daemon/http/listener.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server says of itself, and how it is ended: health, version, the contract, shutdown. */
+/* Tells about the server, and ends it: health, version, contract, shutdown. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the table of the API and what every route shares: finding it, 404 and 405, the token and its role, the
- * kind and size of the body, its decoding, the query. It promises that a handler runs only for a request that
- * passed all of it. What a request means is left to the resources. */
+/* Has the table of the API, and does what all routes share: 404 and 405, the token and its role, size and
+ * decoding of the body, the query. A handler runs only for a request that has passed all of it. */
 #include "daemon/http/router.h"
 
 #include <assert.h>
@@ -78,7 +77,7 @@ static enum MHD_Result read_header(void *closure, enum MHD_ValueKind kind, const
     return reading->ok ? MHD_YES : MHD_NO;
 }
 
-/* Later versions of the library check that themselves, and may lay texts out otherwise. */
+/* Later versions of the library check heads themselves, and may lay texts out otherwise. */
 static bool library_checks_heads(void)
 {
     return strncmp(MHD_get_version(), "0.", 2) != 0;
@@ -205,7 +204,7 @@ static void call_handler(struct request *request)
     }
 }
 
-/* --- what the HTTP library calls ------------------------------------------------------------------------ */
+/* --- called by the HTTP library ------------------------------------------------------------------------- */
 
 static enum MHD_Result judge(struct request *request, const char *method, const char *version)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the API, and what is central to all of it: token, role, size, decoding. */
+/* The table of the API, and the checks that all routes share: token, role, size, decoding. */
 #ifndef HTTP_ROUTER_H
 #define HTTP_ROUTER_H
 

@@ -76,7 +76,7 @@ static void stop_if_failed(struct server *server)
     }
 }
 
-/* --- what is watched ------------------------------------------------------------------------------------ */
+/* --- watches -------------------------------------------------------------------------------------------- */
 
 static void library_ready(struct watch *watch)
 {
@@ -367,7 +367,8 @@ uint16_t server_port(const struct server *server)
 
 /* --- closing -------------------------------------------------------------------------------------------- */
 
-/* The writer holds what asks borrow from requests; after a failure it holds nothing any more. */
+/* Changes that are with the writer borrow from requests; after a failure the writer holds nothing any more.
+ */
 static void await_asks(struct server *server)
 {
     while (server->asks > 0 && !server->writer_failed) {

@@ -18,11 +18,11 @@ struct server *server_open(const struct server_config *config, struct err *err);
 /* The port that it listens on. */
 uint16_t server_port(const struct server *server);
 
-/* Serves until it is asked to stop; answers then what is under way, within CLOSE_LINGER_MS. *err is set with
+/* Serves until it is asked to stop; then answers open requests, within CLOSE_LINGER_MS. Sets *err with
  * SERVER_END_FAILED only. */
 enum server_end server_run(struct server *server, struct err *err);
 
-/* Begins to end: what waits is answered, then server_run returns. The first reason counts. */
+/* Begins to end: waiting requests are answered, then server_run returns. The first reason counts. */
 void server_stop(struct server *server, enum server_end end);
 
 /* Closes all connections. Before writer_close, for requests may be under way to the writer. Takes NULL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the routes of the web page: its files, for anyone, since they hold no data. It promises that a browser
- * asks again each time, gets the bytes only when they have changed, and lets the page load and reach nothing
- * but this server. What the page shows it asks of the API, with the token of its reader. */
+/* Serves the files of the web page to anyone, since they hold no data. A browser asks again each time and
+ * gets the bytes only when they have changed. The page loads and reaches nothing but this server; its data
+ * comes from the API, with the token of its reader. */
 #include "daemon/http/web.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the walk over the promises of checks.h, and their names for people. It promises that each of them is
- * looked at. The bytes of blobs that are files, and the damage that SQLite itself finds, are left to the
- * caller. */
+/* Checks the promises of checks.h one by one, and names them for people. SQLite finds damage by itself;
+ * the caller checks the bytes of blobs that are files. */
 #include "daemon/store/check.h"
 
 #include <stddef.h>

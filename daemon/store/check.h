@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a database keeps the promises between its rows. For a copy that nobody else uses. */
+/* Checks whether a database keeps the promises between its rows; for a copy that nobody else uses. */
 #ifndef STORE_CHECK_H
 #define STORE_CHECK_H
 

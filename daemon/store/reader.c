@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of a reader, the way through the rows of its queries, and the small queries: tokens, joins,
- * blobs, lost attempts. It promises to see committed state only; every query is one statement, and so one
- * read transaction. */
+/* Opens and closes readers, steps through the rows of their queries, and has the small queries: tokens,
+ * joins, blobs, lost attempts. A reader sees committed state only. Every query is one statement, and so
+ * one read transaction. */
 #include "daemon/store/reader.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the index of replies by scope: a hash table in memory, filled at the start and by every reply since.
- * In the database this index would write one page of its own for each submission, which halves their rate at
- * 10,000 replies and more. It costs 21 to 43 bytes a reply. It promises to name every reply whose scope
- * begins with the same 64 bits; that the scopes are equal is for store.c to see in the row. */
+/* Indexes replies by scope: a hash table in memory, filled at the start and by every reply since. An index in
+ * the database would write one page of its own for each submission, which halves their rate at 10,000 replies
+ * and more. The table costs 21 to 43 bytes a reply. It names every reply whose scope begins with the same 64
+ * bits; store.c compares the whole scopes. */
 #include "daemon/store/scopes.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the reply to each idempotent request lies: from scope to key of replies, in memory. */
+/* Finds the reply to each idempotent request: from its scope to the key in replies, in memory. */
 #ifndef STORE_SCOPES_H
 #define STORE_SCOPES_H
 
@@ -18,7 +18,7 @@ void scopes_finish(struct scopes *scopes);
 /* key is not 0. */
 void scopes_add(struct scopes *scopes, const uint8_t scope[32], int64_t key);
 
-/* The next key whose scope may be this one, 0 when there is none; *cursor starts as 0. Whoever asks compares
+/* The next key whose scope may be this one, 0 when there is none; *cursor starts as 0. The caller compares
  * the whole scope in the row. */
 int64_t scopes_next(const struct scopes *scopes, const uint8_t scope[32], size_t *cursor);
 

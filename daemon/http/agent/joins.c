@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of joining: the authority's certificate, tokens that a node joins with, and the trade of one
- * for a token of the node's own. It promises that a join token is traded once, but that the node which traded
- * it gets the same answer again; that a name which is in use is not given to a second machine; and that the
- * database knows hashes alone. */
+/* Lets nodes join: the authority's certificate, tokens that a node joins with, and the trade of one for a
+ * token of the node's own. A join token is traded once, and the node that traded it gets the same answer
+ * again. A second machine does not get a name that is in use. The database has only hashes. */
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -207,7 +206,7 @@ static void join_finish(struct ask *ask)
     join_message_finish(&join->message);
 }
 
-/* Both rows in one transaction. Takes over what the message owns. */
+/* Writes both rows in one transaction. Takes over the memory of the message. */
 static bool trade(struct request *request, struct join_message *message, const struct join_row *row,
                   struct err *err)
 {

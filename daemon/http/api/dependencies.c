@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way from the ids of jobs that are to be followed to the jobs, and the sentence that says why one
- * which is kept back waits. It promises that nobody learns of a job of somebody else. What becomes of a job
- * between the look and the submission is the core's to know. */
+/* Finds the jobs that a submission names as dependencies, and says why a job that is held or blocked
+ * waits. Nobody learns of a job of somebody else. The core handles jobs that change between the look and
+ * the submission. */
 #include "daemon/http/api/dependencies.h"
 
 #include <stdlib.h>

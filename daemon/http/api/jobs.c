@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of jobs: submit, list, show, wait. It promises that a person sees its own jobs only, that a
- * list pages without gaps or repetitions while jobs come in, and that a wait misses no change. Rules about
- * jobs are the core's. */
+/* Serves jobs: submit, list, show, wait. A person sees only its own jobs. A list pages without gaps or
+ * repetitions while jobs come in. A wait misses no change. The core has the rules of jobs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +69,7 @@ static void submit_finish(struct ask *ask)
     free(submit->dependencies);
 }
 
-/* hash NULL: nothing is named, which is there. */
+/* True for NULL: nothing is named. */
 static bool blob_exists(struct reader *reader, const char *hash, const char *field, struct err *err)
 {
     uint8_t digest[32];
@@ -127,7 +126,7 @@ static void store_requirements(struct submit *submit, int64_t wall_ms)
     submit->ask.writer.input.submit.requirements = &submit->requirements;
 }
 
-/* What the job needs on its nodes, for the core. */
+/* Gives the core the environment spec of the job. */
 static void say_need(struct submit *submit)
 {
     if (spec_environment_of(&submit->spec, &submit->environment)) {
@@ -209,7 +208,7 @@ static bool read_states(const struct query *query, uint32_t *ret_states, struct 
     return true;
 }
 
-/* A cursor is the key of the last job that was shown: as text that invites nobody to count. */
+/* A cursor is the key of the last job on the page, as text that invites nobody to count. */
 static void write_cursor(int64_t key, char out[17])
 {
     uint8_t bytes[8];
@@ -342,7 +341,7 @@ static void end_wait(struct request *request)
     }
 }
 
-/* What a wait waits for: state of the request. */
+/* The state of a request that waits. */
 struct wait {
     int64_t seq; /* an event above this; -1: only the end */
 };

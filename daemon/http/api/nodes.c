@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of nodes: list, show, drain, resume, fence, expire, remove. It promises that a node which has
- * missed its heartbeats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
+/* Serves nodes: list, show, drain, resume, fence, expire, remove. A node that has missed its heartbeats
+ * shows as SUSPECT, which is in no row. The core carries out the verbs. */
 #include <stdlib.h>
 #include <string.h>
 

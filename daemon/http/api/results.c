@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of a job's results: what the ranks of one attempt returned or raised. It promises pages of
- * bounded size, by rank, and JSON exactly as the rank left it, which was checked when it arrived. */
+/* Lists a job's results: the values or exceptions of the ranks of one attempt. Pages have a bounded size
+ * and are in order of rank. JSON is exactly as the rank left it; it was checked when it arrived. */
 #include <stdlib.h>
 
 #include "daemon/http/api/job_lookup.h"

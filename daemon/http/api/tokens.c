@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of tokens: list, make, revoke. It promises that a secret is shown once, in the answer that
- * made it, and is stored nowhere; that a revocation counts from its answer on. */
+/* Serves tokens: list, make, revoke. A secret is shown once, in the answer that made it, and is stored
+ * nowhere. A revocation counts from its answer on. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ struct token_ask {
     struct token token; /* of a new one */
 };
 
-/* The copy in memory follows what was committed. */
+/* Updates the copy in memory after the commit. */
 static void token_committed(struct ask *ask)
 {
     struct token_ask *asked = (struct token_ask *)ask;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the form of the tokens of ranks, and the secret behind them. It promises that a token cannot be made
- * without the secret, and that token and run of one attempt tell nothing of another's. Whether the attempt
- * still lives is for the router to ask. */
+/* Makes and reads the tokens of ranks, and keeps the secret behind them. Nobody can make a token without
+ * the secret, and the token and run of one attempt tell nothing of another's. The router checks whether
+ * the attempt still lives. */
 #include "daemon/http/auth/rank_token.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ bool rank_key_open(const char *path, uint8_t ret_key[HASH_BYTES], struct err *er
     return text_from_hex(line, ret_key, HASH_BYTES) || err_set(err, ERR_IO, "%s holds no key", path);
 }
 
-/* HMAC of what the derived thing is for, and the attempt id. */
+/* The HMAC of the purpose and the attempt id. */
 static void derive(const uint8_t key[HASH_BYTES], const char *purpose, uint64_t attempt_id,
                    char out[HASH_HEX + 1])
 {

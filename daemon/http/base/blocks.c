@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns blocks of memory between two uses, LIMIT_BLOCKS_KEPT at most. It promises zeroed memory and no more;
- * who holds a block is its user's affair. */
+/* Keeps freed blocks of memory for the next use, at most LIMIT_BLOCKS_KEPT. A block is zeroed when it is
+ * taken. */
 #include "daemon/http/base/blocks.h"
 
 #include <stdlib.h>

@@ -14,9 +14,9 @@ struct blocks {
 
 /* size zero bytes: a block, or from the allocator when a block is too small. */
 void *blocks_take(struct blocks *blocks, size_t size);
-/* Gives back what was taken with this size. */
+/* Gives back memory that was taken with this size. */
 void blocks_give(struct blocks *blocks, void *memory, size_t size);
-/* Frees what is kept. */
+/* Frees the kept blocks. */
 void blocks_finish(struct blocks *blocks);
 
 #endif

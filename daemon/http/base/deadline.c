@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the heap of moments at which something falls due. It promises that setting, moving and clearing cost
- * the logarithm of what is set, so that ten thousand parked polls are no burden. It reads no clock: the
- * caller says what time it is. */
+/* Keeps deadlines in a heap. Setting, moving and clearing one costs the logarithm of their number, so ten
+ * thousand parked polls are no burden. The caller passes the time. */
 #include "daemon/http/base/deadline.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Things that fall due: a heap of moments, each with what is to be done then. */
+/* Deadlines in a heap, each with a function to call. */
 #ifndef HTTP_DEADLINE_H
 #define HTTP_DEADLINE_H
 
@@ -27,7 +27,8 @@ void deadline_clear(struct deadlines *deadlines, struct deadline *deadline);
 
 /* The earliest moment; INT64_MAX when nothing is set. */
 int64_t deadlines_next(const struct deadlines *deadlines);
-/* Calls what is due at now_ms, the earliest first. What is set meanwhile for a later moment waits for it. */
+/* Calls the deadlines that are due at now_ms, the earliest first. Deadlines that are set meanwhile for later
+ * wait. */
 void deadlines_run(struct deadlines *deadlines, int64_t now_ms);
 /* Calls everything that is set now as if it were due. */
 void deadlines_run_all(struct deadlines *deadlines);

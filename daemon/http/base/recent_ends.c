@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the moments at which ends were on disk. It promises the newest of them; what they are for is
- * timing.c's. */
+/* Remembers in a ring when the newest ends were on disk. timing.c shows them. */
 #include "daemon/http/base/recent_ends.h"
 
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the margin of free space: what people add stops while there is still room for what must go on, the
- * exits and logs of running jobs; output stops a little earlier. When the disk is full all the same, the
- * store has given up the reserve file, and nothing is taken in until it could be made anew, which is tried
- * each second. It asks the file system now and then, not for each request. What counts as adding is the
- * resources' part. */
+/* Watches the free space of the disk. Uploads and submissions are refused while there is still room for
+ * the exits and logs of running jobs, and output is refused a little earlier. When the disk is full all
+ * the same, the store has given up the reserve file. Then nothing is taken in until the reserve file is
+ * made again, which is tried each second. The file system is asked now and then, not for each request. */
 #include "daemon/http/base/space.h"
 
 #include <stdlib.h>
@@ -77,7 +76,7 @@ static void making_done(struct task *task)
     }
 }
 
-/* What stays free beside the reserve file: without a margin of its own, as much again. */
+/* The space that stays free beside the reserve file: the margin, or at least the size of the reserve file. */
 static int64_t margin_of_reserve_file(const struct space *space)
 {
     int64_t bytes = reserve_file_bytes(space->reserve_file);

@@ -11,22 +11,23 @@
 struct server;
 struct space;
 
-/* Of the server's configuration; its clock and deadlines are there. */
+/* Reads the server's configuration; the server has its clock and deadlines already. */
 struct space *space_create(struct server *server);
 void space_destroy(struct space *space);
 
-/* What must stay free. */
+/* The space that must stay free. */
 int64_t space_margin(const struct space *space);
 
 /* true when something of length bytes may be taken in that people add; ERR_DISK_FULL when less than the
  * margin would be left, or the disk was full and has not been given room yet. */
 bool space_allows(struct space *space, int64_t length, struct err *err);
 
-/* The same for output of ranks, which the nodes keep meanwhile: with a larger margin, so that a flood of it
- * stops by itself before submissions do. */
+/* The same for output of ranks, which the nodes keep meanwhile. Its margin is larger, so that a flood of
+ * output stops before submissions do. */
 bool space_allows_output(struct space *space, int64_t length, struct err *err);
 
-/* The same for what running jobs track, which is small and which they cannot keep: with half the margin. */
+/* The same for tracking data of running jobs, with half the margin: it is small, and the jobs cannot keep it.
+ */
 bool space_allows_tracking(struct space *space, int64_t length, struct err *err);
 
 /* The disk was full: from the moment when the reserve file is given up until it is there again. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does for all parts of the HTTP thread what needs no other part: watching a file descriptor, waking those
- * who follow a job, random bytes, and noting a failure. */
+/* Functions for all parts of the HTTP thread: watching a file descriptor, waking clients that follow a job,
+ * random bytes, and noting a failure. */
 #include "daemon/http/base/state.h"
 
 #include <string.h>

@@ -55,7 +55,7 @@ struct server {
 
     /* Requests. */
     struct request *requests; /* all that are open */
-    bool resumed;             /* one was resumed: the library, which no event tells of it, must run */
+    bool resumed;             /* one was resumed: the library must run, because no event tells it */
     size_t request_count;
     size_t people_count; /* of these, those of users and admins */
     size_t asks;         /* with the writer */

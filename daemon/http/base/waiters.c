@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the lists of those who wait for a job. It promises to wake each of them for every change that was
- * committed after it was added; a waiter that reads the job and is then added, in one turn of the loop,
- * misses nothing. What a waiter does when woken is its own affair. */
+/* Keeps lists of waiters by job. It wakes each waiter for every change that was committed after the waiter
+ * was added. A waiter that reads the job and is then added, in one turn of the loop, misses nothing. */
 #include "daemon/http/base/waiters.h"
 
 #include <stdlib.h>

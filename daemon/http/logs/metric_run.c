@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the question of what clients have logged into a job's run, on its way to the tracking store and back,
- * and which run that is. It promises that whoever asks may go away meanwhile. What becomes of the points is
- * left to metrics.c and metric_follow.c. */
+/* Asks the tracking store for the points that clients have logged into a job's run, and finds that run.
+ * The asker may go away in the meantime. */
 #include "daemon/http/logs/metric_run.h"
 
 #include <math.h>

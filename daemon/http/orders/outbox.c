@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns, for each registered node, its newest orders, its parked poll and the time of its last heartbeat. It
- * promises that a poll is answered as soon as the node's orders are newer than what the poll has seen, with
- * every attempt id that should live on the node, the orders that changed since, and all that it should get
- * ready; that one poll a node is parked, the newest; and that nothing here is lost by a restart, for orders
- * are derived from the state. Making orders is the core's part, sending them no sooner than they are
- * committed the writer's. */
+/* Keeps for each registered node its newest orders, its parked poll and the time of its last heartbeat. A
+ * poll is answered as soon as the node's orders are newer than those that the poll has seen: with every
+ * attempt id that should live on the node, the orders that changed since, and everything to stage. Only
+ * the newest poll of a node is parked. A restart loses nothing, because orders are derived from the state.
+ * The core makes orders, and the writer sends them after their commit. */
 #include "daemon/http/orders/outbox.h"
 
 #include <stdlib.h>
@@ -22,7 +21,7 @@
 #include "proto/base/table.h"
 #include "proto/limits.h"
 
-/* When an order last left, CLOCK_BOOTTIME; 0: not yet. */
+/* The times at which an order last left, CLOCK_BOOTTIME; 0: not yet. */
 struct sent {
     int64_t prepare_us, start_us;
 };
@@ -118,7 +117,7 @@ static uint64_t version_of(const struct outbox *outbox, const struct box *box)
 
 /* --- answers -------------------------------------------------------------------------------------------- */
 
-/* What the ranks of an order are called towards tracking. */
+/* The names of an order's ranks towards tracking. */
 struct names {
     char token[RANK_TOKEN_BYTES];
     char run_id[TRACKING_RUN_ID_BYTES];
@@ -132,8 +131,7 @@ static void name_tracking(const struct server *server, struct order *order, stru
     order->tracking_run_id = names->run_id;
 }
 
-/* What the poll shows of the orders: specs for those that start something. The specs are the caller's to
- * release. */
+/* Fills the orders of the reply, with specs for those that start something. The caller releases the specs. */
 static bool fill_orders(const struct outbox *outbox, const struct box *box, uint64_t seen,
                         struct poll_reply *reply, json_t **specs, struct names *names, struct err *err)
 {
@@ -157,7 +155,7 @@ static bool fill_orders(const struct outbox *outbox, const struct box *box, uint
     return true;
 }
 
-/* All that the node is to get ready. The texts are the core's, made of JSON. */
+/* Fills everything that the node should stage. The texts come from the core, which made them of JSON. */
 static bool fill_stagings(const struct box *box, struct poll_reply *reply, struct err *err)
 {
     for (size_t i = 0; box->orders != NULL && i < box->orders->staging_count; i++) {

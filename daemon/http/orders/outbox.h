@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each node should do, and the poll in which it waits to hear of it. */
+/* The newest orders of each node, and the poll that waits for them. */
 #ifndef HTTP_OUTBOX_H
 #define HTTP_OUTBOX_H
 

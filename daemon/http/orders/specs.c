@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a small ring of decoded job specs, so that a job which starts at once is not read and parsed again for
- * its order. It promises a bounded size: few entries, small ones only. The store holds the truth. */
+/* Keeps a small ring of decoded job specs, so that a job which starts at once is not read and parsed again
+ * for its order. The ring has few entries, and small ones only. The store has all specs. */
 #include "daemon/http/orders/specs.h"
 
 #include <stdlib.h>

@@ -78,7 +78,7 @@ void staging_board_destroy(struct staging_board *board)
     free(board);
 }
 
-/* --- what nodes are told, and say --- */
+/* --- orders and reports --------------------------------------------------------------------------------- */
 
 static struct board_node *make_node(struct staging_board *board, const char *name)
 {
@@ -129,7 +129,7 @@ void staging_board_hear(struct staging_board *board, const char *name, const cha
     }
 }
 
-/* --- what is shown --- */
+/* --- views ---------------------------------------------------------------------------------------------- */
 
 static struct staging_view view_of(const char *node, const struct entry *entry, int64_t now_ms)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes say of the things that they get ready for jobs to come. Progress only: who is ready is the
- * core's. */
+/* The progress that nodes report of the environments that they stage for waiting jobs. The core decides
+ * which node is ready. */
 #ifndef HTTP_STAGING_BOARD_H
 #define HTTP_STAGING_BOARD_H
 
@@ -16,10 +16,11 @@ struct staging_board;
 struct staging_board *staging_board_create(void);
 void staging_board_destroy(struct staging_board *board);
 
-/* The node's orders, as they are now: what they do not list any more is forgotten. */
+/* Takes the node's newest orders; stagings that they do not list any more are forgotten. */
 void staging_board_told(struct staging_board *board, const struct node_orders *orders, int64_t now_ms);
 
-/* The node goes on with it; text is one line, or NULL. What it was not told of is not noted. */
+/* Notes the node's progress with a staging; text is one line, or NULL. Stagings that its orders do not list
+ * are not noted. */
 void staging_board_hear(struct staging_board *board, const char *node, const char *key, const char *text,
                         int64_t now_ms);
 
@@ -29,7 +30,7 @@ struct staging_view *staging_board_look(const struct staging_board *board, const
                                         size_t *ret_count);
 
 /* Such nodes as one sentence, "node n1 builds the environment: Installing torch (34 s); 3 other nodes, too".
- * environment: an environment is among what they get ready. */
+ * environment: they stage an environment, too. */
 void staging_board_say(const struct staging_view *nodes, size_t count, bool environment, struct text *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused before anything is routed: requests that two readers could understand differently, and
- * requests that are meant for another server. */
+/* Refuses requests before they are routed: those that two readers could understand differently, and those
+ * that are meant for another server. */
 #ifndef HTTP_GATE_H
 #define HTTP_GATE_H
 
@@ -39,7 +39,7 @@ bool headers_add(struct headers *headers, const char *name, const char *value, s
  * characters and separators. */
 #define GATE_FILES "/api/2.0/mlflow-artifacts/artifacts/"
 
-/* Replaces %XX in place; what is no such escape stays. */
+/* Replaces %XX in place; a '%' without two digits stays. */
 void gate_unescape(char *text);
 
 /* A path of a file, absolute or relative, without escapes: UTF-8 without control characters and backslashes,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row of the API's table: which requests it takes, with which body, and who handles them. */
+/* One row of the API's table: which requests it takes, with which body, and its handler. */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
 
@@ -26,7 +26,7 @@ struct body_sink {
      * nothing to do. The limit in the table was held against Content-Length already. */
     bool (*begin)(struct request *request, struct err *err);
     /* Takes a piece; returns how much of it. Less than length only after request_suspend: the rest comes
-     * again after request_resume. May refuse with request_fail and returns length then; what follows is
+     * again after request_resume. May refuse with request_fail and returns length then; the rest is
      * dropped. After the last piece comes the route's handle. */
     size_t (*piece)(struct request *request, const char *bytes, size_t length);
 };
@@ -51,7 +51,8 @@ struct route {
 const char *method_text(enum method method);
 const char *route_method(const struct request *request);
 
-/* What stands for the {+...} at the end of the request's route, with its escapes; "" for another route. */
+/* The part of the path that stands for {+...} at the end of the route, with its escapes; "" for another
+ * route. */
 const char *route_tail(const struct request *request);
 
 /* The route of the table, which ends with a NULL path, for a method's name and a path. Copies into argument

@@ -5,7 +5,7 @@
 
 #include "daemon/http/request/route.h"
 
-/* The most frequent first: they are tried in this order. What the columns mean struct route says. PLAIN has
+/* The most frequent come first: they are tried in this order. struct route explains the columns. PLAIN has
  * no body, SEND a JSON body and no query, OTHER all columns. */
 #define ROUTES(PLAIN, SEND, OTHER)                                                                           \
     SEND(POST, "/v1/jobs", USER, JSON, LIMIT_SUBMIT_BYTES, true, jobs_submit, 0, "Submit a job")             \

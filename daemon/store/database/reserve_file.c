@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reserve file: a file beside the database whose space is given back when the disk is full, so that
- * what is under way can still be committed. It promises that the space is really allocated where the file
- * system can do that, that making and releasing may meet from two threads, and that a reserve file which
- * cannot be made is no failure. When it is released is pages.c's business, when it is made anew the HTTP
- * thread's. */
+/* Keeps the reserve file: a file beside the database whose space is given back when the disk is full, so
+ * that work in progress can still be committed. The space is really allocated where the file system can do
+ * that. Two threads may make and release it at once. A reserve file that cannot be made is no failure.
+ * pages.c releases it; the HTTP thread makes it again. */
 #include "daemon/store/database/reserve_file.h"
 
 #include <errno.h>
@@ -133,7 +132,7 @@ bool reserve_file_make(struct reserve_file *reserve_file, int64_t margin_bytes)
     return whole;
 }
 
-/* Some file systems hand out what was freed only after their journal is on disk; the sync waits for that. */
+/* Some file systems hand out freed space only after their journal is on disk; the sync waits for that. */
 static void give_back(const char *path)
 {
     autoclose int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
