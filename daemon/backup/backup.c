@@ -12,10 +12,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "daemon/backup/digest.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"
+#include "proto/base/hash.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -36,7 +36,7 @@ static bool note_file(const char *path, const char *name, json_t *files, int64_t
 {
     char hash[HASH_HEX + 1];
     int64_t size;
-    if (!digest_file(path, &size, hash, err)) {
+    if (!hash_file(path, &size, hash, err)) {
         return false;
     }
     *bytes += size;
@@ -193,7 +193,7 @@ static bool verify_file(const char *folder, const char *name, const json_t *want
     int64_t size, wanted_size = -1;
     if (!json_need_text(wanted, "sha256", &wanted_hash, err) ||
         !json_read_int(wanted, "size", 0, INT64_MAX, &wanted_size, err) ||
-        !digest_file(path, &size, hash, err)) {
+        !hash_file(path, &size, hash, err)) {
         return false;
     }
     if (size == wanted_size && strcmp(hash, wanted_hash) == 0) {

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "daemon/backup/backup.h"
-#include "daemon/backup/digest.h"
 #include "daemon/store/check.h"
 #include "daemon/store/database/copy.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
+#include "proto/base/hash.h"
 #include "proto/base/text.h"
 
 struct inspection {
@@ -76,7 +76,7 @@ static void look_at_file(struct inspection *inspection, const struct blob_row *r
     }
     autofree char *path = xprintf("%s/%s", inspection->blobs, name);
     inspection->files++;
-    if (!digest_file(path, &size, hash, &err)) {
+    if (!hash_file(path, &size, hash, &err)) {
         find_error(inspection, &err);
         return;
     }

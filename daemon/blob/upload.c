@@ -56,21 +56,6 @@ static const char *name_of(const struct upload *upload)
     return strchr(upload->noun, ' ') + 1;
 }
 
-static bool write_all(int fd, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t written = write(fd, bytes, length);
-        if (written < 0 && errno != EINTR) {
-            return false;
-        }
-        if (written > 0) {
-            bytes += written;
-            length -= (size_t)written;
-        }
-    }
-    return true;
-}
-
 /* The disk starts to write the bytes at once, so that little is left for the sync at the end. */
 static bool spill(struct upload *upload, struct err *err)
 {
@@ -81,7 +66,7 @@ static bool spill(struct upload *upload, struct err *err)
     if (upload->fd < 0) {
         return err_errno(err, "cannot make a file for the %s", name_of(upload));
     }
-    if (!write_all(upload->fd, gathered->bytes, gathered->length)) {
+    if (!file_write_all(upload->fd, gathered->bytes, gathered->length)) {
         return err_errno(err, "cannot write the %s", name_of(upload));
     }
     sync_file_range(upload->fd, upload->written, (off_t)gathered->length, SYNC_FILE_RANGE_WRITE);

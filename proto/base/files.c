@@ -67,15 +67,16 @@ bool file_read(const char *path, size_t max, char **ret_bytes, size_t *ret_lengt
     return true;
 }
 
-static bool write_all(int fd, const char *bytes, size_t length)
+bool file_write_all(int fd, const void *bytes, size_t length)
 {
+    const char *rest = bytes;
     while (length > 0) {
-        ssize_t wrote = write(fd, bytes, length);
+        ssize_t wrote = write(fd, rest, length);
         if (wrote < 0 && errno != EINTR) {
             return false;
         }
         size_t done = wrote > 0 ? (size_t)wrote : 0;
-        bytes += done;
+        rest += done;
         length -= done;
     }
     return true;
@@ -134,7 +135,7 @@ bool file_replace(const char *path, const void *bytes, size_t length, mode_t mod
     if (fd < 0) {
         return err_errno(err, "cannot make a file beside %s", path);
     }
-    bool replaced = fchmod(fd, mode) == 0 && write_all(fd, bytes, length) && fsync(fd) == 0 &&
+    bool replaced = fchmod(fd, mode) == 0 && file_write_all(fd, bytes, length) && fsync(fd) == 0 &&
                     rename(temporary, path) == 0;
     if (!replaced) {
         err_errno(err, "cannot write %s", path);

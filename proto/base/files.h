@@ -13,6 +13,9 @@
  * *ret_length (may be NULL) does not count. */
 bool file_read(const char *path, size_t max, char **ret_bytes, size_t *ret_length, struct err *err);
 
+/* Writes all of the bytes, in several pieces if need be; false with errno. */
+bool file_write_all(int fd, const void *bytes, size_t length);
+
 /* Replaces a file atomically: writes a temporary file beside it, fsyncs it, renames it, and fsyncs the
  * directory. */
 bool file_replace(const char *path, const void *bytes, size_t length, mode_t mode, struct err *err);
