@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
@@ -134,15 +133,15 @@ static int64_t size_of(const char *state, const char *name, const char *suffix)
 /* The log may be in the middle of being moved into the database. */
 bool backup_fits(const char *state, const char *folder, int64_t margin_bytes, struct err *err)
 {
-    struct statvfs disk;
+    struct file_disk disk;
     int64_t needed_bytes = 0;
     for (const struct backup_part *part = backup_parts; part->name != NULL; part++) {
         needed_bytes += size_of(state, part->name, "") + size_of(state, part->name, "-wal");
     }
-    if (statvfs(folder, &disk) != 0) {
+    if (!file_disk(folder, &disk)) {
         return err_errno(err, "cannot ask how much space is free in %s", folder);
     }
-    if ((int64_t)disk.f_bavail * (int64_t)disk.f_frsize >= needed_bytes + margin_bytes) {
+    if (disk.free_bytes >= needed_bytes + margin_bytes) {
         return true;
     }
     err_set(err, ERR_DISK_FULL, "a backup takes %lld MiB, which %s has no room for",

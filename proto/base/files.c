@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
@@ -118,6 +119,17 @@ bool file_give_to_owner_of(const char *folder, const char *path, struct err *err
         ok = lchown(inner, owner.st_uid, owner.st_gid) == 0;
     }
     return ok || err_errno(err, "cannot give %s to the owner of %s", path, folder);
+}
+
+bool file_disk(const char *folder, struct file_disk *ret_disk)
+{
+    struct statvfs state;
+    if (statvfs(folder, &state) != 0) {
+        return false;
+    }
+    *ret_disk = (struct file_disk){.bytes = (int64_t)state.f_blocks * (int64_t)state.f_frsize,
+                                   .free_bytes = (int64_t)state.f_bavail * (int64_t)state.f_frsize};
+    return true;
 }
 
 char *file_folder_of(const char *path)

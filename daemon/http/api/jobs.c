@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves jobs: submit, list, show, wait. A person sees only its own jobs. A list pages without gaps or
  * repetitions while jobs come in. A wait misses no change. The core has the rules of jobs. */
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,31 +212,21 @@ static bool read_states(const struct query *query, uint32_t *ret_states, struct 
 /* A cursor is the key of the last job on the page, as text that invites nobody to count. */
 static void write_cursor(int64_t key, char out[17])
 {
-    uint8_t bytes[8];
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (uint8_t)((uint64_t)key >> (8 * i));
-    }
-    text_to_hex(bytes, sizeof bytes, out);
+    const uint64_t bytes = htole64((uint64_t)key);
+    text_to_hex((const uint8_t *)&bytes, sizeof bytes, out);
 }
 
 static bool read_cursor(const char *text, int64_t *ret_key, struct err *err)
 {
-    uint8_t bytes[8];
-    uint64_t key = 0;
+    uint64_t bytes = 0;
     if (text == NULL) {
         return true;
     }
-    if (text_from_hex(text, bytes, sizeof bytes)) {
-        for (int i = 0; i < 8; i++) {
-            key |= (uint64_t)bytes[i] << (8 * i);
-        }
-    }
-    if (key == 0 || key > INT64_MAX) {
-        return err_field(err, ERR_FIELD, "cursor", "take it from \"next\" of the page before",
-                         "the cursor is not one of ours");
-    }
-    *ret_key = (int64_t)key;
-    return true;
+    bool sound = text_from_hex(text, (uint8_t *)&bytes, sizeof bytes);
+    *ret_key = (int64_t)le64toh(bytes);
+    return (sound && *ret_key > 0) ||
+           err_field(err, ERR_FIELD, "cursor", "take it from \"next\" of the page before",
+                     "the cursor is not one of ours");
 }
 
 /* The array whose tasks are listed: whole ids only. */

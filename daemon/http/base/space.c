@@ -6,11 +6,11 @@
 #include "daemon/http/base/space.h"
 
 #include <stdlib.h>
-#include <sys/statvfs.h>
 
 #include "daemon/blob/worker.h"
 #include "daemon/http/base/state.h"
 #include "daemon/store/database/reserve_file.h"
+#include "proto/base/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -37,12 +37,12 @@ struct space {
 
 static bool look(struct space *space, struct err *err)
 {
-    struct statvfs state;
+    struct file_disk disk;
     const char *folder = space->server->config.state_directory;
-    if (statvfs(folder, &state) != 0) {
+    if (!file_disk(folder, &disk)) {
         return err_errno(err, "cannot ask how much space is free in %s", folder);
     }
-    space->free_bytes = (int64_t)state.f_bavail * (int64_t)state.f_frsize;
+    space->free_bytes = disk.free_bytes;
     return true;
 }
 
@@ -122,13 +122,12 @@ void space_tend(struct space *space)
 /* A twentieth of the disk, within bounds; of a very small one a quarter is the least. */
 static int64_t default_margin(const char *folder)
 {
-    struct statvfs state;
-    if (statvfs(folder, &state) != 0) {
+    struct file_disk disk;
+    if (!file_disk(folder, &disk)) {
         return MIN_FREE_LEAST_BYTES;
     }
-    int64_t disk = (int64_t)state.f_blocks * (int64_t)state.f_frsize;
-    int64_t least = disk / 4 < MIN_FREE_LEAST_BYTES ? disk / 4 : MIN_FREE_LEAST_BYTES;
-    int64_t margin = disk / 20 > least ? disk / 20 : least;
+    int64_t least = disk.bytes / 4 < MIN_FREE_LEAST_BYTES ? disk.bytes / 4 : MIN_FREE_LEAST_BYTES;
+    int64_t margin = disk.bytes / 20 > least ? disk.bytes / 20 : least;
     return margin < MIN_FREE_MOST_BYTES ? margin : MIN_FREE_MOST_BYTES;
 }
 
