@@ -17,19 +17,22 @@ static const char policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-struct web_file {
-    const char *name, *type;
-    const unsigned char *bytes;
-    const size_t *length;
-};
+static const char *type_of(const char *name)
+{
+    static const char *const types[][2] = {{".html", "text/html; charset=utf-8"},
+                                           {".svg", "image/svg+xml"},
+                                           {".css", "text/css; charset=utf-8"},
+                                           {".js", "text/javascript; charset=utf-8"}};
+    const char *ending = strrchr(name, '.');
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (ending != NULL && strcmp(ending, types[i][0]) == 0) {
+            return types[i][1];
+        }
+    }
+    return "application/octet-stream";
+}
 
-static const struct web_file files[] = {
-#define AS_ROW(name, file, type) {file, type, web_##name, &web_##name##_length},
-    WEB_FILES(AS_ROW)
-#undef AS_ROW
-};
-
-/* "*" and a list of several fit nothing: then the bytes go out again. */
+/* "*" and lists of tags fit nothing: then the bytes go out again. */
 static bool has_it(const struct request *request, const char *etag)
 {
     const char *theirs = request->headers.if_none_match;
@@ -40,13 +43,13 @@ static bool reply(struct request *request, const struct web_file *file)
 {
     char digest[HASH_HEX + 1];
     char etag[ETAG_DIGITS + 3];
-    hash_hex(file->bytes, *file->length, digest);
+    hash_hex(file->bytes, file->length, digest);
     snprintf(etag, sizeof etag, "\"%.*s\"", ETAG_DIGITS, digest);
     if (has_it(request, etag)) {
-        request_reply(request, 304, file->type, xstrdup(""), 0);
+        request_reply(request, 304, type_of(file->name), xstrdup(""), 0);
     } else {
-        request_reply(request, 200, file->type, xstrndup((const char *)file->bytes, *file->length),
-                      *file->length);
+        request_reply(request, 200, type_of(file->name), xstrndup((const char *)file->bytes, file->length),
+                      file->length);
     }
     request_header(request, "ETag", etag);
     request_header(request, "Cache-Control", "no-cache");
@@ -58,14 +61,14 @@ static bool reply(struct request *request, const struct web_file *file)
 
 bool web_page(struct request *request, struct err *err)
 {
-    return reply(request, &files[0]);
+    return reply(request, &web_files[0]);
 }
 
 bool web_show(struct request *request, struct err *err)
 {
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        if (strcmp(files[i].name, request->argument) == 0) {
-            return reply(request, &files[i]);
+    for (const struct web_file *file = web_files; file->name != NULL; file++) {
+        if (strcmp(file->name, request->argument) == 0) {
+            return reply(request, file);
         }
     }
     return err_set(err, ERR_NOT_FOUND, "the web page has no file %s", request->argument);
