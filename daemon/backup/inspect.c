@@ -56,8 +56,9 @@ static void looked(const char *promise, int64_t broken, void *closure)
     }
 }
 
-static void show_counts(const struct inspection *inspection, const struct check_counts *counts)
+static void show_counts(const struct check_counts *counts, void *closure)
 {
+    const struct inspection *inspection = closure;
     fprintf(inspection->out,
             "database: %" PRId64 " jobs, %" PRId64 " events, %" PRId64 " attempts, %" PRId64 " payloads\n",
             counts->jobs, counts->events, counts->attempts, counts->blobs);
@@ -127,22 +128,16 @@ static void show_blobs(const struct inspection *inspection)
 
 static bool look_at_copy(struct inspection *inspection, const char *copy, struct err *err)
 {
-    const struct check_visitor visitor = {.looked = looked, .found = found, .closure = inspection};
-    struct check_counts counts;
-    struct checker *checker = checker_open(copy, err);
-    if (checker == NULL) {
+    const struct check_visitor visitor = {.counted = show_counts,
+                                          .found = found,
+                                          .looked = looked,
+                                          .blob = look_at_blob,
+                                          .closure = inspection};
+    if (!check_database(copy, &visitor, err)) {
         return false;
     }
-    bool ok = checker_count(checker, &counts, err);
-    if (ok) {
-        show_counts(inspection, &counts);
-    }
-    ok = ok && checker_look(checker, &visitor, err) && checker_blobs(checker, look_at_blob, inspection, err);
-    if (ok) {
-        show_blobs(inspection);
-    }
-    checker_close(checker);
-    return ok;
+    show_blobs(inspection);
+    return true;
 }
 
 /* Opens the copy once, as the controller does. */
