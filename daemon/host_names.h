@@ -16,6 +16,5 @@ void host_list_find(struct host_list *ret_list);
 /* Adds a copy unless the list has the name. */
 void host_list_add(struct host_list *list, const char *name);
 void host_list_finish(struct host_list *list);
-#define autohosts __attribute__((cleanup(host_list_finish)))
 
 #endif

@@ -27,6 +27,5 @@ bool tls_exists(const char *state);
 bool tls_open(const char *state, const char *const *names, size_t count, int64_t wall_ms, struct tls *ret_tls,
               struct err *err);
 void tls_finish(struct tls *tls);
-#define autotls __attribute__((cleanup(tls_finish)))
 
 #endif

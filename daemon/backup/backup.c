@@ -9,13 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "daemon/backup/digest.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"
+#include "proto/base/hash.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -36,7 +35,7 @@ static bool note_file(const char *path, const char *name, json_t *files, int64_t
 {
     char hash[HASH_HEX + 1];
     int64_t size;
-    if (!digest_file(path, &size, hash, err)) {
+    if (!hash_file(path, &size, hash, err)) {
         return false;
     }
     *bytes += size;
@@ -134,15 +133,15 @@ static int64_t size_of(const char *state, const char *name, const char *suffix)
 /* The log may be in the middle of being moved into the database. */
 bool backup_fits(const char *state, const char *folder, int64_t margin_bytes, struct err *err)
 {
-    struct statvfs disk;
+    struct file_disk disk;
     int64_t needed_bytes = 0;
     for (const struct backup_part *part = backup_parts; part->name != NULL; part++) {
         needed_bytes += size_of(state, part->name, "") + size_of(state, part->name, "-wal");
     }
-    if (statvfs(folder, &disk) != 0) {
+    if (!file_disk(folder, &disk)) {
         return err_errno(err, "cannot ask how much space is free in %s", folder);
     }
-    if ((int64_t)disk.f_bavail * (int64_t)disk.f_frsize >= needed_bytes + margin_bytes) {
+    if (disk.free_bytes >= needed_bytes + margin_bytes) {
         return true;
     }
     err_set(err, ERR_DISK_FULL, "a backup takes %lld MiB, which %s has no room for",
@@ -193,7 +192,7 @@ static bool verify_file(const char *folder, const char *name, const json_t *want
     int64_t size, wanted_size = -1;
     if (!json_need_text(wanted, "sha256", &wanted_hash, err) ||
         !json_read_int(wanted, "size", 0, INT64_MAX, &wanted_size, err) ||
-        !digest_file(path, &size, hash, err)) {
+        !hash_file(path, &size, hash, err)) {
         return false;
     }
     if (size == wanted_size && strcmp(hash, wanted_hash) == 0) {

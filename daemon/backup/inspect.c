@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "daemon/backup/backup.h"
-#include "daemon/backup/digest.h"
 #include "daemon/store/check.h"
 #include "daemon/store/database/copy.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
+#include "proto/base/hash.h"
 #include "proto/base/text.h"
 
 struct inspection {
@@ -56,8 +56,9 @@ static void looked(const char *promise, int64_t broken, void *closure)
     }
 }
 
-static void show_counts(const struct inspection *inspection, const struct check_counts *counts)
+static void show_counts(const struct check_counts *counts, void *closure)
 {
+    const struct inspection *inspection = closure;
     fprintf(inspection->out,
             "database: %" PRId64 " jobs, %" PRId64 " events, %" PRId64 " attempts, %" PRId64 " payloads\n",
             counts->jobs, counts->events, counts->attempts, counts->blobs);
@@ -76,7 +77,7 @@ static void look_at_file(struct inspection *inspection, const struct blob_row *r
     }
     autofree char *path = xprintf("%s/%s", inspection->blobs, name);
     inspection->files++;
-    if (!digest_file(path, &size, hash, &err)) {
+    if (!hash_file(path, &size, hash, &err)) {
         find_error(inspection, &err);
         return;
     }
@@ -127,22 +128,16 @@ static void show_blobs(const struct inspection *inspection)
 
 static bool look_at_copy(struct inspection *inspection, const char *copy, struct err *err)
 {
-    const struct check_visitor visitor = {.looked = looked, .found = found, .closure = inspection};
-    struct check_counts counts;
-    struct checker *checker = checker_open(copy, err);
-    if (checker == NULL) {
+    const struct check_visitor visitor = {.counted = show_counts,
+                                          .found = found,
+                                          .looked = looked,
+                                          .blob = look_at_blob,
+                                          .closure = inspection};
+    if (!check_database(copy, &visitor, err)) {
         return false;
     }
-    bool ok = checker_count(checker, &counts, err);
-    if (ok) {
-        show_counts(inspection, &counts);
-    }
-    ok = ok && checker_look(checker, &visitor, err) && checker_blobs(checker, look_at_blob, inspection, err);
-    if (ok) {
-        show_blobs(inspection);
-    }
-    checker_close(checker);
-    return ok;
+    show_blobs(inspection);
+    return true;
 }
 
 /* Opens the copy once, as the controller does. */

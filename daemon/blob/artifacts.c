@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/blob/upload.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 #include "proto/base/files.h"
 #include "proto/limits.h"
 
@@ -23,45 +23,23 @@ struct artifacts {
 };
 
 struct artifact_upload {
+    struct upload upload;
     struct artifacts *artifacts;
     char *path;
-    struct text gathered; /* bytes not yet written to the file */
-    int64_t size;
-    int fd;
-    char name[33]; /* of the temporary file; "" once the upload is in place */
 };
-
-/* --- opening -------------------------------------------------------------------------------------------- */
-
-static int open_folder(const char *path, struct err *err)
-{
-    if (!file_make_directories(path, 0700, err)) {
-        return -1;
-    }
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        err_errno(err, "cannot open the folder %s", path);
-    }
-    return fd;
-}
 
 struct artifacts *artifacts_open(const char *folder, struct err *err)
 {
     autofree char *root = xprintf("%s/kept", folder);
     autofree char *arriving = xprintf("%s/arriving", folder);
-    if (!file_remove_tree(arriving, err)) {
+    struct artifacts artifacts;
+    if (!upload_open_folders(root, arriving, &artifacts.kept, &artifacts.arriving, err)) {
         return NULL;
     }
-    autoclose int kept_fd = open_folder(root, err);
-    autoclose int arriving_fd = kept_fd < 0 ? -1 : open_folder(arriving, err);
-    if (arriving_fd < 0) {
-        return NULL;
-    }
-    struct artifacts *artifacts = xzalloc(sizeof *artifacts);
-    artifacts->root = give(root);
-    artifacts->kept = give_fd(&kept_fd);
-    artifacts->arriving = give_fd(&arriving_fd);
-    return artifacts;
+    artifacts.root = give(root);
+    struct artifacts *opened = xzalloc(sizeof *opened);
+    *opened = artifacts;
+    return opened;
 }
 
 void artifacts_close(struct artifacts *artifacts)
@@ -94,50 +72,18 @@ bool artifact_path_check(const char *path, struct err *err)
 
 /* --- uploads -------------------------------------------------------------------------------------------- */
 
-struct artifact_upload *artifact_upload_begin(struct artifacts *artifacts, const char *path, struct err *err)
+struct artifact_upload *artifact_upload_begin(struct artifacts *artifacts, const char *path)
 {
     struct artifact_upload *upload = xzalloc(sizeof *upload);
-    uint8_t random[16];
-    random_fill(random, sizeof random);
-    text_to_hex(random, sizeof random, upload->name);
+    upload_init(&upload->upload, "an artifact", artifacts->arriving);
     upload->artifacts = artifacts;
     upload->path = xstrdup(path);
-    upload->fd = openat(artifacts->arriving, upload->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (upload->fd < 0) {
-        err_errno(err, "cannot make a file for the artifact");
-        artifact_upload_end(upload);
-        return NULL;
-    }
     return upload;
-}
-
-static bool spill(struct artifact_upload *upload, struct err *err)
-{
-    const char *bytes = upload->gathered.bytes;
-    size_t left = upload->gathered.length;
-    while (left > 0) {
-        ssize_t written = write(upload->fd, bytes, left);
-        if (written < 0 && errno != EINTR) {
-            return err_errno(err, "cannot write the artifact");
-        }
-        if (written > 0) {
-            bytes += written;
-            left -= (size_t)written;
-        }
-    }
-    upload->gathered.length = 0;
-    return true;
 }
 
 bool artifact_upload_write(struct artifact_upload *upload, const void *bytes, size_t length, struct err *err)
 {
-    if (upload->size + (int64_t)length > LIMIT_BLOB_BYTES) {
-        return err_field(err, ERR_TOO_LARGE, NULL, "split it, or put it where the nodes can read it",
-                         "an artifact has at most %lld bytes", LIMIT_BLOB_BYTES);
-    }
-    upload->size += (int64_t)length;
-    text_append_bytes(&upload->gathered, bytes, length);
-    return upload->gathered.length < LIMIT_BLOB_GATHER_BYTES || spill(upload, err);
+    return upload_write(&upload->upload, bytes, length, err);
 }
 
 /* Opens the folder of the name and makes the folders on the way; fsyncs the parent of each new folder. */
@@ -165,38 +111,21 @@ static int make_parent(int root, const char *path, const char **ret_name, struct
 
 bool artifact_upload_keep(struct artifact_upload *upload, struct err *err)
 {
-    const struct artifacts *artifacts = upload->artifacts;
     const char *name;
-    if (!spill(upload, err) || (fsync(upload->fd) != 0 && !err_errno(err, "cannot keep the artifact"))) {
+    if (!upload_sync(&upload->upload, err)) {
         return false;
     }
-    autoclose int folder = make_parent(artifacts->kept, upload->path, &name, err);
-    if (folder < 0) {
-        return false;
-    }
-    if (renameat(artifacts->arriving, upload->name, folder, name) != 0) {
-        return errno == EISDIR || errno == ENOTEMPTY
-                   ? err_field(err, ERR_FIELD, "path", NULL, "there is a folder of this name")
-                   : err_errno(err, "cannot keep the artifact");
-    }
-    upload->name[0] = '\0';
-    return fsync(folder) == 0 || err_errno(err, "cannot keep the artifact");
+    autoclose int folder = make_parent(upload->artifacts->kept, upload->path, &name, err);
+    return folder >= 0 && upload_place(&upload->upload, folder, name, err);
 }
 
 void artifact_upload_end(struct artifact_upload *upload)
 {
-    if (upload == NULL) {
-        return;
+    if (upload != NULL) {
+        upload_finish(&upload->upload);
+        free(upload->path);
+        free(upload);
     }
-    if (upload->fd >= 0) {
-        close(upload->fd);
-        if (upload->name[0] != '\0') {
-            unlinkat(upload->artifacts->arriving, upload->name, 0);
-        }
-    }
-    text_finish(&upload->gathered);
-    free(upload->path);
-    free(upload);
 }
 
 /* --- reading -------------------------------------------------------------------------------------------- */

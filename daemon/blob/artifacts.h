@@ -24,7 +24,7 @@ bool artifact_path_check(const char *path, struct err *err);
 /* An upload; its bytes go to a temporary file. */
 struct artifact_upload;
 
-struct artifact_upload *artifact_upload_begin(struct artifacts *artifacts, const char *path, struct err *err);
+struct artifact_upload *artifact_upload_begin(struct artifacts *artifacts, const char *path);
 /* ERR_TOO_LARGE above LIMIT_BLOB_BYTES, ERR_DISK_FULL, ERR_IO. */
 bool artifact_upload_write(struct artifact_upload *upload, const void *bytes, size_t length, struct err *err);
 /* Makes the upload durable under its name, replacing an earlier file. ERR_FIELD if a folder has the name, or

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,8 +14,8 @@
 
 #include <utlist.h>
 
+#include "daemon/blob/upload.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 #include "proto/base/files.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -24,52 +23,31 @@
 struct blobs {
     char *path;
     int folder;                  /* of the kept files: path */
-    int temporary;               /* of the uploads in progress */
+    int arriving;                /* of the uploads in progress */
     pthread_mutex_t mutex;       /* guards the list, and the removal of files against it */
     struct blob_upload *uploads; /* from their beginning until their row is there */
 };
 
 struct blob_upload {
+    struct upload upload;
     struct blobs *blobs;
     struct hash *hash;
     uint8_t expected[HASH_BYTES];
-    int64_t size;
-    struct text gathered; /* a small upload as a whole; else the bytes not yet written to the file */
-    int fd;               /* of the temporary file; -1 while the upload is small */
-    int64_t written;      /* bytes of the file */
-    char name[33];
     struct blob_upload *prev, *next;
 };
 
-static int open_folder(const char *path, struct err *err)
-{
-    if (!file_make_directories(path, 0700, err)) {
-        return -1;
-    }
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        err_errno(err, "cannot open the folder %s", path);
-    }
-    return fd;
-}
-
 struct blobs *blobs_open(const char *folder, struct err *err)
 {
-    autofree char *temporary = xprintf("%s/arriving", folder);
-    if (!file_remove_tree(temporary, err)) {
+    autofree char *arriving = xprintf("%s/arriving", folder);
+    struct blobs blobs = {0};
+    if (!upload_open_folders(folder, arriving, &blobs.folder, &blobs.arriving, err)) {
         return NULL;
     }
-    autoclose int kept_fd = open_folder(folder, err);
-    autoclose int temporary_fd = kept_fd < 0 ? -1 : open_folder(temporary, err);
-    if (temporary_fd < 0) {
-        return NULL;
-    }
-    struct blobs *blobs = xzalloc(sizeof *blobs);
-    blobs->path = xstrdup(folder);
-    blobs->folder = give_fd(&kept_fd);
-    blobs->temporary = give_fd(&temporary_fd);
-    pthread_mutex_init(&blobs->mutex, NULL);
-    return blobs;
+    struct blobs *opened = xzalloc(sizeof *opened);
+    *opened = blobs;
+    opened->path = xstrdup(folder);
+    pthread_mutex_init(&opened->mutex, NULL);
+    return opened;
 }
 
 void blobs_close(struct blobs *blobs)
@@ -78,7 +56,7 @@ void blobs_close(struct blobs *blobs)
         return;
     }
     close(blobs->folder);
-    close(blobs->temporary);
+    close(blobs->arriving);
     pthread_mutex_destroy(&blobs->mutex);
     free(blobs->path);
     free(blobs);
@@ -87,12 +65,9 @@ void blobs_close(struct blobs *blobs)
 struct blob_upload *blob_upload_begin(struct blobs *blobs, const uint8_t hash[HASH_BYTES])
 {
     struct blob_upload *upload = xzalloc(sizeof *upload);
-    uint8_t random[16];
-    random_fill(random, sizeof random);
-    text_to_hex(random, sizeof random, upload->name);
+    upload_init(&upload->upload, "a blob", blobs->arriving);
     upload->blobs = blobs;
     upload->hash = hash_create();
-    upload->fd = -1;
     memcpy(upload->expected, hash, sizeof upload->expected);
     pthread_mutex_lock(&blobs->mutex);
     DL_APPEND(blobs->uploads, upload);
@@ -100,52 +75,13 @@ struct blob_upload *blob_upload_begin(struct blobs *blobs, const uint8_t hash[HA
     return upload;
 }
 
-static bool write_all(int fd, const char *bytes, size_t length, struct err *err)
-{
-    while (length > 0) {
-        ssize_t written = write(fd, bytes, length);
-        if (written < 0 && errno != EINTR) {
-            return err_errno(err, "cannot write the blob");
-        }
-        if (written > 0) {
-            bytes += written;
-            length -= (size_t)written;
-        }
-    }
-    return true;
-}
-
-/* Writes the gathered bytes to the file, because they arrive a few KiB at a time. The disk starts to write
- * them at once, so that little is left for the sync at the end. */
-static bool spill(struct blob_upload *upload, struct err *err)
-{
-    struct text *gathered = &upload->gathered;
-    if (upload->fd < 0) {
-        upload->fd =
-            openat(upload->blobs->temporary, upload->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    }
-    if (upload->fd < 0) {
-        return err_errno(err, "cannot make a file for the blob");
-    }
-    if (!write_all(upload->fd, gathered->bytes, gathered->length, err)) {
-        return false;
-    }
-    sync_file_range(upload->fd, upload->written, (off_t)gathered->length, SYNC_FILE_RANGE_WRITE);
-    upload->written += (int64_t)gathered->length;
-    gathered->length = 0;
-    return true;
-}
-
 bool blob_upload_write(struct blob_upload *upload, const void *bytes, size_t length, struct err *err)
 {
-    if (upload->size + (int64_t)length > LIMIT_BLOB_BYTES) {
-        return err_field(err, ERR_TOO_LARGE, NULL, "split it, or put it where the nodes can read it",
-                         "a blob has at most %lld bytes", LIMIT_BLOB_BYTES);
+    if (!upload_write(&upload->upload, bytes, length, err)) {
+        return false;
     }
     hash_update(upload->hash, bytes, length);
-    upload->size += (int64_t)length;
-    text_append_bytes(&upload->gathered, bytes, length);
-    return upload->gathered.length < LIMIT_BLOB_GATHER_BYTES || spill(upload, err);
+    return true;
 }
 
 bool blob_upload_check(struct blob_upload *upload, struct err *err)
@@ -163,26 +99,16 @@ bool blob_upload_check(struct blob_upload *upload, struct err *err)
 
 bool blob_upload_keep(struct blob_upload *upload, struct err *err)
 {
-    if (upload->size <= LIMIT_BLOB_ROW_BYTES) {
-        return true;
-    }
-    if (!spill(upload, err)) {
-        return false;
-    }
     char name[HASH_HEX + 1];
     text_to_hex(upload->expected, HASH_BYTES, name);
-    if (fsync(upload->fd) != 0 ||
-        renameat(upload->blobs->temporary, upload->name, upload->blobs->folder, name) != 0 ||
-        fsync(upload->blobs->folder) != 0) {
-        return err_errno(err, "cannot keep the blob");
-    }
-    upload->name[0] = '\0';
-    return true;
+    return upload->upload.size <= LIMIT_BLOB_ROW_BYTES ||
+           (upload_sync(&upload->upload, err) &&
+            upload_place(&upload->upload, upload->blobs->folder, name, err));
 }
 
 int64_t blob_upload_size(const struct blob_upload *upload)
 {
-    return upload->size;
+    return upload->upload.size;
 }
 
 const uint8_t *blob_upload_hash(const struct blob_upload *upload)
@@ -192,22 +118,16 @@ const uint8_t *blob_upload_hash(const struct blob_upload *upload)
 
 const void *blob_upload_bytes(const struct blob_upload *upload)
 {
-    if (upload->size > LIMIT_BLOB_ROW_BYTES) {
+    if (upload->upload.size > LIMIT_BLOB_ROW_BYTES) {
         return NULL;
     }
-    return upload->gathered.bytes != NULL ? upload->gathered.bytes : "";
+    return upload->upload.gathered.bytes != NULL ? upload->upload.gathered.bytes : "";
 }
 
 void blob_upload_end(struct blob_upload *upload)
 {
     if (upload == NULL) {
         return;
-    }
-    if (upload->fd >= 0) {
-        close(upload->fd);
-        if (upload->name[0] != '\0') {
-            unlinkat(upload->blobs->temporary, upload->name, 0);
-        }
     }
     pthread_mutex_lock(&upload->blobs->mutex);
     DL_DELETE(upload->blobs->uploads, upload);
@@ -216,7 +136,7 @@ void blob_upload_end(struct blob_upload *upload)
         uint8_t unused[HASH_BYTES];
         hash_finish(upload->hash, unused);
     }
-    text_finish(&upload->gathered);
+    upload_finish(&upload->upload);
     free(upload);
 }
 

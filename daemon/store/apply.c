@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes changes: one statement for most kinds. An insert makes a row and an update finds one; else the
- * change is a defect and the transaction fails. It interprets nothing and commits nothing. */
+/* Writes rows: one statement for most kinds of change. An insert makes a row and an update finds one;
+ * otherwise the change is a defect and the transaction fails. Nothing is committed here. */
 #include "daemon/store/store.h"
 
 #include <assert.h>
@@ -70,7 +70,7 @@ static void note_key(struct store *store, int64_t key)
     }
 }
 
-/* What a task shares with its array is copied from there, and it has no spec. */
+/* A task copies the columns that it shares with its array, and has no spec of its own. */
 static bool insert_job(struct store *store, const struct job_row *job, struct err *err)
 {
     static const struct write task = {SQL_INSERT_TASK, TABLE_jobs, ROLE_ALL & ~ROLE_SHARED, false};
@@ -86,7 +86,7 @@ static bool insert_job(struct store *store, const struct job_row *job, struct er
     return write_row(store, &writes[CHANGE_JOB_INSERT], job, err) && write_row(store, &whole, &spec, err);
 }
 
-/* One key, one answer: whoever inserts has looked before, so a second one is a defect. */
+/* One key has one answer: the writer looks before it inserts, so a second answer is a defect. */
 static bool expect_no_reply(struct store *store, const uint8_t scope[32], struct err *err)
 {
     bool found;
@@ -202,7 +202,7 @@ static bool remove_piece(struct store *store, int64_t key, struct err *err)
            run_for(store, SQL_DELETE_REMOVAL, key, 0, NULL, err);
 }
 
-/* Writes the row, and does what else belongs to it. */
+/* Writes the row, and the other rows that change with it. */
 static bool apply(struct store *store, const struct change *change, struct err *err)
 {
     if ((size_t)change->kind >= sizeof writes / sizeof writes[0]) {

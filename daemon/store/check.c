@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the walk over the promises of checks.h, and their names for people. It promises that each of them is
- * looked at. The bytes of blobs that are files, and the damage that SQLite itself finds, are left to the
- * caller. */
+/* Checks the promises of checks.h one by one, and names them for people. SQLite finds damage by itself;
+ * the caller checks the bytes of blobs that are files. */
 #include "daemon/store/check.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "daemon/store/query.h"
-#include "proto/base/text.h"
 #include "proto/limits.h"
-
-struct checker {
-    struct connection connection;
-};
 
 static const struct {
     enum sql sql;
@@ -35,42 +28,28 @@ static const struct {
     {SQL_CHECK_DEPENDENCIES, "dependencies are between jobs"},
 };
 
-struct checker *checker_open(const char *path, struct err *err)
+static bool count(struct connection *connection, const struct check_visitor *visitor, struct err *err)
 {
-    struct checker *checker = xzalloc(sizeof *checker);
-    if (!connection_open(&checker->connection, path, CONNECTION_CHECKER, NULL, err)) {
-        checker_close(checker);
-        return NULL;
-    }
-    checker->connection.serving = true;
-    return checker;
-}
-
-void checker_close(struct checker *checker)
-{
-    if (checker != NULL) {
-        connection_close(&checker->connection);
-        free(checker);
-    }
-}
-
-bool checker_count(struct checker *checker, struct check_counts *ret_counts, struct err *err)
-{
-    autoquery struct query query = query_begin(&checker->connection, SQL_CHECK_COUNTS);
+    autoquery struct query query = query_begin(connection, SQL_CHECK_COUNTS);
     if (!query_step(&query, err)) {
         return false;
     }
-    ret_counts->jobs = query_read_number(&query);
-    ret_counts->events = query_read_number(&query);
-    ret_counts->attempts = query_read_number(&query);
-    ret_counts->blobs = query_read_number(&query);
-    return query_read_end(&query, err);
+    struct check_counts counts;
+    counts.jobs = query_read_number(&query);
+    counts.events = query_read_number(&query);
+    counts.attempts = query_read_number(&query);
+    counts.blobs = query_read_number(&query);
+    if (!query_read_end(&query, err)) {
+        return false;
+    }
+    visitor->counted(&counts, visitor->closure);
+    return true;
 }
 
-static bool look_at(struct checker *checker, size_t promise, const struct check_visitor *visitor,
+static bool look_at(struct connection *connection, size_t promise, const struct check_visitor *visitor,
                     struct err *err)
 {
-    autoquery struct query query = query_begin(&checker->connection, promises[promise].sql);
+    autoquery struct query query = query_begin(connection, promises[promise].sql);
     int64_t broken = 0;
     while (query_step(&query, err)) {
         if (broken++ < LIMIT_CHECK_FINDINGS) {
@@ -84,22 +63,26 @@ static bool look_at(struct checker *checker, size_t promise, const struct check_
     return !query.failed;
 }
 
-bool checker_look(struct checker *checker, const struct check_visitor *visitor, struct err *err)
+static bool visit_blobs(struct connection *connection, const struct check_visitor *visitor, struct err *err)
 {
-    bool ok = true;
-    for (size_t i = 0; ok && i < sizeof promises / sizeof promises[0]; i++) {
-        ok = look_at(checker, i, visitor, err);
-    }
-    return ok;
-}
-
-bool checker_blobs(struct checker *checker, void (*visit)(const struct blob_row *row, void *closure),
-                   void *closure, struct err *err)
-{
-    autoquery struct query query = query_begin(&checker->connection, SQL_CHECK_BLOBS);
+    autoquery struct query query = query_begin(connection, SQL_CHECK_BLOBS);
     struct blob_row blob;
     while (query_next(&query, TABLE_blobs, &blob, err)) {
-        visit(&blob, closure);
+        visitor->blob(&blob, visitor->closure);
     }
     return !query.failed;
+}
+
+bool check_database(const char *path, const struct check_visitor *visitor, struct err *err)
+{
+    struct connection connection;
+    bool ok = connection_open(&connection, path, CONNECTION_CHECKER, NULL, err);
+    connection.serving = true;
+    ok = ok && count(&connection, visitor, err);
+    for (size_t i = 0; ok && i < sizeof promises / sizeof promises[0]; i++) {
+        ok = look_at(&connection, i, visitor, err);
+    }
+    ok = ok && visit_blobs(&connection, visitor, err);
+    connection_close(&connection);
+    return ok;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the count of starts. It promises that no two starts on one state folder have the same number, even
- * when the database is replaced by an older copy of itself: a mark beside it, PATH.incarnation, remembers the
- * largest, and is on disk before anything is served.
+/* Counts the starts of the controller. No two starts on one state folder have the same number, even when an
+ * older copy replaces the database: a mark beside it, PATH.incarnation, remembers the largest number, and is
+ * on disk before anything is served.
  *
- * Where the mark is lost too, with the whole machine, nobody knows how many starts there were after the
- * backup was taken, nor how often it was put back elsewhere. A restore therefore leaps by 2^16, more starts
+ * If the mark is lost with the whole machine, nobody knows how many starts there were after the backup was
+ * taken, nor how often it was restored elsewhere. A restore therefore leaps by 2^16, more starts
  * than anybody makes between two backups, and by a random number below 2^22 more, so that two restores of
  * one backup do not land on the same numbers. About a thousand leaps fit. */
 #include "daemon/store/incarnation.h"
@@ -57,7 +57,7 @@ static bool mark_parse(char *text, struct mark *ret_mark)
     return true;
 }
 
-/* All 0: there is none. */
+/* All members are 0 if there is no mark. */
 static bool mark_read(const char *path, struct mark *ret_mark, struct err *err)
 {
     autofree char *name = mark_of(path);
@@ -106,8 +106,8 @@ static bool bump(struct connection *writer, int64_t least, int64_t *ret_value, s
     return read_number(&query, ret_value, err);
 }
 
-/* Somebody put an older file in the place of the database, by hand: when it was copied nobody knows, so nodes
- * are asked for all that they remember. */
+/* Somebody replaced the database by an older file by hand. Nobody knows when that was copied, so nodes are
+ * asked for everything that they remember. */
 static void note_older(struct mark *mark, int64_t last)
 {
     log_warning("database older", "incarnation=%" PRId64 " seen=%" PRId64, last, mark->incarnation);

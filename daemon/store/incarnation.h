@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often a controller was started: the upper half of every attempt id, and so what keeps attempt ids from
- * ever being used twice, also when an older database takes the place of a newer one. */
+/* Counts how often a controller was started. The count is the upper half of every attempt id, so no attempt
+ * id is ever used twice, also when an older database replaces a newer one. */
 #ifndef STORE_INCARNATION_H
 #define STORE_INCARNATION_H
 

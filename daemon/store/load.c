@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the core learns at the start: what the scheduler has learned, limits and use, all nodes, windows,
- * live jobs in order of key, what they follow, how far arrays are, their newest attempts, the members of
- * those. It promises to touch nothing of the history, however long that is. */
+/* Loads the rows that the core needs at the start: history, limits and usage, all nodes, windows, live
+ * jobs in order of key, their dependencies, arrays, newest attempts, and the members of those. It touches
+ * no finished jobs, however many there are. */
 #include "daemon/store/store.h"
 
 #include "daemon/store/handle.h"

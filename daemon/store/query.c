@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of values into statements and out of their rows. It promises that every column of a row was
- * read, and that words are values of their lists; nothing else is interpreted. */
+/* Moves values into statements and out of their rows. Every column of a row is read, and words are values
+ * of their lists. */
 #include "daemon/store/query.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A statement of sql.h that runs: its parameters are bound, then its rows are read, column by column. What is
- * bound must stay until the query ends, and what is read is borrowed until the next row. */
+/* A statement of sql.h that runs: its parameters are bound, then its rows are read, column by column. Bound
+ * values must stay until the query ends, and values that are read are borrowed until the next row. */
 #ifndef STORE_QUERY_H
 #define STORE_QUERY_H
 

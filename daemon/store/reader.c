@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens readers, goes through the rows of their queries, and has the small queries: tokens, joins, blobs,
- * lost attempts. A reader sees committed state only. Every query is one statement, and so one read
- * transaction. */
+/* Opens and closes readers, steps through the rows of their queries, and has the small queries: tokens,
+ * joins, blobs, lost attempts. A reader sees committed state only. Every query is one statement, and so
+ * one read transaction. */
 #include "daemon/store/reader.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the reader share. */
+/* The parts of the reader that its files share. */
 #ifndef STORE_READER_H
 #define STORE_READER_H
 

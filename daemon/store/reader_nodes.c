@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the queries for where work runs: nodes, their maintenance windows, attempts, their members, ranks and
- * results. It promises that a node's used devices are counted in the same snapshot as the node is read. */
+/* Queries where work runs: nodes, their maintenance windows, attempts, and members, ranks and results of
+ * attempts. The used devices of a node are counted in the snapshot in which the node is read. */
 #include <string.h>
 
 #include "daemon/store/query.h"

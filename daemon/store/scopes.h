@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the reply to each idempotent request lies: from scope to key of replies, in memory. */
+/* Finds the reply to each idempotent request: from its scope to the key in replies, in memory. */
 #ifndef STORE_SCOPES_H
 #define STORE_SCOPES_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of the writer: the lock, the order of opening, transactions, and first answers. It promises
- * that at most one writer is open on a database, and that a commit is on disk when it returns. Rows are
- * apply.c's, the log's size is wal.c's, the number of the opening incarnation.c's. */
+/* Opens and closes the writer's side: the lock, the order of opening, transactions, and first answers. At
+ * most one writer is open on a database, and a commit is on disk when it returns. apply.c writes rows,
+ * wal.c limits the log, incarnation.c counts the starts. */
 #include "daemon/store/store.h"
 
 #include <assert.h>
@@ -255,8 +255,8 @@ static bool read_reply(struct store *store, int64_t key, const uint8_t scope[32]
     query_bind_number(&query, key);
     struct reply_row reply;
     if (!query_next(&query, TABLE_replies, &reply, err)) {
-        assert(query.failed); /* what was added to scopes was inserted, and a transaction that fails ends the
-                                 program */
+        assert(
+            query.failed); /* every reply in scopes was inserted, and a failed transaction ends the program */
         return false;
     }
     *ret_found = memcmp(reply.scope, scope, sizeof reply.scope) == 0;

@@ -85,8 +85,9 @@ struct reader *reader_open(const char *path, struct err *err);
 void reader_close(struct reader *reader);
 
 /* The rows of one query. They hold a read transaction until they are closed, so they are closed before the
- * thread waits for anything. What a row points to is borrowed until the next row is read or the rows are
- * closed; what the query was given is borrowed as long. A query is not asked again while rows of it are open.
+ * thread waits for anything. Strings of a row are borrowed until the next row is read or the rows are
+ * closed; the arguments of the query are borrowed as long. A query is not asked again while rows of it are
+ * open.
  */
 struct rows {
     struct reader *reader;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
@@ -67,15 +68,16 @@ bool file_read(const char *path, size_t max, char **ret_bytes, size_t *ret_lengt
     return true;
 }
 
-static bool write_all(int fd, const char *bytes, size_t length)
+bool file_write_all(int fd, const void *bytes, size_t length)
 {
+    const char *rest = bytes;
     while (length > 0) {
-        ssize_t wrote = write(fd, bytes, length);
+        ssize_t wrote = write(fd, rest, length);
         if (wrote < 0 && errno != EINTR) {
             return false;
         }
         size_t done = wrote > 0 ? (size_t)wrote : 0;
-        bytes += done;
+        rest += done;
         length -= done;
     }
     return true;
@@ -119,6 +121,17 @@ bool file_give_to_owner_of(const char *folder, const char *path, struct err *err
     return ok || err_errno(err, "cannot give %s to the owner of %s", path, folder);
 }
 
+bool file_disk(const char *folder, struct file_disk *ret_disk)
+{
+    struct statvfs state;
+    if (statvfs(folder, &state) != 0) {
+        return false;
+    }
+    *ret_disk = (struct file_disk){.bytes = (int64_t)state.f_blocks * (int64_t)state.f_frsize,
+                                   .free_bytes = (int64_t)state.f_bavail * (int64_t)state.f_frsize};
+    return true;
+}
+
 char *file_folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -134,7 +147,7 @@ bool file_replace(const char *path, const void *bytes, size_t length, mode_t mod
     if (fd < 0) {
         return err_errno(err, "cannot make a file beside %s", path);
     }
-    bool replaced = fchmod(fd, mode) == 0 && write_all(fd, bytes, length) && fsync(fd) == 0 &&
+    bool replaced = fchmod(fd, mode) == 0 && file_write_all(fd, bytes, length) && fsync(fd) == 0 &&
                     rename(temporary, path) == 0;
     if (!replaced) {
         err_errno(err, "cannot write %s", path);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "proto/base/err.h"
@@ -12,6 +13,9 @@
 /* Reads a whole file of at most max bytes. The caller frees *ret_bytes, which ends with a NUL that
  * *ret_length (may be NULL) does not count. */
 bool file_read(const char *path, size_t max, char **ret_bytes, size_t *ret_length, struct err *err);
+
+/* Writes all of the bytes, in several pieces if need be; false with errno. */
+bool file_write_all(int fd, const void *bytes, size_t length);
 
 /* Replaces a file atomically: writes a temporary file beside it, fsyncs it, renames it, and fsyncs the
  * directory. */
@@ -42,6 +46,12 @@ void file_names_finish(struct file_names *names);
  * another user's folder belong to that user. A file with other names (hard links) is left alone. Does nothing
  * unless the caller is root. */
 bool file_give_to_owner_of(const char *folder, const char *path, struct err *err);
+
+/* How large the disk of a folder is, and how much of it is free for programs; false with errno. */
+struct file_disk {
+    int64_t bytes, free_bytes;
+};
+bool file_disk(const char *folder, struct file_disk *ret_disk);
 
 /* The folder part of a path; "." if it has none. The caller frees it. */
 char *file_folder_of(const char *path);

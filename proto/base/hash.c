@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes SHA-256 over bytes in memory, whole or in pieces. It uses Nettle, the library below GnuTLS,
- * because Nettle's state lives on the stack, which is cheap for one hash a request. */
+/* Computes SHA-256 over bytes in memory, whole or in pieces, and over files. It uses Nettle, the library
+ * below GnuTLS, because Nettle's state lives on the stack, which is cheap for one hash a request. */
 #include "proto/base/hash.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
 struct hash {
@@ -60,4 +64,37 @@ void hash_finish(struct hash *hash, uint8_t out[HASH_BYTES])
 bool hash_equal(const uint8_t a[HASH_BYTES], const uint8_t b[HASH_BYTES])
 {
     return memeql_sec(a, b, HASH_BYTES) != 0;
+}
+
+/* --- files ---------------------------------------------------------------------------------------------- */
+
+#define PIECE_BYTES (256 * 1024)
+
+static bool read_all(int fd, struct hash *hash, int64_t *ret_size)
+{
+    autofree char *piece = xalloc(PIECE_BYTES);
+    int64_t size = 0;
+    ssize_t got;
+    while ((got = read(fd, piece, PIECE_BYTES)) > 0 || (got < 0 && errno == EINTR)) {
+        hash_update(hash, piece, got > 0 ? (size_t)got : 0);
+        size += got > 0 ? got : 0;
+    }
+    *ret_size = size;
+    return got == 0;
+}
+
+bool hash_file(const char *path, int64_t *ret_size, char ret_hash[HASH_HEX + 1], struct err *err)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        return err_errno(err, "cannot open %s", path);
+    }
+    uint8_t digest[HASH_BYTES];
+    struct hash *hash = hash_create();
+    bool read = read_all(fd, hash, ret_size);
+    int failure = errno;
+    hash_finish(hash, digest);
+    text_to_hex(digest, sizeof digest, ret_hash);
+    errno = failure;
+    return read || err_errno(err, "cannot read %s", path);
 }

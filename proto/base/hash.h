@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/base/err.h"
+
 #define HASH_BYTES 32
 #define HASH_HEX   64
 
@@ -21,6 +23,9 @@ struct hash;
 struct hash *hash_create(void);
 void hash_update(struct hash *hash, const void *bytes, size_t length);
 void hash_finish(struct hash *hash, uint8_t out[HASH_BYTES]);
+
+/* The size and the hash, in hex, of a file of any size: of the bytes on disk now, up to the end. */
+bool hash_file(const char *path, int64_t *ret_size, char ret_hash[HASH_HEX + 1], struct err *err);
 
 /* Compares in constant time. */
 bool hash_equal(const uint8_t a[HASH_BYTES], const uint8_t b[HASH_BYTES]);

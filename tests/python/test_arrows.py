@@ -50,6 +50,17 @@ WITHIN = {
         "database": "call",
         "call": "",
     },
+    "daemon/http": {
+        "": "mlflow api orders request base auth",
+        "agent": "logs mlflow api orders request base auth",
+        "logs": "mlflow api orders request base auth",
+        "mlflow": "api orders request base auth",
+        "api": "orders request base auth",
+        "orders": "request base auth",
+        "request": "base auth",
+        "base": "",
+        "auth": "",
+    },
     "agent": {
         "node": "attempt launch devices base",
         "attempt": "launch output environment devices reconciler base shim common",

@@ -40,7 +40,8 @@ void asks_serve(struct controller *controller, const struct wire_request *reques
 void asks_answer(struct controller *controller, struct writer_request *answered);
 void asks_drop(struct controller *controller);
 
-/* --- orders to nodes, in the place of daemon/http/agent/outbox.c ---------------------------------------- */
+/* --- orders to nodes, in the place of daemon/http/orders/outbox.c ----------------------------------------
+ */
 
 void orders_put(struct controller *controller, struct node_orders *orders);
 void orders_registered(struct controller *controller, const char *node, const char *boot_id);

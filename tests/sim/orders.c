@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest orders and the parked poll of each node, in place of daemon/http/agent/outbox.c, with the same
+/* The newest orders and the parked poll of each node, in place of daemon/http/orders/outbox.c, with the same
  * guarantees. */
 #include <stdlib.h>
 #include <string.h>

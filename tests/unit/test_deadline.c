@@ -2,7 +2,7 @@
 /* Tests of daemon/http/deadline: the heap of moments, against a plain list. */
 #include <stdlib.h>
 
-#include "daemon/http/server/deadline.h"
+#include "daemon/http/base/deadline.h"
 #include "tests/unit/http_suites.h"
 
 #define COUNT 500

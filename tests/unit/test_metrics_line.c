@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/logs/metric_line.h"
+#include "daemon/blob/metric_line.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 #include "tests/unit/http_suites.h"

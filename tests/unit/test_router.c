@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/server/contract.h"
-#include "daemon/http/server/router.h"
+#include "daemon/http/contract.h"
+#include "daemon/http/router.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -16,7 +16,7 @@ static unsigned allowed;
 
 static const char *match(const char *method, const char *path)
 {
-    const struct route *route = router_match(method, path, argument, &allowed);
+    const struct route *route = route_match(routes, method, path, argument, &allowed);
     return route != NULL ? route->path : NULL;
 }
 
@@ -36,9 +36,9 @@ START_TEST(a_tail_takes_all_parts_that_dependency_and_keeps_their_escapes)
 {
     static const char path[] = GATE_FILES "1/a%20b/c";
     ck_assert_str_eq(match("GET", path), GATE_FILES "{+path}");
-    const struct route *route = router_match("PUT", path, argument, &allowed);
+    const struct route *route = route_match(routes, "PUT", path, argument, &allowed);
     const struct request request = {.route = route, .path = path};
-    ck_assert_str_eq(router_tail(&request), "1/a%20b/c");
+    ck_assert_str_eq(route_tail(&request), "1/a%20b/c");
     ck_assert_str_eq(match("DELETE", GATE_FILES "x"), GATE_FILES "{+path}");
     ck_assert_ptr_null(match("GET", GATE_FILES));
     ck_assert_str_eq(match("GET", "/api/2.0/mlflow-artifacts/artifacts"),
@@ -47,9 +47,9 @@ START_TEST(a_tail_takes_all_parts_that_dependency_and_keeps_their_escapes)
     ck_assert_ptr_null(match("PUT", "/api/2.0/mlflow/runs/create"));
     ck_assert_uint_eq(allowed,
                       1U << METHOD_GET | 1U << METHOD_POST | 1U << METHOD_PATCH | 1U << METHOD_DELETE);
-    const struct request other = {.route = router_match("GET", "/v1/jobs/abc", argument, &allowed),
+    const struct request other = {.route = route_match(routes, "GET", "/v1/jobs/abc", argument, &allowed),
                                   .path = path};
-    ck_assert_str_eq(router_tail(&other), "");
+    ck_assert_str_eq(route_tail(&other), "");
 }
 END_TEST
 
@@ -143,7 +143,7 @@ static enum err_code body_code(enum body_kind kind, int64_t limit, struct header
 {
     const struct route route = {.body = kind, .body_limit = limit};
     struct err err = {0};
-    return router_body_allowed(&route, &headers, &err) ? ERR_NONE : err.code;
+    return route_allows_body(&route, &headers, &err) ? ERR_NONE : err.code;
 }
 
 START_TEST(a_body_over_its_limit_is_refused_by_its_header)
@@ -237,7 +237,7 @@ START_TEST(nodes_may_put_and_fetch_blobs_and_see_no_jobs)
                  {"POST", "/v1/jobs", false}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct err err = {0};
-        const struct route *route = router_match(table[i].method, table[i].path, argument, &allowed);
+        const struct route *route = route_match(routes, table[i].method, table[i].path, argument, &allowed);
         ck_assert(auth_allows(route->access, ROLE_USER, &err));
         ck_assert_msg(auth_allows(route->access, ROLE_NODE, &err) == table[i].allowed, "%s", table[i].path);
     }

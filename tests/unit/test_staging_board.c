@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/agent/staging_board.h"
+#include "daemon/http/orders/staging_board.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 #include "tests/unit/http_suites.h"

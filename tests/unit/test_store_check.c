@@ -54,7 +54,8 @@ static void begin(void)
 struct seen {
     struct text broken;   /* promises, one a line */
     struct text findings; /* likewise */
-    int promises, rows;
+    int promises, rows, blobs;
+    struct check_counts counts;
 };
 
 static void looked(const char *promise, int64_t broken, void *closure)
@@ -73,13 +74,21 @@ static void found(const char *finding, void *closure)
     text_printf(&seen->findings, "%s\n", finding);
 }
 
+static void counted(const struct check_counts *counts, void *closure)
+{
+    ((struct seen *)closure)->counts = *counts;
+}
+
+static void see_blob(const struct blob_row *row, void *closure)
+{
+    ((struct seen *)closure)->blobs++;
+}
+
 static void look(struct seen *seen)
 {
-    const struct check_visitor visitor = {looked, found, seen};
-    struct checker *checker = checker_open(rig.path, &rig.err);
-    ck_assert_msg(checker != NULL, "%s", rig.err.text);
-    ck_assert_msg(checker_look(checker, &visitor, &rig.err), "%s", rig.err.text);
-    checker_close(checker);
+    const struct check_visitor visitor = {
+        .counted = counted, .found = found, .looked = looked, .blob = see_blob, .closure = seen};
+    ck_assert_msg(check_database(rig.path, &visitor, &rig.err), "%s", rig.err.text);
 }
 
 static void seen_finish(struct seen *seen)
@@ -91,17 +100,14 @@ static void seen_finish(struct seen *seen)
 START_TEST(a_database_that_keeps_every_promise_has_no_findings)
 {
     struct seen seen = {0};
-    struct check_counts counts;
     look(&seen);
     ck_assert_msg(seen.rows == 0, "%s", seen.findings.bytes);
     ck_assert_int_eq(seen.promises, 14);
-    struct checker *checker = checker_open(rig.path, &rig.err);
-    ck_assert(checker_count(checker, &counts, &rig.err));
-    ck_assert_int_eq(counts.jobs, 5);
-    ck_assert_int_eq(counts.events, 11);
-    ck_assert_int_eq(counts.attempts, 4);
-    ck_assert_int_eq(counts.blobs, 1);
-    checker_close(checker);
+    ck_assert_int_eq(seen.counts.jobs, 5);
+    ck_assert_int_eq(seen.counts.events, 11);
+    ck_assert_int_eq(seen.counts.attempts, 4);
+    ck_assert_int_eq(seen.counts.blobs, 1);
+    ck_assert_int_eq(seen.blobs, 1);
     seen_finish(&seen);
 }
 END_TEST

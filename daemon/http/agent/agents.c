@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of agents: register, heartbeat, poll, report, staging. It promises that a token which is bound
- * to a node speaks for no other, that an agent hears the same things again when it asks again, that the last
- * log bytes of an exit report are stored before the exit counts, and that its results are checked before
- * that. What a message changes is the core's part. */
+/* Serves agents: register, heartbeat, poll, report, staging. A token that is bound to a node speaks for
+ * that node only. An agent that asks again hears the same again. The last log bytes and the results of an
+ * exit report are stored and checked before the exit counts. The core decides what a message changes. */
 #include <stdlib.h>
 
-#include "daemon/http/api/ask.h"
+#include "daemon/http/agent/excerpt.h"
 #include "daemon/http/agent/exit_results.h"
+#include "daemon/http/api/ask.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/logs/logs.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
-#include "daemon/http/agent/excerpt.h"
+#include "daemon/http/orders/outbox.h"
+#include "daemon/http/orders/staging_board.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -186,7 +191,7 @@ static void report_finish(struct ask *ask)
 }
 
 /* An attempt id that nobody knows is the core's to refuse. An end counts even when the disk is full: the node
- * keeps its output, and sends what is missing when it asks how much of it is durable. */
+ * keeps its output, and sends the missing part when it asks how much is durable. */
 static bool store_tails(struct server *server, const struct report_message *message, struct err *err)
 {
     bool found = false;
@@ -243,7 +248,7 @@ static bool note_progress(struct request *request, const struct staging_message 
     return request_reply_literal(request, 200, "{}");
 }
 
-/* Progress is noted here alone; what decides goes through the writer. */
+/* Progress is only noted here; reports that change state go through the writer. */
 bool agents_staging(struct request *request, struct err *err)
 {
     autoask struct staging_ask *staging = ask_create(request, sizeof *staging, render_nothing);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how the words of programs on nodes get fit to be shown. It promises no control character but the end
- * of a line, no half of a character, and no more bytes than were asked for. */
+/* Makes the output of programs on nodes fit to be shown: no control character but the end of a line, no
+ * half of a character, and no more bytes than the caller allows. */
 #include "daemon/http/agent/excerpt.h"
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@ static bool is_blank(char byte)
     return byte == ' ' || (unsigned char)byte < ' ' || byte == '\x7f';
 }
 
-/* C1 controls, U+0080 to U+009F, are two bytes, and do in some terminals what an escape does. */
+/* C1 controls, U+0080 to U+009F, are two bytes, and act like an escape in some terminals. */
 static bool is_wide_control(const char *at)
 {
     return (unsigned char)at[0] == 0xc2 && (unsigned char)at[1] >= 0x80 && (unsigned char)at[1] <= 0x9f;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the checks of what ranks left behind when it arrives. It promises that a result which reaches the core
- * has the bytes that its hash names, here or in the store, and that its JSON may be written into an answer as
- * it is. What is hashed is 64 KiB a report at most, so the HTTP thread may do it. Whose results they may be
- * is left to the core. */
+/* Checks the results of ranks when they arrive with a report. A result that reaches the core has the bytes
+ * that its hash names, here or in the store, and its JSON may be written into an answer as it is. A report
+ * has at most 64 KiB to hash, so the HTTP thread may do it. The core decides whose results they may be. */
 #include "daemon/http/agent/exit_results.h"
 
 #include <stdlib.h>
@@ -19,8 +18,8 @@
 
 /* --- JSON ----------------------------------------------------------------------------------------------- */
 
-/* Parses it as deep as it will be shown, so that whoever reads the answer meets no more levels than our
- * limit. Text that is not exactly one value makes one of the arrays longer or shorter. NULL: it is none. */
+/* Parses the text as deep as it will be shown, so that the answer has no more levels than our limit. Text
+ * that is not exactly one value makes one of the arrays longer or shorter. NULL: it is none. */
 static json_t *parse_shown(const char *text)
 {
     autofree char *wrapped = xprintf("[[[%s]]]", text);

@@ -11,7 +11,7 @@
 #include "proto/base/hash.h"
 #include "proto/wire/messages.h"
 
-/* What the results of a report point to; lives as long as they are used. Starts as {0}. */
+/* The bytes that the results of a report point to; live as long as the results are used. Starts as {0}. */
 struct exit_results {
     uint8_t (*digests)[HASH_BYTES];
     uint8_t **pickles; /* NULL where none came with the report */

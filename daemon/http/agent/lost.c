@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a controller that was put back from a backup does not know: nodes tell what they have run since, and
- * what of it is in no database is kept, logged and listed. It promises that nothing is run, stopped or
- * changed because of it: whether a lost job is to run again is for its owner to say. */
+/* Takes in and lists the attempts that a controller lost when it was restored from a backup: nodes report
+ * the attempts that they have run since. Attempts that no database has are kept, logged and listed.
+ * Nothing is run, stopped or changed because of them: their owner decides whether a lost job runs again. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/http/api/ask.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/orders/outbox.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"

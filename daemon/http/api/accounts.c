@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of accounts, projects and users, and of pools: what they may use, and what they do use. It
- * promises that a user sees its own alone. All of it is asked of the core, for shares and counts are in no
- * row; the writer answers in the order of changes, so that an answer shows what was committed before it. */
+/* Serves accounts, which are projects and users, and pools: their limits and their use. A user sees only
+ * its own. The core answers all of it, because shares and counts are in no row. The writer answers in the
+ * order of changes, so an answer shows everything that was committed before it. */
 #include <string.h>
 
 #include "daemon/http/api/ask.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
-#include "daemon/http/server/router.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
 #include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"

@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/router.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/blocks.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/limits.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of a job's attempts: each with its members and the exits of its ranks. */
+/* Lists a job's attempts, each with its members and the exits of its ranks. */
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 

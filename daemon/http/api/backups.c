@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns when backups are made, and their resource: list, make. It promises that one is made at a time, on a
- * thread of its own that gives way to all else, that those who ask while one is being made get one that was
- * begun after they asked, that none takes the last of the disk, and that a backup which fails is logged and
- * tried again. What a backup is, and which of them stay, is daemon/backup's. */
+/* Decides when backups are made, and serves them: list, make. One backup is made at a time, on a thread of
+ * its own that gives way to all else. A request that comes while one is being made gets a backup that was
+ * begun after the request. No backup takes the last of the disk. A backup that fails is logged and tried
+ * again. daemon/backup makes the backups and decides which of them stay. */
 #include "daemon/http/api/backups.h"
 
 #include <stdatomic.h>
@@ -10,33 +10,28 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <utlist.h>
-
 #include "daemon/backup/shelf.h"
 #include "daemon/blob/worker.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/base/waiters.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 
-/* A request that waits for a backup which is not begun yet, or is being made. */
-struct backup_waiter {
-    struct request *request; /* NULL: it went away */
-    struct backup_waiter *prev, *next;
-};
-
 struct backups {
     struct server *server;
     struct worker *worker;
     struct watch watch;
     struct deadline due;
-    struct shelved *items; /* what lies on the shelf, the newest first */
+    struct shelved *items; /* the backups on the shelf, the newest first */
     size_t count;
-    struct backup_waiter *next_waiters,
-        *served_waiters; /* for the next backup; for the one that is being made */
+    int64_t begun;  /* how many were begun: the number of the last one */
+    int64_t wanted; /* the largest number that a request waits for */
     atomic_bool stop;
 
     /* The backup that is being made: of the worker's thread meanwhile. */
@@ -80,7 +75,7 @@ static void begin(struct backups *backups)
 {
     backups->busy = true;
     backups->margin_bytes = space_margin(backups->server->space);
-    backups->served_waiters = give(backups->next_waiters);
+    backups->begun++;
     backups->task = (struct task){.work = work, .done = done};
     deadline_clear(backups->server->deadlines, &backups->due);
     worker_give(backups->worker, &backups->task);
@@ -95,28 +90,17 @@ static void write_shelved(const struct shelved *shelved, struct text *out)
     text_append(out, "}");
 }
 
-static void answer(struct backups *backups, struct request *request)
+/* Answers a request that waited for the backup. */
+static void answer(struct waiter *waiter, const struct job_touch *touch)
 {
+    struct request *request = waiter->closure;
+    struct backups *backups = request->server->backups;
     struct text json = {0};
     if (backups->made) {
         write_shelved(&backups->fresh, &json);
         request_reply_json(request, 201, &json);
     } else {
         request_fail(request, &backups->err);
-    }
-}
-
-static void answer_all(struct backups *backups)
-{
-    struct backup_waiter *waiter, *next;
-    DL_FOREACH_SAFE (backups->served_waiters, waiter, next) {
-        struct request *request = give(waiter->request);
-        DL_DELETE(backups->served_waiters, waiter);
-        if (request != NULL) {
-            request->state = NULL;
-            answer(backups, request);
-        }
-        free(waiter);
     }
 }
 
@@ -154,12 +138,12 @@ static void done(struct task *task)
     int64_t interval_ms = backups->server->config.backup_interval_ms;
     backups->busy = false;
     take_outcome(backups);
-    answer_all(backups);
+    waiters_wake(backups->server->waiters, WAITERS_BACKUP(backups->begun), NULL);
     if (backups->server->ending) {
         return;
     }
     set_due(backups, backups->made ? interval_ms : least(interval_ms, BACKUP_FIRST_MS));
-    if (backups->next_waiters != NULL) {
+    if (backups->wanted > backups->begun) {
         begin(backups);
     }
 }
@@ -209,14 +193,6 @@ bool backups_open(struct server *server, struct err *err)
     return server_watch(server, &backups->watch, err);
 }
 
-static void free_waiters(struct backup_waiter *waiters)
-{
-    struct backup_waiter *waiter, *next;
-    DL_FOREACH_SAFE (waiters, waiter, next) {
-        free(waiter);
-    }
-}
-
 void backups_close(struct server *server)
 {
     struct backups *backups = server->backups;
@@ -227,8 +203,6 @@ void backups_close(struct server *server)
     worker_close(backups->worker);
     server->backups = NULL;
     deadline_clear(server->deadlines, &backups->due);
-    free_waiters(backups->next_waiters);
-    free_waiters(backups->served_waiters);
     free(backups->items);
     free(backups->fresh_items);
     free(backups);
@@ -259,25 +233,16 @@ bool backups_list(struct request *request, struct err *err)
     return request_reply_json(request, 200, &json);
 }
 
-static void waiter_gone(void *state)
-{
-    struct backup_waiter *waiter = state;
-    if (waiter != NULL) {
-        waiter->request = NULL;
-    }
-}
-
 bool backups_make(struct request *request, struct err *err)
 {
     struct backups *backups = request->server->backups;
     if (!have_shelf(request, err) || !request_only_fields(request->json, "", err)) {
         return false;
     }
-    struct backup_waiter *waiter = xzalloc(sizeof *waiter);
-    waiter->request = request;
-    DL_APPEND(backups->next_waiters, waiter);
-    request->state = waiter;
-    request->state_finish = waiter_gone;
+    backups->wanted = backups->begun + 1;
+    request->waiter.wake = answer;
+    request->waiter.closure = request;
+    waiters_add(request->server->waiters, &request->waiter, WAITERS_BACKUP(backups->wanted));
     if (!backups->busy) {
         begin(backups);
     }

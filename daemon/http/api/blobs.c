@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serves /v1/blobs. An upload is hashed while it arrives; a large one is brought to disk by the helper
- * thread, and only then does its row go through the writer, so that a blob which is listed is there. */
+/* Serves /v1/blobs. An upload is hashed while it arrives. The helper thread brings a large one to disk,
+ * and only then the writer stores its row, so a blob that is listed has its bytes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,10 +8,13 @@
 
 #include "daemon/blob/blobs.h"
 #include "daemon/http/api/ask.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
 #include "daemon/http/request/request_work.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
-#include "daemon/http/server/space.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 
 /* --- PUT ------------------------------------------------------------------------------------------------ */

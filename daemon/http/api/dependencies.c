@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way from the ids of jobs that are to be followed to the jobs, and the sentence that says why one
- * which is kept back waits. It promises that nobody learns of a job of somebody else. What becomes of a job
- * between the look and the submission is the core's to know. */
+/* Finds the jobs that a submission names as dependencies, and says why a job that is held or blocked
+ * waits. Nobody learns of a job of somebody else. The core handles jobs that change between the look and
+ * the submission. */
 #include "daemon/http/api/dependencies.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/server/parts.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 

@@ -12,8 +12,8 @@
 struct reader;
 struct request;
 
-/* What the sender names, as it is now: one item for each, which borrows from the spec and which the caller
- * frees; NULL for none. ERR_FIELD about after[i] when there is no such job, or it belongs to someone else. */
+/* The dependencies of the spec as they are now: one item each, borrowing from the spec. The caller frees the
+ * array; NULL for none. ERR_FIELD about after[i] when there is no such job, or it belongs to someone else. */
 bool dependencies_read(const struct request *request, const struct job_spec *spec,
                        struct core_dependency **ret_dependencies, struct err *err);
 

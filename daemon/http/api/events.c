@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of a job's history: pages of it, or a stream that follows it. It promises every event once, in
- * order, without a gap; a stream is resumed by the seq of the last event that was seen. */
+/* Serves a job's history as pages, or as a stream that follows it. Each event comes once, in order and
+ * without a gap. A stream resumes behind the seq of the last event that the client saw. */
 #include <stdlib.h>
 
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
 #include "daemon/http/request/sse.h"
+#include "daemon/store/store.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 #include "proto/members.h"
@@ -76,7 +78,7 @@ static void add_end(const struct following *following, struct text *out)
     sse_append(out, NULL, "end", data.bytes, data.length);
 }
 
-/* The job is read before its events: what is terminal then has no later event. */
+/* The job is read before its events: a job that has ended then has no later event. */
 static enum sse_more fill(void *closure, struct text *out)
 {
     struct following *following = closure;
@@ -106,7 +108,7 @@ static bool follow(struct request *request, const struct job_facts *job, int64_t
     return sse_reply(request, &source);
 }
 
-/* Last-Event-ID is what a client that comes back sends; it counts more than the query that it repeats. */
+/* A client that comes back sends Last-Event-ID, which counts more than the query that it repeats. */
 static bool read_position(const struct request *request, int64_t *ret_after, int64_t *ret_limit,
                           struct err *err)
 {

@@ -5,8 +5,11 @@
  * answers say is the core's. */
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
 #include "daemon/spec_environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/spec/jobspec.h"

@@ -7,9 +7,13 @@
 #include <string.h>
 
 #include "daemon/http/api/dependencies.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/router.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/orders/specs.h"
+#include "daemon/http/orders/staging_board.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
 #include "daemon/spec_environment.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of jobs: submit, list, show, wait. It promises that a person sees its own jobs only, that a
- * list pages without gaps or repetitions while jobs come in, and that a wait misses no change. Rules about
- * jobs are the core's. */
+/* Serves jobs: submit, list, show, wait. A person sees only its own jobs. A list pages without gaps or
+ * repetitions while jobs come in. A wait misses no change. The core has the rules of jobs. */
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/api/dependencies.h"
 #include "daemon/http/api/ask.h"
+#include "daemon/http/api/dependencies.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/base/waiters.h"
+#include "daemon/http/orders/specs.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
 #include "daemon/spec_environment.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/base/json.h"
@@ -108,7 +114,7 @@ static void store_requirements(struct submit *submit, int64_t wall_ms)
     submit->ask.writer.input.submit.requirements = &submit->requirements;
 }
 
-/* What the job needs on its nodes, for the core. */
+/* Gives the core the environment spec of the job. */
 static void say_need(struct submit *submit)
 {
     if (spec_environment_of(&submit->spec, &submit->environment)) {
@@ -191,34 +197,24 @@ static bool read_states(const struct query *query, uint32_t *ret_states, struct 
     return true;
 }
 
-/* A cursor is the key of the last job that was shown: as text that invites nobody to count. */
+/* A cursor is the key of the last job on the page, as text that invites nobody to count. */
 static void write_cursor(int64_t key, char out[17])
 {
-    uint8_t bytes[8];
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (uint8_t)((uint64_t)key >> (8 * i));
-    }
-    text_to_hex(bytes, sizeof bytes, out);
+    const uint64_t bytes = htole64((uint64_t)key);
+    text_to_hex((const uint8_t *)&bytes, sizeof bytes, out);
 }
 
 static bool read_cursor(const char *text, int64_t *ret_key, struct err *err)
 {
-    uint8_t bytes[8];
-    uint64_t key = 0;
+    uint64_t bytes = 0;
     if (text == NULL) {
         return true;
     }
-    if (text_from_hex(text, bytes, sizeof bytes)) {
-        for (int i = 0; i < 8; i++) {
-            key |= (uint64_t)bytes[i] << (8 * i);
-        }
-    }
-    if (key == 0 || key > INT64_MAX) {
-        return err_field(err, ERR_FIELD, "cursor", "take it from \"next\" of the page before",
-                         "the cursor is not one of ours");
-    }
-    *ret_key = (int64_t)key;
-    return true;
+    bool sound = text_from_hex(text, (uint8_t *)&bytes, sizeof bytes);
+    *ret_key = (int64_t)le64toh(bytes);
+    return (sound && *ret_key > 0) ||
+           err_field(err, ERR_FIELD, "cursor", "take it from \"next\" of the page before",
+                     "the cursor is not one of ours");
 }
 
 /* The array whose tasks are listed: whole ids only. */
@@ -324,7 +320,7 @@ static void end_wait(struct request *request)
     }
 }
 
-/* What a wait waits for: state of the request. */
+/* The state of a request that waits. */
 struct wait {
     int64_t seq; /* an event above this; -1: only the end */
 };

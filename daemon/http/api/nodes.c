@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of nodes: list, show, drain, resume, fence, expire, remove. It promises that a node which has
- * missed its heartbeats shows as SUSPECT, which no row says. The core carries out the actions. */
+/* Serves nodes: list, show, drain, resume, fence, expire, remove. A node that has missed its heartbeats
+ * shows as SUSPECT, which is in no row. The core carries out the actions. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/http/api/ask.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
 #include "daemon/http/api/windows.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/orders/outbox.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"

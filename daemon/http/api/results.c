@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of a job's results: what the ranks of one attempt returned or raised. It promises pages of
- * bounded size, by rank, and JSON exactly as the rank left it, which was checked when it arrived. */
+/* Lists a job's results: the values or exceptions of the ranks of one attempt. Pages have a bounded size
+ * and are in order of rank. JSON is exactly as the rank left it; it was checked when it arrived. */
 #include <stdlib.h>
 
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/limits.h"

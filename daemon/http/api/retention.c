@@ -11,8 +11,11 @@
 #include "daemon/blob/worker.h"
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/store/store.h"
+#include "daemon/http/request/routes.h"
 #include "daemon/retention/retention.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -197,6 +200,11 @@ static void worker_ready(struct watch *watch)
     worker_collect(watch->closure);
 }
 
+static void disk_low(struct server *server)
+{
+    retention_soon(server, RETENTION_LOW_MS);
+}
+
 /* A backup names blobs as long as it is on the shelf. */
 static int64_t file_age(const struct server_config *config)
 {
@@ -234,6 +242,7 @@ bool retention_open(struct server *server, struct err *err)
     }
     retention->watch = (struct watch){
         .fd = worker_fd(retention->worker), .ready = worker_ready, .closure = retention->worker};
+    space_when_low(server->space, disk_low);
     deadline_set(server->deadlines, &retention->due, server->now_ms + RETENTION_FIRST_MS);
     return server_watch(server, &retention->watch, err);
 }

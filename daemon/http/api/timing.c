@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of where the time of a job's starts went: moments of each attempt, in milliseconds since the
- * submission was received. It promises that what a node measured is put behind the moment at which the order
- * left that it was measured from, so that no two clocks are compared; that nothing comes before what brought
- * it about; and that of attempts which were made before this was kept it shows what is known all the same. */
+/* Shows where the time of a job's start went: moments of each attempt, in milliseconds since the submission
+ * was received. A node measures its moments from an order, and they are counted from the moment at which that
+ * order left, so that no two clocks are compared. Older attempts have fewer moments; their rows tell the
+ * rest. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/server/recent_ends.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/recent_ends.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -46,7 +48,7 @@ static int64_t since(int64_t from_ms, int64_t at_ms)
     return at_ms == 0 ? 0 : at_ms > from_ms ? (at_ms - from_ms) * 1000 : 1;
 }
 
-/* By the wall clock, of one that was made before more was kept. */
+/* Attempts of older versions have moments by the wall clock alone. */
 static struct attempt_timing timing_of_row(const struct attempt_row *row, int64_t created_ms)
 {
     struct attempt_timing timing = row->timing;
@@ -59,14 +61,13 @@ static struct attempt_timing timing_of_row(const struct attempt_row *row, int64_
     return timing;
 }
 
-/* What happened on a node so long after something that happened here. */
+/* The moment of something on a node, which happened after_us after base_us here. */
 static int64_t behind(int64_t base_us, int64_t after_us)
 {
     return base_us > 0 && after_us > 0 ? base_us + after_us : 0;
 }
 
-/* When the order left that its ranks were started by: where nobody noted that, the start was on disk by then.
- */
+/* When the order left that started the ranks. If nobody noted that, the moment when the start was on disk. */
 static int64_t base_of(const struct timed_nodes *nodes, const struct member_timing *timing)
 {
     if (timing->told_us > 0) {
@@ -116,36 +117,28 @@ static void nodes_finish(struct timed_nodes *nodes)
 
 /* --- the whole of the nodes ----------------------------------------------------------------------------- */
 
-/* The last of one moment of all nodes, or the first; 0: no node knows it. */
-static int64_t last_of(const struct timed_nodes *nodes, size_t offset)
+/* How moments of the nodes become one of the attempt. */
+enum whole {
+    FIRST,
+    LAST,
+    LAST_OF_ALL, /* not known while one node does not know it */
+};
+
+#define OF(moment) offsetof(struct timed_node, timing.moment)
+
+/* 0: not known. */
+static int64_t whole_of(const struct timed_nodes *nodes, size_t offset, enum whole whole)
 {
-    int64_t last_us = 0;
+    int64_t found_us = 0;
     for (size_t i = 0; i < nodes->count; i++) {
         int64_t at_us = *(const int64_t *)((const char *)&nodes->items[i] + offset);
-        last_us = at_us > last_us ? at_us : last_us;
-    }
-    return last_us;
-}
-
-/* Likewise; 0, too, while there is one that does not. */
-static int64_t last_of_all(const struct timed_nodes *nodes, size_t offset)
-{
-    for (size_t i = 0; i < nodes->count; i++) {
-        if (*(const int64_t *)((const char *)&nodes->items[i] + offset) == 0) {
+        if (at_us == 0 && whole == LAST_OF_ALL) {
             return 0;
         }
+        bool nearer = found_us == 0 || (whole == FIRST ? at_us < found_us : at_us > found_us);
+        found_us = at_us > 0 && nearer ? at_us : found_us;
     }
-    return last_of(nodes, offset);
-}
-
-static int64_t first_output(const struct timed_nodes *nodes)
-{
-    int64_t first_us = 0;
-    for (size_t i = 0; i < nodes->count; i++) {
-        int64_t at_us = nodes->items[i].timing.output_us;
-        first_us = at_us > 0 && (first_us == 0 || at_us < first_us) ? at_us : first_us;
-    }
-    return first_us;
+    return found_us;
 }
 
 static int by_time(const void *a, const void *b)
@@ -191,20 +184,19 @@ static void write_moments(const struct timed_nodes *nodes, struct text *out)
 {
     const struct attempt_timing *timing = nodes->attempt;
     text_append(out, ",\"moments\":{\"received_ms\":0.000");
-    int64_t started_us = last_of(nodes, offsetof(struct timed_node, timing.started_us));
-    int64_t queued_us = last_of(nodes, offsetof(struct timed_node, timing.queued_us));
+    int64_t started_us = whole_of(nodes, OF(started_us), LAST);
+    int64_t queued_us = whole_of(nodes, OF(queued_us), LAST);
     write_moment(out, ",\"queued_ms\":", queued_us > 0 ? queued_us : timing->queued_us);
     write_moment(out, ",\"placed_ms\":", timing->placed_us);
-    write_moment(out, ",\"ordered_ms\":", last_of(nodes, offsetof(struct timed_node, timing.ordered_us)));
-    write_moment(out, ",\"prepared_ms\":", last_of_all(nodes, offsetof(struct timed_node, timing.ready_us)));
+    write_moment(out, ",\"ordered_ms\":", whole_of(nodes, OF(ordered_us), LAST));
+    write_moment(out, ",\"prepared_ms\":", whole_of(nodes, OF(ready_us), LAST_OF_ALL));
     write_moment(out, ",\"started_ms\":", started_us > 0 ? started_us : timing->started_us);
-    write_moment(out, ",\"told_ms\":", last_of(nodes, offsetof(struct timed_node, timing.told_us)));
-    write_moment(out, ",\"begun_ms\":", last_of(nodes, offsetof(struct timed_node, timing.begun_us)));
-    write_moment(out,
-                 ",\"ranks_started_ms\":", last_of(nodes, offsetof(struct timed_node, timing.running_us)));
-    write_moment(out, ",\"running_ms\":", last_of_all(nodes, offsetof(struct timed_node, timing.heard_us)));
-    write_moment(out, ",\"first_output_ms\":", first_output(nodes));
-    write_moment(out, ",\"ended_ms\":", last_of(nodes, offsetof(struct timed_node, timing.ended_us)));
+    write_moment(out, ",\"told_ms\":", whole_of(nodes, OF(told_us), LAST));
+    write_moment(out, ",\"begun_ms\":", whole_of(nodes, OF(begun_us), LAST));
+    write_moment(out, ",\"ranks_started_ms\":", whole_of(nodes, OF(running_us), LAST));
+    write_moment(out, ",\"running_ms\":", whole_of(nodes, OF(heard_us), LAST_OF_ALL));
+    write_moment(out, ",\"first_output_ms\":", whole_of(nodes, OF(output_us), FIRST));
+    write_moment(out, ",\"ended_ms\":", whole_of(nodes, OF(ended_us), LAST));
     write_moment(out, ",\"settled_ms\":", timing->settled_us);
     write_moment(out, ",\"visible_ms\":", nodes->visible_us);
     text_append(out, "}");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the copy in memory of all tokens, of which only SHA-256 hashes exist. It promises that a guess learns
- * nothing: an unknown id costs the same hash and the same comparison as a known one and gets the same words,
- * and hashes are compared in constant time. A token has 256 random bits, so a fast hash will do. Which route
- * wants which role is the route table's part; which object belongs to whom is the resource's. */
+/* Keeps a copy of all tokens in memory, with SHA-256 hashes only. A guess learns nothing: an unknown id
+ * costs the same hash and the same comparison as a known one and gets the same words, and hashes are
+ * compared in constant time. A token has 256 random bits, so a fast hash will do. The route table says
+ * which role a route needs. */
 #include "daemon/http/auth/auth.h"
 
 #include <stdio.h>
@@ -60,11 +60,6 @@ enum role identity_role(const struct identity *who)
 bool identity_is_admin(const struct identity *who)
 {
     return who->role == ROLE_ADMIN;
-}
-
-const char *identity_node(const struct identity *who)
-{
-    return who->node;
 }
 
 bool identity_acts_for(const struct identity *who, const char *node, struct err *err)
@@ -142,7 +137,7 @@ bool auth_load(struct auth *auth, struct reader *reader, struct err *err)
     return !rows.failed;
 }
 
-/* What follows the scheme and its space; NULL: it is another scheme. */
+/* The text behind the scheme and its space; NULL: it is another scheme. */
 static const char *after_scheme(const char *authorization, const char *scheme)
 {
     size_t length = strlen(scheme);
@@ -213,7 +208,7 @@ const struct identity *auth_check(struct auth *auth, const char *credential, int
 #define PEOPLE (1U << ROLE_USER | 1U << ROLE_ADMIN)
 #define ALL    (PEOPLE | 1U << ROLE_NODE)
 
-/* Who may come, by access. */
+/* The roles that each access admits. */
 static const struct {
     unsigned roles; /* a bit each */
     const char *wanted;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks: bearer tokens, roles, and what each role may reach. */
+/* The senders of requests: bearer tokens, roles, and the routes that each role may reach. */
 #ifndef HTTP_AUTH_H
 #define HTTP_AUTH_H
 
@@ -18,7 +18,7 @@
 struct token {
     char id[TOKEN_ID_LENGTH + 1];
     char text[TOKEN_LENGTH + 1]; /* the whole, shown once */
-    uint8_t secret[HASH_BYTES];  /* SHA-256 of the secret's characters: what is stored */
+    uint8_t secret[HASH_BYTES];  /* SHA-256 of the secret's characters, which is stored */
 };
 
 /* Makes a token from 37 random bytes. */
@@ -32,8 +32,6 @@ struct identity;
 const char *identity_owner(const struct identity *who);
 enum role identity_role(const struct identity *who);
 bool identity_is_admin(const struct identity *who);
-/* The node that the token is bound to; NULL: none. */
-const char *identity_node(const struct identity *who);
 /* Whether the bearer may speak for the node: ERR_FORBIDDEN when its token is bound to another one. */
 bool identity_acts_for(const struct identity *who, const char *node, struct err *err);
 /* false once the token was revoked or has expired. */
@@ -57,7 +55,8 @@ bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms);
 #define CREDENTIAL_BYTES 128 /* the longest token is one of ranks, 85 */
 void auth_credential(const char *authorization, char out[CREDENTIAL_BYTES]);
 
-/* Who the ranks of an attempt are, whose token is not one of those below: nobody's, with no role. */
+/* The identity of the ranks of an attempt, whose token is not stored: it belongs to nobody and has no role.
+ */
 const struct identity *auth_ranks(void);
 
 /* The bearer of a token ("": there was none). NULL with ERR_UNAUTHENTICATED: the same words
@@ -67,7 +66,7 @@ const struct identity *auth_check(struct auth *auth, const char *credential, int
 
 /* --- roles ---------------------------------------------------------------------------------------------- */
 
-/* Who may use a route. */
+/* The senders that may use a route. */
 enum access {
     ACCESS_OPEN,         /* nobody needs a token */
     ACCESS_ANY,          /* every token */

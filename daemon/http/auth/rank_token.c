@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the form of the tokens of ranks, and the secret behind them. It promises that a token cannot be made
- * without the secret, and that token and run of one attempt tell nothing of another's. Whether the attempt
- * still lives is for the router to ask. */
+/* Makes and reads the tokens of ranks, and keeps the secret behind them. Nobody can make a token without
+ * the secret, and the token and run of one attempt tell nothing of another's. The router checks whether
+ * the attempt still lives. */
 #include "daemon/http/auth/rank_token.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +37,7 @@ bool rank_key_open(const char *path, uint8_t ret_key[HASH_BYTES], struct err *er
     return text_from_hex(line, ret_key, HASH_BYTES) || err_set(err, ERR_IO, "%s holds no key", path);
 }
 
-/* HMAC of what the derived thing is for, and the attempt id. */
+/* The HMAC of the purpose and the attempt id. */
 static void derive(const uint8_t key[HASH_BYTES], const char *purpose, uint64_t attempt_id,
                    char out[HASH_HEX + 1])
 {
@@ -56,7 +57,8 @@ void rank_token_make(const uint8_t key[HASH_BYTES], uint64_t attempt_id, char ou
 
 bool rank_token_read(const uint8_t key[HASH_BYTES], const char *text, uint64_t *ret_attempt_id)
 {
-    uint8_t bytes[sizeof *ret_attempt_id], given[HASH_BYTES], right[HASH_BYTES];
+    uint64_t bytes;
+    uint8_t given[HASH_BYTES], right[HASH_BYTES];
     char number[17], secret[HASH_HEX + 1];
     if (strnlen(text, RANK_TOKEN_BYTES) != RANK_TOKEN_LENGTH || strncmp(text, "gcr_", 4) != 0 ||
         text[20] != '_') {
@@ -64,13 +66,11 @@ bool rank_token_read(const uint8_t key[HASH_BYTES], const char *text, uint64_t *
     }
     memcpy(number, text + 4, 16);
     number[16] = '\0';
-    if (!text_from_hex(number, bytes, sizeof bytes) || !text_from_hex(text + 21, given, HASH_BYTES)) {
+    if (!text_from_hex(number, (uint8_t *)&bytes, sizeof bytes) ||
+        !text_from_hex(text + 21, given, HASH_BYTES)) {
         return false;
     }
-    uint64_t attempt_id = 0;
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        attempt_id = attempt_id << 8 | bytes[i];
-    }
+    uint64_t attempt_id = be64toh(bytes);
     derive(key, "token", attempt_id, secret);
     if (!text_from_hex(secret, right, HASH_BYTES) || !hash_equal(given, right)) {
         return false;

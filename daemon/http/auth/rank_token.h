@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of an attempt may call themselves towards tracking: a token and a run, both derived from the
- * attempt id with a secret of the controller, so that nothing is stored and an order can always be given
- * again. */
+/* The names of an attempt's ranks towards tracking: a token and a run, both derived from the attempt id
+ * with a secret of the controller. So nothing is stored, and an order can always be given again. */
 #ifndef HTTP_RANK_TOKEN_H
 #define HTTP_RANK_TOKEN_H
 

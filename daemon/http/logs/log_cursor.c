@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of a follower through the attempts of a job. It promises each piece once, across reconnects
- * and across attempts, and that it is over only when the job is terminal and nothing is missing. What the
- * pieces become is left to logs.c and metrics.c. */
+/* Leads a reader of logs through the attempts of a job. The reader gets each piece once, across reconnects
+ * and across attempts. The cursor is over only when the job has ended and nothing is missing. */
 #include "daemon/http/logs/log_cursor.h"
 
 #include <stdlib.h>
 
-#include "daemon/http/server/parts.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/request/sse.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 
 struct log_cursor {
@@ -34,7 +34,7 @@ struct log_cursor *log_cursor_open(struct server *server, const struct log_query
                                           : wanted->job.attempt;
     cursor->attempt = cursor->attempt > 0 ? cursor->attempt : 1;
     if (wanted->after != NULL && wanted->attempt <= 0) {
-        log_id_attempt(wanted->after, &cursor->attempt); /* what is no id is refused by the reader */
+        log_id_attempt(wanted->after, &cursor->attempt); /* the reader refuses other texts */
     }
     cursor->reader = open_reader(cursor, wanted->after, err);
     if (cursor->reader == NULL) {

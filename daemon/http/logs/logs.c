@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the routes of the logs: the agents' uploads of all streams, metrics included, one stream of output as
- * bytes with ranges, and the output followed in order of arrival. It promises that what was stored wakes
- * those who follow. The way through the attempts is log_cursor.c, the metrics are metrics.c. */
+/* Serves the logs: uploads of agents of all streams, metrics included; one stream of output as bytes with
+ * ranges; and the output followed in order of arrival. New bytes wake the clients that follow the job.
+ * log_cursor.c goes through the attempts; metrics.c serves metrics. */
 #include "daemon/http/logs/logs.h"
 
 #include <stdio.h>
@@ -11,11 +11,15 @@
 
 #include "daemon/blob/logs.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
-#include "daemon/http/request/sse.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/logs/log_cursor.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/http/request/sse.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/wire/views.h"
 
@@ -32,7 +36,7 @@ static bool epoch_known(struct server *server, uint64_t attempt_id, struct attem
                               (unsigned long long)attempt_id);
 }
 
-/* A node sends what its own ranks of the attempt say, and nothing else. */
+/* A node may send only the output of its own ranks of the attempt. */
 static bool check_part(struct server *server, uint64_t attempt_id, const char *node, int64_t rank,
                        struct err *err)
 {
@@ -152,7 +156,7 @@ bool logs_upload(struct request *request, struct err *err)
     return request_reply_json(request, 200, &reply);
 }
 
-/* --- which job, and what of it -------------------------------------------------------------------------- */
+/* --- queries -------------------------------------------------------------------------------------------- */
 
 struct output_query {
     struct log_query log; /* rank -1 and stream STREAM_COUNT: not said */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice of lines and how they become pages and events. It promises each line of the pieces once and
- * in order, also from an id inside a piece, and that no call looks at more than its budget, whatever the
- * lines hold. Where pieces come from is left to log_reader.c and log_cursor.c. */
+/* Chooses lines of metrics and makes pages and events of them. Each line of the pieces comes once and in
+ * order, also behind an id inside a piece. No call looks at more than its budget, whatever the lines hold. */
 #include "daemon/http/logs/metric_feed.h"
 
 #include <string.h>
 
-#include "daemon/http/logs/metric_line.h"
+#include "daemon/blob/metric_line.h"
 #include "daemon/http/request/sse.h"
 #include "proto/limits.h"
 #include "proto/members.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the pieces of metrics streams to what clients see: a page of points, or events. */
+/* Makes pages of points, or events, from the pieces of metrics streams. */
 #ifndef HTTP_METRIC_FEED_H
 #define HTTP_METRIC_FEED_H
 
@@ -11,7 +11,7 @@
 #include "proto/base/err.h"
 #include "proto/base/text.h"
 
-/* What is shown of a stream that has the lines of all ranks of a node. */
+/* Chooses lines of a stream, which has those of all ranks of a node. */
 struct metric_filter {
     int64_t ranks;    /* of the job: a line that names another one is none */
     int64_t rank;     /* -1: all */
@@ -24,16 +24,16 @@ struct metric_filter {
 bool metric_page(struct log_reader *reader, const struct metric_filter *filter, int64_t *limit,
                  struct text *out, char ret_next[LOG_ID_BYTES], struct err *err);
 
-/* One piece, and how far its lines were looked at. Starts as {0}; whoever sets the next piece sets at to 0.
- */
+/* One piece, and how far its lines were looked at. Starts as {0}; the caller sets `at` to 0 with each
+ * new piece. */
 struct metric_lines {
     struct log_piece piece;
     size_t at;
-    int64_t budget; /* what may still be looked at */
+    int64_t budget; /* bytes that may still be looked at */
 };
 
-/* Appends the events of the piece's next lines, each with an id: the prefix, and what resumes behind it.
- * false: out has LIMIT_SSE_FILL_BYTES, or the budget is used up; call again with a new one. */
+/* Appends the events of the piece's next lines, each with an id: the prefix, and the id of the place behind
+ * it. false: out has LIMIT_SSE_FILL_BYTES, or the budget is used up; call again with a new one. */
 bool metric_events(struct metric_lines *lines, const struct metric_filter *filter, const char *prefix,
                    struct text *out);
 

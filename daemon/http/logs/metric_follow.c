@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of a follower through what a job logs. It promises each point once and each attempt whole
- * before the next one: an attempt is left when its streams are over and a look at its run that began after
- * that found nothing more. Points of a run have no rank, so who asks for one rank follows the streams alone.
- * The run is looked at METRIC_LOOK_MS after the last look: clients log in batches. */
+/* Follows the metrics of a job. Each point comes once, and each attempt is complete before the next one.
+ * An attempt is left when its streams are over and a look at its run that began after that found nothing
+ * more. Points of a run have no rank, so a client that asks for one rank gets the streams alone. The run
+ * is looked at METRIC_LOOK_MS after the last look, because clients log in batches. */
 #include "daemon/http/logs/metric_follow.h"
 
 #include <inttypes.h>
@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/base/state.h"
 #include "daemon/http/logs/metric_run.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/http/request/request.h"
 #include "daemon/http/request/sse.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
@@ -97,7 +98,7 @@ static void look_due(struct deadline *deadline)
     }
 }
 
-/* Sends what was read; false: there is nothing left of it. */
+/* Sends points that were read; false: none is left. */
 static bool send_points(struct follower *follower, struct text *out)
 {
     struct text *points = &follower->points;
@@ -171,7 +172,7 @@ static bool append_lines(struct follower *follower, struct text *out)
     return on;
 }
 
-/* What fill does when the piece is used up: SSE_MORE goes on at once. */
+/* Goes on when the piece is used up; after SSE_MORE at once. */
 static enum sse_more next_piece(struct follower *follower, struct text *out)
 {
     struct log_piece piece;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream of what a job logs: points and progress of its own streams, and what MLflow's clients log into the
- * runs of its attempts. */
+/* A stream of a job's metrics: points and progress of the job's own streams, and points that MLflow's
+ * clients log into the runs of its attempts. */
 #ifndef HTTP_METRIC_FOLLOW_H
 #define HTTP_METRIC_FOLLOW_H
 
-#include "daemon/http/logs/metric_feed.h"
 #include "daemon/http/logs/log_cursor.h"
+#include "daemon/http/logs/metric_feed.h"
 
 struct request;
 

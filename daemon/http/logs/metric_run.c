@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the question of what clients have logged into a job's run, on its way to the tracking store and back,
- * and which run that is. It promises that whoever asks may go away meanwhile. What becomes of the points is
- * left to metrics.c and metric_follow.c. */
+/* Asks the tracking store for the points that clients have logged into a job's run, and finds that run.
+ * The asker may go away in the meantime. */
 #include "daemon/http/logs/metric_run.h"
 
 #include <math.h>
@@ -9,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/blob/metric_line.h"
 #include "daemon/blob/worker.h"
-#include "daemon/http/logs/metric_line.h"
-#include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
 #include "daemon/http/auth/rank_token.h"
-#include "daemon/http/agent/specs.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/orders/specs.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"

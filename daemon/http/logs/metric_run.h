@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MLflow's clients have logged into the run of an attempt, read on the thread of the tracking store, and
- * ids that say how far somebody has read. */
+/* The points that MLflow's clients have logged into the run of an attempt, read on the thread of the
+ * tracking store, and ids that say how far a client has read. */
 #ifndef HTTP_METRIC_RUN_H
 #define HTTP_METRIC_RUN_H
 

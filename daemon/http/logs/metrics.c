@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of a job's metrics: pages of points, or a stream of points and progress, which is
- * metric_follow.c's part. It promises that a cursor goes on in its own attempt. What becomes of the lines is
- * left to metric_feed.c, what MLflow's clients have logged to metric_run.c. */
+/* Serves a job's metrics: pages of points here, and a stream of points and progress by metric_follow.c. A
+ * cursor stays in its own attempt. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/http/api/job_lookup.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/logs/log_cursor.h"
 #include "daemon/http/logs/metric_feed.h"
 #include "daemon/http/logs/metric_follow.h"
 #include "daemon/http/logs/metric_run.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
-#include "daemon/http/logs/log_cursor.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
 #include "proto/limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/members.h"
@@ -59,7 +59,7 @@ static struct log_reader *open_reader(const struct request *request, const struc
 {
     *ret_attempt = log->attempt > 0 ? log->attempt : log->job.attempt;
     if (log->after != NULL && log->attempt <= 0) {
-        log_id_attempt(log->after, ret_attempt); /* what is no cursor is refused by the reader */
+        log_id_attempt(log->after, ret_attempt); /* the reader refuses other texts */
     }
     struct log_reader *reader = log_reader_open(request->server->config.logs, log->job.id, *ret_attempt, -1,
                                                 STREAM_METRICS, log->after, err);
@@ -70,8 +70,8 @@ static struct log_reader *open_reader(const struct request *request, const struc
     return reader;
 }
 
-/* Begins a page with what is in the streams. *limit becomes what it has room for, next the cursor behind it,
- * "" when nothing more is there. */
+/* Begins a page with points of the streams. *limit becomes the number of points that still fit, next the
+ * cursor behind the page, "" when nothing more is stored. */
 static bool begin_page(const struct request *request, const struct metric_query *wanted, int64_t *ret_attempt,
                        int64_t *limit, struct text *json, char next[LOG_ID_BYTES], struct err *err)
 {

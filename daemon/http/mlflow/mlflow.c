@@ -11,8 +11,8 @@
 #include "daemon/blob/artifacts.h"
 #include "daemon/blob/worker.h"
 #include "daemon/http/auth/rank_token.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 

@@ -4,9 +4,9 @@
 #define HTTP_MLFLOW_H
 
 #include "daemon/core/core.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/store_task.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/router.h"
+#include "daemon/http/request/route.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/wire/messages.h"
 

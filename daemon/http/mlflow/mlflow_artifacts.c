@@ -6,10 +6,14 @@
 #include <string.h>
 
 #include "daemon/blob/artifacts.h"
+#include "daemon/blob/worker.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/request.h"
 #include "daemon/http/request/request_work.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/request/route.h"
+#include "daemon/http/request/routes.h"
 #include "proto/base/cleanup.h"
 
 /* Work for the disk. */
@@ -35,7 +39,7 @@ static void chore_free(struct request_work *work)
 /* The path that the request names, without its escapes; the caller frees it. NULL: it is none. */
 static char *read_path(const struct request *request, struct err *err)
 {
-    autofree char *path = xstrdup(router_tail(request));
+    autofree char *path = xstrdup(route_tail(request));
     gate_unescape(path);
     return artifact_path_check(path, err) ? give(path) : NULL;
 }
@@ -75,10 +79,7 @@ static bool upload_begin(struct request *request, struct err *err)
     if (path == NULL || !space_allows(server->space, length > 0 ? length : 0, err)) {
         return false;
     }
-    struct artifact_upload *upload = artifact_upload_begin(server->mlflow->artifacts, path, err);
-    if (upload == NULL) {
-        return false;
-    }
+    struct artifact_upload *upload = artifact_upload_begin(server->mlflow->artifacts, path);
     chore_begin(request, give(path))->upload = upload;
     return true;
 }

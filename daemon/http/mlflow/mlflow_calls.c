@@ -8,8 +8,9 @@
 #include "daemon/http/auth/rank_token.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/request/request_work.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/routes.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
@@ -158,7 +159,7 @@ static bool ask(struct request *request, const struct tracking_endpoint *endpoin
     pending->mlflow = mlflow;
     pending->endpoint = endpoint;
     pending->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
-    tracking_endpoint_arguments(endpoint, router_tail(request), pending->body);
+    tracking_endpoint_arguments(endpoint, route_tail(request), pending->body);
     if (request->ranks_attempt_id != 0) {
         rank_run_id(request->server->rank_key, request->ranks_attempt_id, pending->own_run);
     }
@@ -174,9 +175,9 @@ bool mlflow_call(struct request *request, struct err *err)
     struct mlflow *mlflow = request->server->mlflow;
     struct tracking_error error;
     const struct tracking_endpoint *endpoint =
-        tracking_endpoint_find(router_method(request), router_tail(request));
+        tracking_endpoint_find(route_method(request), route_tail(request));
     if (endpoint == NULL) {
-        tracking_fail(&error, TRACKING_ENDPOINT_NOT_FOUND, MLFLOW_UNSERVED, router_method(request),
+        tracking_fail(&error, TRACKING_ENDPOINT_NOT_FOUND, MLFLOW_UNSERVED, route_method(request),
                       request->path);
         return reply_error(request, &error);
     }

@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/blob/worker.h"
 #include "daemon/http/auth/rank_token.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/http/orders/specs.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"

@@ -10,10 +10,14 @@
 #include <unistd.h>
 
 #include "daemon/blob/logs.h"
-#include "daemon/http/logs/metric_line.h"
+#include "daemon/blob/metric_line.h"
+#include "daemon/blob/worker.h"
+#include "daemon/http/base/state.h"
+#include "daemon/blob/metric_line.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
 #include "daemon/http/auth/rank_token.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/mlflow/mlflow.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
 #include "proto/base/table.h"

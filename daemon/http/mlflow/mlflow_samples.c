@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "daemon/blob/worker.h"
-#include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
 #include "daemon/http/auth/rank_token.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/mlflow/mlflow.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"

@@ -6,7 +6,7 @@
 #include <utlist.h>
 
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
+#include "daemon/http/base/state.h"
 #include "proto/limits.h"
 
 static void work(struct task *task)

@@ -4,7 +4,7 @@
 #define HTTP_STORE_TASK_H
 
 #include "daemon/blob/worker.h"
-#include "daemon/http/server/deadline.h"
+#include "daemon/http/base/deadline.h"
 #include "daemon/mlflow/tracking.h"
 
 struct server;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the patience with clients. It promises that a connection on which the client has to do something, send
- * the head or the body of a request or read a reply, is cut when the client does not, or does it slower than
- * LIMIT_CLIENT_BYTES_S; so that nobody holds connections, and what is kept for each, by dripping bytes. The
- * library alone would wait for ever for one that sends a byte a minute. How much has gone over the wire the
- * kernel counts. What waits for the controller is never cut. */
+/* Limits the time that clients may take. While it is the client's turn to send the head or body of a
+ * request, or to read a reply, the connection is cut if the client does nothing, or is slower than
+ * LIMIT_CLIENT_BYTES_S. So nobody holds connections and their memory by dripping bytes. The library alone
+ * would wait for ever for a client that sends a byte a minute. The kernel counts the bytes. A connection
+ * that waits for the controller is never cut. */
 #include "daemon/http/request/connection.h"
 
 #include <assert.h>
@@ -17,8 +17,9 @@
 
 #include <utlist.h>
 
-#include "daemon/http/server/parts.h"
+#include "daemon/http/base/state.h"
 #include "daemon/http/request/peers.h"
+#include "daemon/http/request/request.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 
@@ -56,8 +57,8 @@ static const char *phase_name(enum connection_phase phase)
     return "none";
 }
 
-/* The library sees the end of the connection and closes it; the kernel forgets at once what the client has
- * not read, instead of keeping it for minutes. */
+/* The library sees the end of the connection and closes it; the kernel drops at once all bytes that the
+ * client has not read, instead of keeping them for minutes. */
 static void cut(struct connection *connection)
 {
     const struct linger none = {.l_onoff = 1, .l_linger = 0};
@@ -68,7 +69,7 @@ static void cut(struct connection *connection)
     shutdown(connection->fd, SHUT_RDWR);
 }
 
-/* What the client has sent, or what it has taken, since the connection began. */
+/* The bytes that the client has sent, or has taken, since the connection began. */
 static uint64_t count_moved(const struct connection *connection)
 {
     struct tcp_info info = {0};
@@ -126,9 +127,9 @@ static void look_at(struct connection *connection)
             cut(connection);
         }
     } else if (connection->request != NULL && connection->request->suspended) {
-        connection->count = NOT_COUNTED; /* the client waits for us: for what comes next in a stream */
+        connection->count = NOT_COUNTED; /* the client waits for the next part of a stream */
     } else if ((connection->left = client_left(connection)) && left) {
-        cut(connection); /* at the second look: what was read at the first may have been the end of the body
+        cut(connection); /* at the second look: the bytes read at the first may have been the end of the body
                           */
     } else {
         look_at_pace(connection);

@@ -20,8 +20,8 @@ enum connection_phase {
     CONNECTION_REPLY, /* the client is to read */
 };
 
-/* What the HTTP library calls: to be asked before it accepts, and told of each beginning and end. closure is
- * the server. */
+/* Called by the HTTP library: before it accepts a connection, and at the beginning and end of each. closure
+ * is the server. */
 enum MHD_Result connection_accept(void *closure, const struct sockaddr *address, socklen_t length);
 void connection_notify(void *closure, struct MHD_Connection *library, void **slot,
                        enum MHD_ConnectionNotificationCode code);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the checks that come before routing. The HTTP library takes the first of two Content-Lengths, prefers
- * chunks to a length, decodes %2e and ends a path at %00; whoever stands in front of us may read the same
- * bytes differently, and what two readers understand differently can carry a second request past the first.
- * So the gate promises that a request that passes has one meaning: a path of plain characters without dotted
- * parts, one Host that is ours, one length. It reads text and answers yes or no; sending the refusal is the
- * request's part. */
+/* Checks requests before routing. The HTTP library takes the first of two Content-Lengths, prefers chunks
+ * to a length, decodes %2e and ends a path at %00. A proxy in front of us may read the same bytes
+ * differently, and bytes that two readers understand differently can carry a second request past the
+ * first. So a request that passes the gate has one meaning: a path of plain characters without dotted
+ * parts, one Host that is ours, one length. The gate reads text and answers yes or no. */
 #include "daemon/http/request/gate.h"
 
 #include <ctype.h>

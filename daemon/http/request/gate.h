@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused before anything is routed: requests that two readers could understand differently, and
- * requests that are meant for another server. */
+/* Refuses requests before they are routed: those that two readers could understand differently, and those
+ * that are meant for another server. */
 #ifndef HTTP_GATE_H
 #define HTTP_GATE_H
 
@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/http/base/state.h"
 #include "proto/base/err.h"
 
 /* The headers that we read, each looked up once. Texts are borrowed from the connection and live as long as
@@ -34,17 +35,11 @@ struct headers {
  * {.content_length = -1}. */
 bool headers_add(struct headers *headers, const char *name, const char *value, struct err *err);
 
-/* The names under which this server may be addressed, besides those of the loopback. */
-struct host_names {
-    const char *const *items;
-    size_t count;
-};
-
 /* The paths below which names of files follow: there, the path may have escapes, of UTF-8 without control
  * characters and separators. */
 #define GATE_FILES "/api/2.0/mlflow-artifacts/artifacts/"
 
-/* Replaces %XX in place; what is no such escape stays. */
+/* Replaces %XX in place; a '%' without two digits stays. */
 void gate_unescape(char *text);
 
 /* A path of a file, absolute or relative, without escapes: UTF-8 without control characters and backslashes,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the check that the library read the head of a request as it was sent. MHD 0.9 takes a lone LF for the
- * end of a line, ends texts at a NUL that was sent, and joins a folded line to the name of the header before
- * it, so that "Content-Leng: 5", folded with "th", becomes a Content-Length; none of that shows in the texts
- * themselves. It does show in where they lie: the library cuts the head in place, by writing NULs over
- * separators. So in a head that has one meaning each text begins exactly one separator behind the end of the
- * one before it, and the promise is that any other head is refused. What the texts say is gate.c's. */
+/* Checks that the library read the head of a request as it was sent. MHD 0.9 takes a lone LF for the end
+ * of a line, ends texts at a NUL that was sent, and joins a folded line to the name of the header before
+ * it, so that "Content-Leng: 5", folded with "th", becomes a Content-Length. The texts do not show that,
+ * but their addresses do: the library cuts the head in place, by writing NULs over separators. In a head
+ * that has one meaning each text begins exactly one separator behind the end of the one before it. Any
+ * other head is refused. gate.c checks the texts themselves. */
 #include "daemon/http/request/head.h"
 
 #include <string.h>

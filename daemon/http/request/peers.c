@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the count of connections by address. It promises that one address never holds more than its limit, so
- * that others still find room. An IPv6 address counts by its first 64 bits, which is what one host is given.
- * Accepting and closing are the library's part. */
+/* Counts connections by address. One address never holds more than its limit, so others still find room.
+ * An IPv6 address counts by its first 64 bits, because one host is given that many. */
 #include "daemon/http/request/peers.h"
 
 #include <arpa/inet.h>
@@ -49,7 +48,7 @@ void peers_destroy(struct peers *peers)
     free(peers);
 }
 
-/* The key of an address; false for the loopback, and for what is no address of the internet. */
+/* The key of an address; false for the loopback, and for addresses outside the internet. */
 static bool key_of(const struct sockaddr *address, uint8_t key[sizeof(struct in6_addr)])
 {
     memset(key, 0, sizeof(struct in6_addr));

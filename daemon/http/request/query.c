@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of query parameters. It promises that a parameter which a route does not know is named
- * instead of ignored, so that a mistyped filter never shows everything. What values mean is the resource's
- * affair. */
+/* Reads query parameters. A parameter that the route does not know is refused by name, so that a mistyped
+ * filter never shows everything. Handlers interpret the values. */
 #include "daemon/http/request/query.h"
 
-#include <ctype.h>
 #include <string.h>
 
+#include "daemon/http/request/gate.h"
 #include "proto/base/text.h"
-
-static int hex_digit(char c)
-{
-    return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
-}
 
 /* The gate has seen that each '%' has its two digits. */
 static void decode(char *text)
 {
-    char *out = text;
-    for (const char *in = text; *in != '\0'; in++) {
-        if (*in == '%') {
-            *out++ = (char)(16 * hex_digit(in[1]) + hex_digit(in[2]));
-            in += 2;
-        } else {
-            *out++ = (char)(*in == '+' ? ' ' : *in);
-        }
+    for (char *c = text; *c != '\0'; c++) {
+        *c = *c == '+' ? ' ' : *c;
     }
-    *out = '\0';
+    gate_unescape(text);
 }
 
 bool query_lists(const char *names, const char *name)

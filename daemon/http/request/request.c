@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns one request: its copy of the raw URI, its body while that arrives, its suspension while it waits, and
- * its reply. It promises exactly one reply, queued where the HTTP library keeps the connection alive: from
- * the second call on, or at once with `Connection: close` when a body is refused unread. What is admitted and
- * who handles it is the router's part. */
+/* Keeps one request: a copy of the raw URI, the body while it arrives, the suspension while the request
+ * waits, and the reply. Each request gets exactly one reply. The router admits requests and calls their
+ * handlers. */
 #include "daemon/http/request/request.h"
 
 #include <assert.h>
@@ -12,9 +11,12 @@
 
 #include <utlist.h>
 
-#include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/server/parts.h"
-#include "daemon/http/server/router.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/blocks.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/base/waiters.h"
+#include "daemon/http/request/connection.h"
+#include "daemon/http/request/route.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -69,11 +71,11 @@ void request_fail(struct request *request, const struct err *err)
 {
     struct text problem = {0};
     unsigned status = (unsigned)err_http(err->code);
-    if (err->code == ERR_DAMAGED) { /* what else it reads may be wrong, too */
+    if (err->code == ERR_DAMAGED) { /* everything else that it reads may be wrong, too */
         server_fail(request->server, err);
     }
-    if (mlflow_has_path(request->path)) {
-        status = mlflow_error_render(err, request->route != NULL, &problem);
+    if (request->render_error != NULL) {
+        status = request->render_error(err, request->route != NULL, &problem);
         request_reply_json(request, status, &problem);
     } else {
         problem_encode(err, &problem);
@@ -135,7 +137,7 @@ void request_header(struct request *request, const char *name, const char *value
     }
 }
 
-static enum MHD_Result queue_reply(struct request *request)
+enum MHD_Result request_queue_reply(struct request *request)
 {
     if (request->closing || request->server->ending) {
         request_header(request, MHD_HTTP_HEADER_CONNECTION, "close");
@@ -220,8 +222,7 @@ static void gather(struct request *request, const char *data, size_t size)
     request->body[request->body_length] = '\0';
 }
 
-/* MHD_NO cuts the connection: a refused body that does not end. */
-static enum MHD_Result take_body(struct request *request, const char *data, size_t *size)
+enum MHD_Result request_take_body(struct request *request, const char *data, size_t *size)
 {
     const struct route *route = request->route;
     if (request->response == NULL && request->body_seen + *size > (uint64_t)route->body_limit) {
@@ -246,16 +247,17 @@ static enum MHD_Result take_body(struct request *request, const char *data, size
     return MHD_YES;
 }
 
-/* --- what the library calls ----------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
-/* The library would make a list of the arguments, which nobody asks it for, out of the memory of the
- * connection: some 130 fill it, and it closes without an answer. Arguments that begin with their end are
- * none. It gives us its own buffer, which it cuts in place itself; our copy was taken before. */
+/* The library would list the arguments in the memory of the connection, although nobody asks for the list.
+ * Some 130 arguments fill that memory, and then the library closes without an answer. A NUL behind the '?'
+ * leaves no arguments. The buffer is the library's own, which it cuts in place as well; our copy was taken
+ * before. */
 static void hide_arguments(const char *uri)
 {
     char *mark = strchr((char *)(uintptr_t)uri, '?');
     if (mark != NULL) {
-        mark[1] = '\0'; /* behind a last '?' it is there */
+        mark[1] = '\0'; /* a URI that ends with '?' has it already */
     }
 }
 
@@ -279,56 +281,6 @@ void *request_open(void *closure, const char *uri, struct MHD_Connection *connec
     DL_APPEND(server->requests, request);
     server->request_count++;
     return request;
-}
-
-static enum MHD_Result judge(struct request *request, const char *method, const char *version)
-{
-    router_admit(request, method, version);
-    request->phase = REQUEST_BODY;
-    connection_enter(request->link, CONNECTION_BODY);
-    if (request->response == NULL) {
-        return MHD_YES;
-    }
-    if (headers_announce_body(&request->headers)) {
-        request->closing = true;
-    }
-    return request->closing ? queue_reply(request) : MHD_YES;
-}
-
-static enum MHD_Result handle(struct request *request)
-{
-    if (request->response == NULL) {
-        request->phase = REQUEST_HANDLING;
-        connection_enter(request->link, CONNECTION_OURS);
-        request->whole_us = clock_boot_us();
-        router_handle(request);
-    }
-    if (request->response != NULL) {
-        return queue_reply(request);
-    }
-    assert(request->awaited);
-    request->phase = REQUEST_WAITING;
-    request_suspend(request);
-    return MHD_YES;
-}
-
-enum MHD_Result request_call(void *server, struct MHD_Connection *connection, const char *url,
-                             const char *method, const char *version, const char *data, size_t *size,
-                             void **slot)
-{
-    struct request *request = *slot;
-    switch (request->phase) {
-    case REQUEST_HEADERS:
-        return judge(request, method, version);
-    case REQUEST_BODY:
-        return *size > 0 ? take_body(request, data, size) : handle(request);
-    case REQUEST_WAITING:
-        return queue_reply(request);
-    case REQUEST_HANDLING:
-    case REQUEST_QUEUED:
-        break;
-    }
-    return MHD_NO;
 }
 
 void request_drop(struct request *request)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request, from its first line to the end of its reply: what it says, who sent it, and the one reply it
- * gets. All of it happens on the HTTP thread. */
+/* One request, from its first line to the end of its reply. All of it happens on the HTTP thread. */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
 
@@ -12,16 +11,16 @@
 
 #include <microhttpd.h>
 
-#include "daemon/http/auth/auth.h"
-#include "daemon/http/server/deadline.h"
+#include "daemon/http/base/deadline.h"
+#include "daemon/http/base/waiters.h"
 #include "daemon/http/request/gate.h"
 #include "daemon/http/request/query.h"
-#include "daemon/http/server/waiters.h"
 #include "proto/base/err.h"
 #include "proto/base/text.h"
 
-struct server;
+struct identity;
 struct route;
+struct server;
 
 enum request_phase {
     REQUEST_HEADERS,  /* the headers are not judged yet */
@@ -40,7 +39,7 @@ struct request {
     const struct identity *who; /* NULL on open routes */
     uint64_t ranks_attempt_id;  /* whose ranks ask, by their token; 0: somebody else does */
     const char *path;
-    char argument[REQUEST_ARGUMENT_BYTES]; /* what stands for {...} in the route's path */
+    char argument[REQUEST_ARGUMENT_BYTES]; /* the part of the path that stands for {...} of the route */
     char array_id[ID_LENGTH + 1]; /* the path says ARRAY.TASK: argument is the id of that task; else "" */
     int64_t task;
     const struct query *query; /* NULL: no parameters; the readers take that */
@@ -52,13 +51,15 @@ struct request {
     size_t body_length;
     json_t *json; /* the body decoded, of BODY_JSON routes; a handler may take it with give() */
 
-    /* For handlers, to use: what belongs to the request while it waits. */
+    /* For handlers, to use: state of the request while it waits. */
     void *state;
     void (*state_finish)(void *state); /* called when the request ends, if not NULL; state may be NULL then */
     struct deadline deadline;          /* cleared when the reply is given */
     struct waiter waiter;              /* removed when the reply is given */
 
     /* Of request.c and router.c alone. */
+    /* Renders an error in another form than a problem document and returns the HTTP status; NULL: none. */
+    unsigned (*render_error)(const struct err *err, bool routed, struct text *out);
     struct MHD_Connection *connection;
     struct connection *link; /* the same, as connection.c sees it */
     const char *raw_uri;     /* where the library has it; uri is the copy */
@@ -104,7 +105,7 @@ void request_fail_with(struct request *request, enum err_code code, const char *
  * status 206 and a header Content-Range. */
 bool request_reply_file(struct request *request, unsigned status, const char *content_type, int fd,
                         uint64_t offset, uint64_t length);
-/* Replies with what a reader gives, piece by piece; finish is called once, when the reply has ended. The
+/* Replies with the pieces of a reader; finish is called once, when the reply has ended. The
  * reader may call request_suspend and return 0; request_resume has it called again. */
 bool request_reply_stream(struct request *request, unsigned status, const char *content_type,
                           ssize_t (*read)(void *closure, uint64_t position, char *buffer, size_t room),
@@ -134,22 +135,26 @@ bool request_only_fields(const json_t *object, const char *known, struct err *er
 /* The owner whose jobs the sender may see: NULL for all (admins), else its own name. */
 const char *request_owner_scope(const struct request *request);
 
-/* true when the sender may see what owner owns; else what it asked for does not exist for it. */
+/* true when the sender may see things of this owner; otherwise they do not exist for the sender. */
 bool request_may_see(const struct request *request, const char *owner);
 
 /* true when the reply should be a stream of events: Accept names text/event-stream. */
 bool request_wants_events(const struct request *request);
 
-/* --- for server.c: what the HTTP library calls ---------------------------------------------------------- */
+/* --- for the router and connections --------------------------------------------------------------------- */
 
+/* Hands the reply that was given to the HTTP library. */
+enum MHD_Result request_queue_reply(struct request *request);
+/* Takes a piece of the body: gathers it, or gives it to the route's sink. *size becomes the rest.
+ * MHD_NO, which cuts the connection: a refused body does not end. */
+enum MHD_Result request_take_body(struct request *request, const char *data, size_t *size);
+
+/* Called by the HTTP library when the first line of a request is there, and when the request has ended. */
 void *request_open(void *server, const char *uri, struct MHD_Connection *connection);
-enum MHD_Result request_call(void *server, struct MHD_Connection *connection, const char *url,
-                             const char *method, const char *version, const char *data, size_t *size,
-                             void **slot);
-/* Ends a request that the library has opened and never handed over, so that request_close is not called: its
- * head was too long to be read, or the client left in the middle of it. NULL is allowed. */
-void request_drop(struct request *request);
 void request_close(void *server, struct MHD_Connection *connection, void **slot,
                    enum MHD_RequestTerminationCode code);
+/* Ends a request that the library has opened and never handed over, so that request_close is not called: its
+ * head was too long, or the client left in the middle of it. NULL is allowed. */
+void request_drop(struct request *request);
 
 #endif

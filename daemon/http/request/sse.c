@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns streams of server-sent events: the buffer between a source and a socket, the suspension while there is
- * nothing to send, and the heartbeat. It promises that a source is asked only when everything before was
- * sent, that a woken stream never misses what was committed before the wake, and that a client hears
- * something every SSE_HEARTBEAT_MS. What the events say is the source's part. */
+/* Sends streams of server-sent events: a buffer between a source and a socket, suspension while there is
+ * nothing to send, and a heartbeat. A source is asked only when everything before was sent. A stream that
+ * is woken misses nothing that was committed before the wake. A client hears something every
+ * SSE_HEARTBEAT_MS. */
 #include "daemon/http/request/sse.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/server/parts.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/base/waiters.h"
+#include "daemon/http/request/request.h"
 #include "proto/limits.h"
 
 struct sse {

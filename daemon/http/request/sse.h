@@ -20,8 +20,8 @@ enum sse_more {
 };
 
 struct sse_source {
-    /* Appends what is new to out: about LIMIT_SSE_FILL_BYTES at most, then SSE_MORE. Called when all that it
-     * appended before was sent, so a slow client holds no memory. */
+    /* Appends new events to out: about LIMIT_SSE_FILL_BYTES at most, then SSE_MORE. Called when all earlier
+     * events were sent, so a slow client holds no memory. */
     enum sse_more (*fill)(void *closure, struct text *out);
     void (*finish)(void *closure); /* once, when the stream has ended for any reason */
     void *closure;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold between the rows of a database at rest, one statement a promise: each row that it gives is
- * one finding, in words. They read whole tables, so they are for copies, never for the file that is served.
- */
+/* Promises between the rows of a database at rest, one statement each: every row of its result is one
+ * finding, in words. They read whole tables, so they are for copies, never for the file that is served. */
 #ifndef STORE_CHECKS_H
 #define STORE_CHECKS_H
 

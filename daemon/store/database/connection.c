@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how a database file is opened and what every connection is set to. It promises that a reader cannot
- * write, that no connection but the writer moves the WAL, and not even that one by itself. When to begin,
- * commit and checkpoint is left to store.c and wal.c.
+/* Opens a database file and sets up its connections. A reader cannot write. Only the writer's connection
+ * moves the WAL, and not even that one by itself: store.c begins and commits, wal.c checkpoints.
  *
  * One connection writes and checkpoints because SQLite up to 3.51.2 can corrupt a database when a second one
  * does (the WAL-reset bug). Readers wait for nothing (no busy timeout): in WAL mode neither the writer nor a
@@ -53,7 +52,7 @@ bool connection_set(struct connection *connection, const char *sql, struct err *
            connection_fail(connection, err);
 }
 
-/* Before anything is read: what SQLite may do by itself. */
+/* Restricts, before anything is read, the things that SQLite does by itself. */
 static void restrain(sqlite3 *db)
 {
     static const struct {
@@ -69,8 +68,8 @@ static void restrain(sqlite3 *db)
     }
 }
 
-/* The mode that is asked for may be refused without an error. It is stored when the statement has come to its
- * end, not when it has answered. */
+/* SQLite may refuse the mode without an error. It stores the mode when the statement ends, not when it
+ * answers. */
 static bool set_wal(struct connection *connection, struct err *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -85,8 +84,8 @@ static bool set_wal(struct connection *connection, struct err *err)
     return wal || err_set(err, ERR_IO, "the file system of the database does not allow a write-ahead log");
 }
 
-/* That pages keep room for their sums: a new database from its first page on, an older one from its next
- * VACUUM on. After PRAGMA page_size, which takes it back. */
+/* Reserves room for a sum in each page: in a new database from its first page on, in an older one from its
+ * next VACUUM on. Comes after PRAGMA page_size, which undoes it. */
 static bool reserve_sums(struct connection *connection, struct err *err)
 {
     int bytes = PAGE_SUM_BYTES;
@@ -144,7 +143,7 @@ static bool prepare(struct connection *connection, struct err *err)
     return true;
 }
 
-/* A writer commits from here on. */
+/* From here on a writer commits. */
 static bool make_ready(struct connection *connection, int64_t torn_at, struct err *err)
 {
     return connection->kind != CONNECTION_WRITER ||
@@ -152,7 +151,7 @@ static bool make_ready(struct connection *connection, int64_t torn_at, struct er
             schema_migrate(connection->db, err));
 }
 
-/* Whatever the first page says. */
+/* Checks that pages have sums, whatever the first page says. */
 static bool check_sums(struct connection *connection, struct err *err)
 {
     bool wants;
@@ -194,7 +193,7 @@ void connection_close(struct connection *connection)
     *connection = (struct connection){0};
 }
 
-/* SQLite says NULL for both, and tells them apart by its error alone. */
+/* SQLite returns NULL for a NULL column and when memory is out; only its error tells them apart. */
 static const void *there(sqlite3_stmt *statement, const void *value)
 {
     if (value == NULL && sqlite3_errcode(sqlite3_db_handle(statement)) == SQLITE_NOMEM) {

@@ -23,8 +23,8 @@ struct connection {
     sqlite3 *db;
     struct pages *pages; /* below it */
     enum connection_kind kind;
-    bool serving; /* its owner has opened all: what fails from now on fails a request */
-    bool failed;  /* something did */
+    bool serving;                        /* its owner has opened all: a failure from now on fails a request */
+    bool failed;                         /* something did */
     sqlite3_stmt *statements[SQL_COUNT]; /* those of its kind */
 };
 
@@ -42,7 +42,7 @@ bool connection_set(struct connection *connection, const char *sql, struct err *
  * not known. */
 bool connection_fail(struct connection *connection, struct err *err);
 
-/* ERR_DAMAGED, and what can be done about it. */
+/* ERR_DAMAGED with the remedy. */
 bool connection_damaged(struct err *err, const char *what);
 
 /* A text or bytes of the row, borrowed until the next step; NULL is NULL. Out of memory ends the program. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns online copies. It promises that a copy is one committed state of the whole database, that it was read
- * back before it is called good, and that copying delays no commit: it reads from one snapshot, whose log it
- * never lets grow to where the writer would have to wait for readers. What belongs to a backup beside the
- * database, and when one is made, is left to daemon/backup.
+/* Copies a database while it is in use. A copy is one committed state of the whole database, and it was read
+ * back before it is called good. Copying delays no commit: it reads from one snapshot, and gives up before
+ * the log grows so long that the writer would have to wait for readers. daemon/backup makes backups of such
+ * copies.
  *
  * The pages come through SQLite's backup interface. Its own way to copy in steps begins anew after each
  * commit of another connection, and would never end on a busy controller; a snapshot that is held for the
@@ -45,7 +45,7 @@ static bool copy_fail(const struct copy *copy, int code, struct err *err)
 {
     if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB) {
         return connection_damaged(err,
-                                  sqlite3_errstr(code)); /* what is copied: of the copy nothing is read */
+                                  sqlite3_errstr(code)); /* of the original: nothing of the copy is read */
     }
     return err_set(err, (code & 0xff) == SQLITE_FULL ? ERR_DISK_FULL : ERR_IO,
                    "cannot copy the database to %s: %s", copy->path, sqlite3_errstr(code));
@@ -59,7 +59,7 @@ static int64_t log_bytes(const struct copy *copy)
     return stat(copy->log, &status) == 0 ? status.st_size : 0;
 }
 
-/* Older frames than the snapshot's may fill the log already; then it must not grow at all. */
+/* If older frames fill the log already, it must not grow at all. */
 static bool take_snapshot(struct copy *copy, struct err *err)
 {
     int64_t now_bytes = log_bytes(copy);
@@ -88,8 +88,8 @@ static bool set(struct copy *copy, const char *sql, struct err *err)
     return code == SQLITE_OK || copy_fail(copy, code, err);
 }
 
-/* It is synced as a whole at its end, and thrown away when it does not come to that. Pages that come out of
- * the log have no sums yet. */
+/* The target is synced as a whole at its end, and removed after a failure. Pages that come out of the log
+ * have no sums yet. */
 static bool open_target(struct copy *copy, struct err *err)
 {
     copy->fd = open(copy->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -104,7 +104,7 @@ static bool open_target(struct copy *copy, struct err *err)
            set(copy, "PRAGMA journal_mode = OFF", err) && set(copy, "PRAGMA cache_size = -1024", err);
 }
 
-/* The disk gets a little at a time, so that the commits of the controller never wait for much of ours. */
+/* Gives the disk a little at a time, so that commits of the controller never wait for many of our pages. */
 static void trickle(const struct copy *copy)
 {
     sync_file_range(copy->fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE);
@@ -122,7 +122,8 @@ static bool copy_pages(struct copy *copy, sqlite3_backup *backup, struct err *er
     return code == SQLITE_DONE || copy_fail(copy, code, err);
 }
 
-/* As in the original the header says that there is a write-ahead log: a file by itself has none. */
+/* The header of the original says that there is a write-ahead log; the copy has none, so its header changes.
+ */
 static bool copy_all(struct copy *copy, struct err *err)
 {
     sqlite3_backup *backup = sqlite3_backup_init(copy->to, "main", copy->from.db, "main");

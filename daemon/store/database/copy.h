@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of a database that somebody writes meanwhile: one moment of it, whole, in one file. */
+/* Copies a database that is in use: one moment of it, whole, in one file. */
 #ifndef STORE_COPY_H
 #define STORE_COPY_H
 

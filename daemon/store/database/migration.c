@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the copy of an older database: a migration cannot be undone, and what the older program can open stays
- * beside it. It promises that the copy is whole and on disk before anything is changed, also when the start
- * before this one was cut short. The steps themselves are schema.c's. */
+/* Copies an older database before it is migrated, because a migration cannot be undone: an older program
+ * can open the copy. The copy is whole and on disk before anything is changed, also when the start before
+ * this one was cut short. schema.c has the migrations. */
 #include "daemon/store/database/migration.h"
 
 #include <inttypes.h>

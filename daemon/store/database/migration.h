@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stays of a database that is about to be migrated. */
+/* The copy of a database that is about to be migrated. */
 #ifndef STORE_MIGRATION_H
 #define STORE_MIGRATION_H
 

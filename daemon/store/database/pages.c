@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the layer between SQLite and its files. It promises that a page of the database is read as it was
- * written there, at that place, or not at all: each has a sum of its content and its number, which is set
- * when the page goes into the database and checked when it comes out. Pages in the write-ahead log have
- * SQLite's own sums, see wal_check.c. And it promises that a write which finds the disk full is tried once
- * more with the space of the reserve file. Everything else is SQLite's unix VFS, whose files these are: their
- * tables of methods are copied, and four methods put before its own. */
+/* Stands between SQLite and its files. A page of the database is read as it was written there, at that place,
+ * or not at all: each page has a sum of its content and its number, which is set when the page goes into the
+ * database and checked when it comes out. Pages in the write-ahead log have SQLite's own sums, see
+ * wal_check.c. A write that finds the disk full is tried once more with the space of the reserve file.
+ * Everything else is SQLite's unix VFS: its tables of methods are copied, and four methods are replaced. */
 #include "daemon/store/database/pages.h"
 
 #include <endian.h>
@@ -145,7 +144,7 @@ static int read_bytes(sqlite3_file *file, void *buffer, int amount, sqlite3_int6
     return code == SQLITE_OK && !fits(buffer, number_of(offset)) ? SQLITE_CORRUPT : code;
 }
 
-/* With the space of the reserve file, where there is none. */
+/* Writes; if there is no space, tries again with the space of the reserve file. */
 static int write_somehow(sqlite3_file *file, const void *bytes, int amount, sqlite3_int64 offset)
 {
     const struct guard *guard = guard_of(file);
@@ -208,7 +207,7 @@ static int set_size(sqlite3_file *file, sqlite3_int64 size)
     return code == SQLITE_OK ? guard->real->xTruncate(file, size) : code;
 }
 
-/* The index of the log is a file, too. */
+/* The index of the log is a file as well, and may need the space of the reserve file. */
 static int map_index(sqlite3_file *file, int region, int bytes, int extend, void volatile **ret_memory)
 {
     const struct guard *guard = guard_of(file);

@@ -11,12 +11,12 @@
 #include "daemon/store/database/reserve_file.h"
 
 #define PAGE_BYTES 4096
-/* of each page, at its end: what a database reserves whose pages have sums */
+/* at the end of each page: the bytes that a database with sums reserves */
 #define PAGE_SUM_BYTES 8
-/* what to do about a database that is damaged */
+/* the remedy for a damaged database */
 #define PAGES_REMEDY "restore a backup: gpuctl admin restore"
 
-/* of the first page, those that pages_header_is_summed wants */
+/* the bytes of the first page that pages_header_is_summed reads */
 #define PAGES_HEADER_BYTES 21
 
 struct pages;
@@ -26,14 +26,14 @@ struct pages;
 struct pages *pages_create(struct reserve_file *reserve_file);
 void pages_destroy(struct pages *pages);
 
-/* What sqlite3_open_v2 is told. */
+/* The name for sqlite3_open_v2. */
 const char *pages_name(const struct pages *pages);
 
 /* While it is strict, a page that lies beyond the end of the file counts as damaged. SQLite may ask for such
  * a page, of those that are free, but quick_check does not. */
 void pages_set_strict(struct pages *pages, bool strict);
 
-/* Whether a read has failed, which says nothing about what is on the disk. */
+/* Whether a read has failed; the content of the disk may be sound. */
 bool pages_have_failed(const struct pages *pages);
 
 /* Whether pages have sums of a file that is still empty: SQLite may write others before the first one, which

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reserve file: a file beside the database whose space is given back when the disk is full, so that
- * what is under way can still be committed. It promises that the space is really allocated where the file
- * system can do that, that making and releasing may meet from two threads, and that a reserve file which
- * cannot be made is no failure. When it is released is pages.c's business, when it is made anew the HTTP
- * thread's. */
+/* Keeps the reserve file: a file beside the database whose space is given back when the disk is full, so
+ * that work in progress can still be committed. The space is really allocated where the file system can do
+ * that. Two threads may make and release it at once. A reserve file that cannot be made is no failure.
+ * pages.c releases it; the HTTP thread makes it again. */
 #include "daemon/store/database/reserve_file.h"
 
 #include <errno.h>
@@ -13,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/files.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -29,25 +28,18 @@ struct reserve_file {
     int64_t bytes;
 };
 
-static bool disk_state(const struct reserve_file *reserve_file, struct statvfs *ret_state)
+static bool disk_of(const struct reserve_file *reserve_file, struct file_disk *ret_disk)
 {
-    autofree char *folder = xstrdup(reserve_file->path);
-    char *slash = strrchr(folder, '/');
-    if (slash != NULL) {
-        slash[slash == folder ? 1 : 0] = '\0';
-    }
-    return statvfs(slash != NULL ? folder : ".", ret_state) == 0;
+    autofree char *folder = file_folder_of(reserve_file->path);
+    return file_disk(folder, ret_disk);
 }
 
 /* Of a small file system a sixteenth. */
 static int64_t fitting_bytes(const struct reserve_file *reserve_file)
 {
-    struct statvfs state;
-    if (!disk_state(reserve_file, &state)) {
-        return RESERVE_FILE_BYTES;
-    }
-    int64_t part = (int64_t)state.f_blocks * (int64_t)state.f_frsize / 16;
-    return part < RESERVE_FILE_BYTES ? part : RESERVE_FILE_BYTES;
+    struct file_disk disk;
+    bool small = disk_of(reserve_file, &disk) && disk.bytes / 16 < RESERVE_FILE_BYTES;
+    return small ? disk.bytes / 16 : RESERVE_FILE_BYTES;
 }
 
 static bool is_allocated(const struct reserve_file *reserve_file)
@@ -79,9 +71,8 @@ void reserve_file_close(struct reserve_file *reserve_file)
 
 static bool has_room(const struct reserve_file *reserve_file, int64_t margin_bytes)
 {
-    struct statvfs state;
-    return disk_state(reserve_file, &state) &&
-           (int64_t)state.f_bavail * (int64_t)state.f_frsize - reserve_file->bytes >= margin_bytes;
+    struct file_disk disk;
+    return disk_of(reserve_file, &disk) && disk.free_bytes - reserve_file->bytes >= margin_bytes;
 }
 
 /* Not zeros: a file system that compresses would keep nothing of them. */
@@ -96,11 +87,11 @@ static bool fill(int fd, int64_t bytes)
         memcpy(piece + i, &state, sizeof state);
     }
     for (int64_t done = 0; done < bytes;) {
-        ssize_t written = write(fd, piece, bytes - done < MIB ? (size_t)(bytes - done) : (size_t)MIB);
-        if (written <= 0) {
+        int64_t length = bytes - done < MIB ? bytes - done : MIB;
+        if (!file_write_all(fd, piece, (size_t)length)) {
             return false;
         }
-        done += written;
+        done += length;
     }
     return fsync(fd) == 0;
 }
@@ -133,7 +124,7 @@ bool reserve_file_make(struct reserve_file *reserve_file, int64_t margin_bytes)
     return whole;
 }
 
-/* Some file systems hand out what was freed only after their journal is on disk; the sync waits for that. */
+/* Some file systems hand out freed space only after their journal is on disk; the sync waits for that. */
 static void give_back(const char *path)
 {
     autoclose int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the tables. It promises that a database is either of the newest version or refused, and that a version
- * is reached in one transaction or not at all, the newest in one by a database that is new. What the rows
- * mean is left to daemon/core/model/change.h, what is asked of them to sql.h.
+/* Makes and migrates the tables. A database has the newest version or is refused. A version is reached in one
+ * transaction or not at all; a new database reaches the newest one in one transaction.
+ * daemon/core/model/change.h says what the rows mean, sql.h has the queries.
  *
- * Submissions set the speed of the whole, and what they cost is the number of pages that they touch: each
+ * Submissions limit the speed of the whole, and their cost is the number of pages that they touch: each page
  * goes whole into the WAL and later into the file. A row at the end of a table or index shares its page with
  * its neighbours of the same transaction; a row at a random place has a page for itself. Therefore no index
  * here is in order of a random value:
@@ -107,7 +107,7 @@
     "CREATE UNIQUE INDEX attempts_job ON attempts (job_key, number)",                                        \
         "CREATE UNIQUE INDEX attempts_live ON attempts (job_key) WHERE " SCHEMA_ATTEMPT_IS_LIVE
 
-/* What version 3 added to them. */
+/* The additions of version 3 to them. */
 #define NEW_IN_JOBS                                                                                          \
     "ALTER TABLE jobs ADD COLUMN priority /* higher goes first */ INTEGER NOT NULL DEFAULT 0",               \
         "ALTER TABLE jobs ADD COLUMN time_limit_ms /* 0: none */ INTEGER NOT NULL DEFAULT 0",                \
@@ -259,7 +259,7 @@ static const char *const version_2[] = {
     REMADE("attempts", TABLE_OF_ATTEMPTS), INDICES_OF_ATTEMPTS, NULL,
 };
 
-/* The scheduler: new states, events and causes, and what it learns from. */
+/* The scheduler: new states, events and causes, and the history that it learns from. */
 static const char *const version_3[] = {
     REMADE("jobs", TABLE_OF_JOBS),
     INDICES_OF_JOBS,
@@ -342,7 +342,7 @@ static const char *const version_3[] = {
     NULL,
 };
 
-/* What a restored database does not know; and memory that ran out, a new cause. */
+/* Attempts that a restored database does not know; and a new cause: memory ran out. */
 static const char *const version_4[] = {
     "CREATE TABLE lost ( -- attempts that nodes tell of and that this database, put back from a backup, does "
     "not know\n"
@@ -364,7 +364,8 @@ static const char *const version_4[] = {
     NULL,
 };
 
-/* Where the time of a start goes. What is read together and written often is in one column of one size. */
+/* The time that the parts of a start take. Numbers that are written often and together share a column of
+ * fixed size. */
 static const char *const version_5[] = {
     "ALTER TABLE attempts ADD COLUMN timing /* microseconds, 64 bits each, the lowest byte first, 0 for what "
     "is "
@@ -390,7 +391,7 @@ static const char *const version_6[] = {
     NULL,
 };
 
-/* Tokens of one node, and what they are traded for. */
+/* Tokens of one node, and tokens that are traded for them. */
 static const char *const version_7[] = {
     "ALTER TABLE tokens ADD COLUMN node /* that it is bound to: nodes.name, once that has registered; NULL: "
     "none */ TEXT",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the store knows of tables: their columns, and the statements that are alike for all of them. It
- * promises that nothing of it is written by hand. What moves values is query.c's. */
+/* Describes the tables of the store: their columns, and the statements that are alike for all of them. All
+ * of it follows from the lists of rows.h. query.c moves the values. */
 #include "daemon/store/database/tables.h"
 
 #include <assert.h>
@@ -71,8 +71,7 @@ static const char *spelling(const char *name)
     return strcmp(name, "attempt_id") == 0 ? "epoch" : name;
 }
 
-/* What each part lists: columns of some roles, each in a form in which @ is its name, # its place, % the
- * table. */
+/* Each part lists columns of some roles, each in a form in which @ is its name, # its place, % the table. */
 static const struct part {
     const char *name;
     unsigned roles;
@@ -127,7 +126,7 @@ static const struct table *find_table(const char *name, size_t length)
     return NULL;
 }
 
-/* What stands between braces, if it is a part of a table. */
+/* Appends the part of a table that stands between braces, if it is one. */
 static bool add_part(struct text *out, const char *words_of_part, size_t length)
 {
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {

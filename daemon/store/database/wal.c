@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the size of the write-ahead log. It promises that the file is never shorter than WAL_GROWN_BYTES, that
- * what an earlier writer left in it is on the disk before anything follows it, and that the log moves into
- * the database only when wal_checkpoint is called. A file that grows makes fdatasync write the inode as well,
- * which doubles its time; therefore the file begins with room, is never deleted, and is cut back only after a
- * forced checkpoint, to twice WAL_PASSIVE_BYTES. */
+/* Controls the size of the write-ahead log. The file is never shorter than WAL_GROWN_BYTES. Everything
+ * that an earlier writer left in it is on the disk before anything follows it. The log moves into the
+ * database only when wal_checkpoint is called. A file that grows makes fdatasync write the inode as well,
+ * which doubles its time; therefore the file begins with room, is never deleted, and is cut back only
+ * after a forced checkpoint, to twice WAL_PASSIVE_BYTES. */
 #include "daemon/store/database/wal.h"
 
 #include <assert.h>

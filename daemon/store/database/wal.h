@@ -15,9 +15,9 @@ struct wal {
 /* Counts pages from now on; *wal stays where it is while the connection is open. */
 void wal_watch(struct wal *wal, struct connection *connection);
 
-/* Writes what is in the log once more, in place, and syncs it. A sync that failed may have left bytes that
- * programs see and the disk does not have; the next sync would not bring them there, and what is appended
- * behind them would be lost with them. Before the first commit of a new writer. */
+/* Writes the content of the log once more, in place, and syncs it. A sync that failed may have left bytes
+ * that programs see and the disk does not have. The next sync would not bring them there, and everything
+ * appended behind them would be lost with them. Comes before the first commit of a new writer. */
 bool wal_renew(struct connection *connection, struct err *err);
 
 /* Takes the frames from this one on out of the log, which are of a transaction that was never finished: its

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the look at a write-ahead log before it is opened. SQLite reads a log up to the first frame that is
- * not whole, which is right after a power failure: the transaction under way was never acknowledged. But a
- * single bit that flips in the middle would also take away all that was committed behind it, without a word.
- * The two are told apart in two ways. The log's index, where it is of this log, counts frames only once they
- * are on disk. And at most one transaction is ever under way, so there is at most one commit behind a frame
- * that a power failure left. A log whose header is not whole is let pass if the database has all of it. It
- * promises not to refuse what a crash can leave, and to change nothing but such a header. The form of both
- * files is SQLite's: "WAL-mode File Format". */
+/* Checks a write-ahead log before SQLite opens it. SQLite reads a log up to the first frame that is not
+ * whole. That is right after a power failure, because the transaction in progress was never acknowledged. But
+ * a single bit that flips in the middle would also silently drop all transactions committed behind it. Two
+ * facts tell these cases apart. The log's index, if it belongs to this log, counts frames only once they are
+ * on disk. And at most one transaction is ever in progress, so there is at most one commit behind a frame
+ * that a power failure left. A log whose header is not whole passes if the database has all of it. The check
+ * refuses nothing that a crash can leave, and changes nothing but such a header. SQLite defines both files:
+ * "WAL-mode File Format". */
 #include "daemon/store/database/wal_check.h"
 
 #include <endian.h>
@@ -102,7 +102,7 @@ static bool begin(struct walk *walk, const uint8_t *header)
     return (magic & ~1U) == MAGIC && big(header + 8) == PAGE_BYTES && sums_are(walk, header + 24);
 }
 
-/* Of a frame of this log, whole or not. */
+/* Whether the frame belongs to this log, whole or not. */
 static bool is_ours(const struct walk *walk, const uint8_t *frame)
 {
     return big(frame + 8) == walk->salts[0] && big(frame + 12) == walk->salts[1];
@@ -153,7 +153,7 @@ static int64_t skip_whole(struct walk *walk, int64_t from, int64_t *ret_committe
     return count;
 }
 
-/* Held against the one before it alone. */
+/* Checks a frame against the one before it alone. */
 static bool follows(struct walk *walk, int64_t frame)
 {
     uint8_t before[FRAME_HEADER_BYTES], bytes[FRAME_BYTES];
@@ -211,8 +211,8 @@ static bool refuse(const char *path, const char *what, struct err *err)
 
 /* --- a log without a header ----------------------------------------------------------------------------- */
 
-/* The header is on disk before the first frame is written, so frames without one are of a log that was in the
- * database, and whose next header was torn, or they are what is left of a damaged one. Frames of transactions
+/* The header is on disk before the first frame is written. So frames without a header belong to a log that
+ * was moved into the database and whose next header was torn, or to a damaged log. Frames of transactions
  * that were never finished are wiped (wal_cut) before a next header is written. -1: there are no others. */
 static int64_t find_first(struct walk *walk)
 {
@@ -248,8 +248,8 @@ static bool begin_likeness(struct likeness *likeness, sqlite3_file *database)
     return true;
 }
 
-/* What a frame has for a page, unless a later one was seen. Sums are set when the page goes into the
- * database. */
+/* Compares the page of a frame with the database, unless a later frame of the page was seen. Sums are set
+ * when the page goes into the database. */
 static bool is_alike(struct likeness *likeness, const uint8_t *frame)
 {
     uint8_t page[PAGE_BYTES];
@@ -366,7 +366,7 @@ static void close_file(sqlite3_file *file)
     }
 }
 
-/* Of a database and a log that are there, as SQLite's VFS names them. */
+/* Checks an existing log; the names are as SQLite's VFS has them. */
 static bool check_files(sqlite3_vfs *vfs, const char *database, const char *log, int64_t *ret_torn_at,
                         struct err *err)
 {

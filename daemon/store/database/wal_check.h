@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a write-ahead log is as it was written, before SQLite takes what it can of it. */
+/* Checks a write-ahead log before SQLite opens it. */
 #ifndef STORE_WAL_CHECK_H
 #define STORE_WAL_CHECK_H
 

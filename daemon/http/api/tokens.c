@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Serves tokens: list, make, revoke. A secret is shown once, in the answer that made it, and is stored
+ * nowhere. A revocation counts from its answer on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/api/ask.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/store/store.h"
+#include "proto/base/json.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+#include "proto/members.h"
+#include "proto/wire/views.h"
+
+static void write_token(const struct token_row *row, const char *secret, struct text *out)
+{
+    const struct token_view view = {.id = row->id,
+                                    .role = row->role,
+                                    .owner = row->owner,
+                                    .created_ms = row->created_ms,
+                                    .expires_ms = row->expires_ms,
+                                    .revoked = row->revoked,
+                                    .node = row->node,
+                                    .secret = secret};
+    token_view_encode(&view, out);
+}
+
+/* --- list ----------------------------------------------------------------------------------------------- */
+
+bool tokens_list(struct request *request, struct err *err)
+{
+    autotext struct text json = {0};
+    autorows struct rows rows = reader_tokens(request->server->reader, NULL, err);
+    struct token_row row;
+    text_append(&json, "{\"tokens\":[");
+    while (rows_token(&rows, &row)) {
+        member_separate(&json);
+        write_token(&row, NULL, &json);
+    }
+    text_append(&json, "]}");
+    return !rows.failed && request_reply_json(request, 200, &json);
+}
+
+/* --- changes -------------------------------------------------------------------------------------------- */
+
+/* One change to one token. */
+struct token_ask {
+    struct ask ask;
+    struct change change;
+    struct token token; /* of a new one */
+};
+
+/* Updates the copy in memory after the commit. */
+static void token_committed(struct ask *ask)
+{
+    struct token_ask *asked = (struct token_ask *)ask;
+    struct server *server = ask->request->server;
+    struct err err;
+    if (!auth_load(server->auth, server->reader, &err)) {
+        /* A change of ours is known without reading. */
+        log_error("tokens unreadable", "text=\"%s\"", err.text);
+        auth_put(server->auth, &asked->change.token);
+    }
+}
+
+static struct token_ask *token_ask_create(struct request *request, enum change_kind kind,
+                                          int (*render)(const struct writer_request *, const struct step *,
+                                                        struct text *))
+{
+    struct token_ask *asked = ask_create(request, sizeof *asked, render);
+    asked->change.kind = kind;
+    asked->ask.writer.kind = WRITER_RECORD;
+    asked->ask.writer.records = &asked->change;
+    asked->ask.writer.record_count = 1;
+    asked->ask.committed = token_committed;
+    return asked;
+}
+
+static int render_made(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    const struct token_ask *asked = writer->asker;
+    write_token(&asked->change.token, asked->token.text, out);
+    return 201;
+}
+
+static bool read_order(const json_t *json, struct token_row *row, int64_t *ret_life_s, struct err *err)
+{
+    const char *role = NULL;
+    if (!request_only_fields(json, "role owner expires_in_s", err) ||
+        !json_need_text(json, "role", &role, err) || !json_need_text(json, "owner", &row->owner, err)) {
+        return false;
+    }
+    if (!role_from_text(role, &row->role) || row->role == ROLE_NONE) {
+        return err_field(err, ERR_FIELD, "role", "write user, admin or node", "there is no role \"%s\"",
+                         role);
+    }
+    if (!text_is_name(row->owner, LIMIT_NAME_BYTES)) {
+        return err_field(
+            err, ERR_FIELD, "owner", NULL,
+            "the owner must be 1 to %d letters, digits and . _ -, and start with a letter or digit",
+            LIMIT_NAME_BYTES);
+    }
+    *ret_life_s = row->role == ROLE_NODE ? 0 : DEFAULT_TOKEN_LIFE_S;
+    return json_read_int(json, "expires_in_s", 1, LIMIT_TOKEN_LIFE_S, ret_life_s, err);
+}
+
+bool tokens_make(struct request *request, struct err *err)
+{
+    struct server *server = request->server;
+    struct token_row row = {.created_ms = server->wall_ms};
+    int64_t life_s;
+    if (!read_order(request->json, &row, &life_s, err)) {
+        return false;
+    }
+    struct token_ask *asked = token_ask_create(request, CHANGE_TOKEN_INSERT, render_made);
+    uint8_t random[TOKEN_RANDOM_BYTES];
+    server_random(server, random, sizeof random);
+    token_make(random, &asked->token);
+    row.id = asked->token.id;
+    row.expires_ms = life_s > 0 ? server->wall_ms + 1000 * life_s : 0;
+    memcpy(row.secret, asked->token.secret, sizeof row.secret);
+    asked->change.token = row;
+    return ask_writer(asked, err);
+}
+
+static int render_revoked(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    const struct token_ask *asked = writer->asker;
+    member_write_text(out, "{\"id\":", asked->change.token.id);
+    text_append(out, ",\"revoked\":true}");
+    return 200;
+}
+
+static bool find_token(struct reader *reader, const char *id, struct err *err)
+{
+    autorows struct rows rows = reader_tokens(reader, id, err);
+    struct token_row row;
+    return rows_token(&rows, &row) ||
+           (!rows.failed && err_set(err, ERR_NOT_FOUND, "there is no token %s", id));
+}
+
+bool tokens_revoke(struct request *request, struct err *err)
+{
+    if (!request_only_fields(request->json, "", err) ||
+        !find_token(request->server->reader, request->argument, err)) {
+        return false;
+    }
+    struct token_ask *asked = token_ask_create(request, CHANGE_TOKEN_REVOKE, render_revoked);
+    asked->change.token.id = request->argument;
+    asked->change.token.owner = "";
+    asked->change.token.revoked = true;
+    return ask_writer(asked, err);
+}

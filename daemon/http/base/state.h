@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of the HTTP thread, which its parts share: clock, deadlines, watched file descriptors, and a
+ * pointer to each part. A part includes the headers of the other parts that it uses. */
+#ifndef HTTP_STATE_H
+#define HTTP_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/http/base/blocks.h"
+#include "daemon/http/base/deadline.h"
+#include "daemon/http/base/recent_ends.h"
+#include "daemon/http/base/server_config.h"
+#include "proto/base/err.h"
+#include "proto/base/hash.h"
+
+/* A file descriptor beside the library's own: ready is called when it can be read. */
+struct watch {
+    int fd;
+    void (*ready)(struct watch *watch);
+    void *closure;
+};
+
+/* The names under which the server may be addressed, besides those of the loopback. */
+struct host_names {
+    const char *const *items;
+    size_t count;
+};
+
+struct server {
+    struct server_config config;
+    struct host_names names; /* config's and the listen address */
+    struct reader *reader;
+    struct auth *auth;
+    struct deadlines *deadlines;
+    struct waiters *waiters;
+    struct outbox *outbox;
+    struct recent_ends ends;
+    struct queue_snapshot *queue; /* the newest; NULL: none yet */
+    struct specs *specs;
+    struct staging_board *stagings;
+    struct space *space;
+    struct mlflow *mlflow;
+    struct retention *retention;  /* NULL: nothing is removed by its age */
+    struct backups *backups;      /* NULL: no shelf is configured */
+    uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get */
+
+    int64_t now_ms;    /* of this turn, CLOCK_BOOTTIME */
+    int64_t wall_ms;   /* of this turn, for records and the life of tokens */
+    int64_t opened_ms; /* heartbeats count from here */
+
+    /* Connections. */
+    struct peers *peers;
+    struct connection *watched; /* those on which something is expected of the client */
+    struct deadline look;       /* at them */
+
+    /* Requests. */
+    struct request *requests; /* all that are open */
+    bool resumed;             /* one was resumed: the library must run, because no event tells it */
+    size_t request_count;
+    size_t people_count; /* of these, those of users and admins */
+    size_t asks;         /* with the writer */
+    int64_t body_bytes;  /* kept for bodies above LIMIT_JSON_BYTES */
+    struct blocks request_blocks, ask_blocks;
+    size_t submits;     /* of these, submissions */
+    struct join *joins; /* of nodes, that are with the writer */
+    int64_t busy_ms;    /* when a person or a live job was last seen */
+    bool ending;        /* asked to stop: nothing may park any more */
+    bool refusing;      /* asked to end for good: no submissions any more */
+    bool telling;       /* agents are told to end, too */
+    enum server_end end;
+    int64_t end_ms; /* it ends now, whatever is under way */
+
+    /* Of server.c alone. */
+    struct MHD_Daemon *daemon;
+    int loop_fd;
+    struct watch library, writer, signals, worker;
+    struct deadline idle;
+    const char **name_items; /* owned array of names */
+    char *listen_name;
+    uint16_t port;
+    uint8_t random[4096];
+    size_t random_left;
+    bool failed, writer_failed;
+    struct err failure;
+};
+
+/* Watches until the server is closed. For helper threads that report back by an eventfd. */
+bool server_watch(struct server *server, struct watch *watch, struct err *err);
+
+/* Wakes those who follow a job's log: new bytes have arrived. HTTP thread only. */
+void server_wake(struct server *server, int64_t job_key);
+
+/* Random bytes out of a buffer, which saves a system call for each request. */
+void server_random(struct server *server, void *out, size_t length);
+
+/* The store cannot be trusted any more: the loop begins to end. The first failure counts. */
+void server_fail(struct server *server, const struct err *err);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The routes of the API, and their handlers, which lie in one file a resource. */
+#ifndef HTTP_ROUTES_H
+#define HTTP_ROUTES_H
+
+#include "daemon/http/request/route.h"
+
+/* The most frequent come first: they are tried in this order. struct route explains the columns. PLAIN has
+ * no body, SEND a JSON body and no query, OTHER all columns. */
+#define ROUTES(PLAIN, SEND, OTHER)                                                                           \
+    SEND(POST, "/v1/jobs", USER, JSON, LIMIT_SUBMIT_BYTES, true, jobs_submit, 0, "Submit a job")             \
+    SEND(POST, "/v1/agent/report", NODE, JSON, LIMIT_REPORT_BYTES, false, agents_report, 0,                  \
+         "Report what became of an order")                                                                   \
+    SEND(POST, "/v1/agent/poll", NODE, JSON, LIMIT_JSON_BYTES, false, agents_poll, 0, "Wait for orders")     \
+    SEND(POST, "/v1/agent/beat", NODE, JSON, LIMIT_REPORT_BYTES, false, agents_heartbeat, 0,                 \
+         "Show that a node is alive")                                                                        \
+    SEND(POST, "/v1/agent/register", NODE, JSON, LIMIT_REPORT_BYTES, false, agents_register, 0,              \
+         "Register a node")                                                                                  \
+    SEND(POST, "/v1/agent/staging", NODE, JSON, LIMIT_JSON_BYTES, false, agents_staging, 0,                  \
+         "Report what a node prepares")                                                                      \
+    SEND(POST, "/v1/agent/journal", NODE, JSON, LIMIT_JSON_BYTES, false, lost_tell, 0,                       \
+         "Tell a restored controller what a node has run")                                                   \
+    OTHER(POST, "/v1/agent/logs", NODE, BYTES, LIMIT_LOG_CHUNK_BYTES, false,                                 \
+          "node epoch rank stream offset", logs_upload, 0, NULL, "Send bytes of a stream")                   \
+    PLAIN(GET, "/v1/jobs/{id}", USER, "wait seq", jobs_show, 0, "Show one job")                              \
+    PLAIN(GET, "/v1/jobs", USER, "state name project owner id_prefix array since limit cursor", jobs_list,   \
+          0, "List jobs")                                                                                    \
+    SEND(POST, "/v1/jobs/{id}/cancel", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask, INPUT_CANCEL, \
+         "Cancel a job")                                                                                     \
+    PLAIN(DELETE, "/v1/jobs/{id}", USER, NULL, jobs_remove, 0, "Remove a job that has ended")                \
+    PLAIN(GET, "/v1/jobs/{id}/explanation", USER, NULL, explain_job, ASK_EXPLAIN,                            \
+          "Say why a job waits and when it will start")                                                      \
+    SEND(POST, "/v1/plan", USER, JSON, LIMIT_SUBMIT_BYTES, false, explain_plan, 0,                           \
+         "Say when a job would start if it were submitted")                                                  \
+    PLAIN(GET, "/v1/jobs/{id}/preemption", USER, NULL, explain_job, ASK_REHEARSE,                            \
+          "Say which jobs would have to go for one that waits")                                              \
+    SEND(POST, "/v1/jobs/{id}/preemption", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, preempt_job, 0,      \
+         "Have a job give back its GPUs and wait again")                                                     \
+    SEND(PATCH, "/v1/jobs/{id}", USER, JSON, LIMIT_JSON_BYTES, true, amend_change, 0, "Change a live job")   \
+    SEND(POST, "/v1/jobs/{id}/hold", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask, INPUT_HOLD,     \
+         "Keep a waiting job back")                                                                          \
+    SEND(POST, "/v1/jobs/{id}/release", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask,              \
+         INPUT_RELEASE, "Let a held job wait again")                                                         \
+    PLAIN(GET, "/v1/jobs/{id}/events", USER, "after limit", events_show, 0,                                  \
+          "Show or follow the history of a job")                                                             \
+    PLAIN(GET, "/v1/jobs/{id}/attempts", USER, NULL, attempts_list, 0, "List the attempts of a job")         \
+    PLAIN(GET, "/v1/jobs/{id}/timing", USER, NULL, timing_show, 0,                                           \
+          "Show where the time of a job's start went")                                                       \
+    PLAIN(GET, "/v1/jobs/{id}/results", USER, "attempt after limit bytes", results_list, 0,                  \
+          "List the results of a job")                                                                       \
+    PLAIN(GET, "/v1/jobs/{id}/logs", USER, "rank stream attempt tail follow", logs_show, 0,                  \
+          "Show or follow the output of a job")                                                              \
+    PLAIN(GET, "/v1/jobs/{id}/metrics", USER, "attempt rank name limit cursor", metrics_show, 0,             \
+          "Show or follow the metrics of a job")                                                             \
+    PLAIN(GET, "/v1/jobs/{id}/runs", USER, NULL, mlflow_runs_list, 0,                                        \
+          "List the runs that a job tracks with")                                                            \
+    OTHER(PUT, "/v1/blobs/{sha256}", USER_OR_NODE, STREAM, LIMIT_BLOB_BYTES, false, NULL, blobs_put, 0,      \
+          &blobs_sink, "Store bytes under their hash")                                                       \
+    PLAIN(GET, "/v1/blobs/{sha256}", USER_OR_NODE, NULL, blobs_get, 0, "Fetch bytes by their hash")          \
+    PLAIN(GET, "/v1/nodes", USER, NULL, nodes_list, 0, "List nodes")                                         \
+    PLAIN(GET, "/v1/nodes/{name}", USER, NULL, nodes_show, 0, "Show one node")                               \
+    PLAIN(DELETE, "/v1/nodes/{name}", ADMIN, "force", nodes_remove, 0, "Forget a node")                      \
+    SEND(POST, "/v1/nodes/{name}/drain", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,          \
+         NODE_ACTION_DRAIN, "Give a node no new work")                                                       \
+    SEND(POST, "/v1/nodes/{name}/resume", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,         \
+         NODE_ACTION_RESUME, "Give a drained node work again")                                               \
+    SEND(POST, "/v1/nodes/{name}/fence", ADMIN, JSON, LIMIT_JSON_BYTES, true, nodes_order,                   \
+         NODE_ACTION_FENCE, "Declare a node dead")                                                           \
+    PLAIN(GET, "/v1/accounts", USER, "cursor", accounts_list, 0, "List projects and users")                  \
+    PLAIN(GET, "/v1/accounts/projects/{name}", USER, NULL, accounts_show, ACCOUNT_PROJECT,                   \
+          "Show one project")                                                                                \
+    SEND(PUT, "/v1/accounts/projects/{name}", ADMIN, JSON, LIMIT_JSON_BYTES, false, accounts_put,            \
+         ACCOUNT_PROJECT, "Set the limits of a project")                                                     \
+    PLAIN(DELETE, "/v1/accounts/projects/{name}", ADMIN, "force", accounts_unset, ACCOUNT_PROJECT,           \
+          "Take the limits of a project away")                                                               \
+    PLAIN(GET, "/v1/accounts/users/{name}", USER, NULL, accounts_show, ACCOUNT_USER, "Show one user")        \
+    SEND(PUT, "/v1/accounts/users/{name}", ADMIN, JSON, LIMIT_JSON_BYTES, false, accounts_put, ACCOUNT_USER, \
+         "Set the limits of a user")                                                                         \
+    PLAIN(DELETE, "/v1/accounts/users/{name}", ADMIN, "force", accounts_unset, ACCOUNT_USER,                 \
+          "Take the limits of a user away")                                                                  \
+    PLAIN(GET, "/v1/pools", USER, NULL, pools_list, 0, "List pools")                                         \
+    SEND(PUT, "/v1/pools/{name}", ADMIN, JSON, LIMIT_JSON_BYTES, false, accounts_put, ACCOUNT_POOL,          \
+         "Say whether a reserved pool lends")                                                                \
+    SEND(POST, "/v1/nodes/{name}/expire", ADMIN, JSON, LIMIT_JSON_BYTES, true, nodes_expire, 0,              \
+         "Say when a node goes away")                                                                        \
+    PLAIN(GET, "/v1/windows", USER, NULL, windows_list, 0, "List maintenance windows")                       \
+    SEND(POST, "/v1/windows", ADMIN, JSON, LIMIT_JSON_BYTES, true, windows_make, 0,                          \
+         "Make a maintenance window")                                                                        \
+    PLAIN(DELETE, "/v1/windows/{id}", ADMIN, NULL, windows_remove, 0, "Remove a maintenance window")         \
+    SEND(POST, "/v1/nodes/join-tokens", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, joins_make, 0,        \
+         "Make a token that a node joins with")                                                              \
+    SEND(POST, "/v1/agent/join", OPEN, JSON, LIMIT_JSON_BYTES, false, joins_join, 0,                         \
+         "Trade a join token for a token of the node's own")                                                 \
+    PLAIN(GET, "/v1/ca", OPEN, NULL, joins_authority, 0,                                                     \
+          "Fetch the certificate of the controller's authority")                                             \
+    PLAIN(GET, "/v1/tokens", ADMIN, NULL, tokens_list, 0, "List tokens")                                     \
+    SEND(POST, "/v1/tokens", ADMIN, JSON, LIMIT_JSON_BYTES, false, tokens_make, 0, "Make a token")           \
+    SEND(POST, "/v1/tokens/{id}/revoke", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, tokens_revoke, 0,    \
+         "Revoke a token")                                                                                   \
+    PLAIN(GET, "/v1/backups", ADMIN, NULL, backups_list, 0, "List backups")                                  \
+    SEND(POST, "/v1/backups", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, backups_make, 0,                \
+         "Make a backup now")                                                                                \
+    SEND(POST, "/v1/retention", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, retention_ask, 0,             \
+         "Remove what is old, or say what would go")                                                         \
+    PLAIN(GET, "/v1/lost", ADMIN, "cursor", lost_list, 0,                                                    \
+          "List attempts that a restored controller does not know")                                          \
+    SEND(POST, "/v1/shutdown", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, meta_shutdown, 0,              \
+         "End the controller")                                                                               \
+    SEND(POST, "/api/2.0/mlflow/{+call}", TRACKING, JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false, mlflow_call,   \
+         0, "Call a method of MLflow's tracking API")                                                        \
+    PLAIN(GET, "/api/2.0/mlflow/{+call}", TRACKING, "*", mlflow_call, 0,                                     \
+          "Ask a method of MLflow's tracking API")                                                           \
+    SEND(PATCH, "/api/2.0/mlflow/{+call}", TRACKING, JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false, mlflow_call,  \
+         0, "Change something by a method of MLflow's tracking API")                                         \
+    OTHER(DELETE, "/api/2.0/mlflow/{+call}", TRACKING, JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false, "*",        \
+          mlflow_call, 0, NULL, "Delete something by a method of MLflow's tracking API")                     \
+    OTHER(PUT, GATE_FILES "{+path}", TRACKING, STREAM, LIMIT_BLOB_BYTES, false, "*", mlflow_artifacts_put,   \
+          0, &mlflow_artifacts_sink, "Store an artifact")                                                    \
+    PLAIN(GET, GATE_FILES "{+path}", TRACKING, "*", mlflow_artifacts_get, 0, "Fetch an artifact")            \
+    PLAIN(DELETE, GATE_FILES "{+path}", TRACKING, "*", mlflow_artifacts_delete, 0,                           \
+          "Delete an artifact or a folder of them")                                                          \
+    PLAIN(GET, "/api/2.0/mlflow-artifacts/artifacts", TRACKING, "*", mlflow_artifacts_list, 0,               \
+          "List a folder of artifacts")                                                                      \
+    PLAIN(GET, "/api/3.0/mlflow/server-info", OPEN, "*", mlflow_server_info, 0,                              \
+          "Tell MLflow's client what the server can do")                                                     \
+    PLAIN(GET, "/health", OPEN, NULL, mlflow_health, 0, "Say that the server serves, as MLflow's does")      \
+    PLAIN(GET, "/healthz", OPEN, NULL, meta_health, 0, "Say that the server serves")                         \
+    PLAIN(GET, "/version", ANY, NULL, meta_version, 0, "Show the version")                                   \
+    PLAIN(GET, "/v1/openapi.yaml", ANY, NULL, meta_contract, 0, "Show this contract")                        \
+    PLAIN(GET, "/", OPEN, "*", web_page, 0, "Show the web page")                                             \
+    PLAIN(GET, "/web/{name}", OPEN, NULL, web_show, 0, "Fetch a file of the web page")
+
+#define PLAIN(method, path, access, query, handle, what, summary)                           HANDLER(handle)
+#define SEND(method, path, access, body, limit, keyed, handle, what, summary)               HANDLER(handle)
+#define OTHER(method, path, access, body, limit, keyed, query, handle, what, sink, summary) HANDLER(handle)
+#define HANDLER(handle)                                                                     bool handle(struct request *request, struct err *err);
+ROUTES(PLAIN, SEND, OTHER)
+#undef PLAIN
+#undef SEND
+#undef OTHER
+#undef HANDLER
+extern const struct body_sink blobs_sink, mlflow_artifacts_sink;
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the HTTP thread: one epoll loop over the HTTP library's own epoll set, the writer's news, signals and
+ * other file descriptors. The loop runs the library, because a thread of the library's own can sleep for ever
+ * on exact multiples of 128 ready connections. The server never waits for a disk or a client. Answers leave
+ * before the orders of the same commit, and every accepted change is answered before the server ends. */
+#include "daemon/http/server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "daemon/blob/worker.h"
+#include "daemon/http/api/ask.h"
+#include "daemon/http/api/backups.h"
+#include "daemon/http/api/retention.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/blocks.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/base/waiters.h"
+#include "daemon/http/listener.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/orders/outbox.h"
+#include "daemon/http/orders/specs.h"
+#include "daemon/http/orders/staging_board.h"
+#include "daemon/http/request/connection.h"
+#include "daemon/http/request/peers.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/router.h"
+#include "daemon/store/store.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+
+#define LOOP_EVENTS  8 /* more watches than there are */
+#define LIBRARY_RUNS 3 /* a resumed request is called, sent and read again in three runs */
+
+/* --- ending --------------------------------------------------------------------------------------------- */
+
+void server_stop(struct server *server, enum server_end end)
+{
+    if (server->ending) {
+        return;
+    }
+    server->ending = true;
+    server->end = end;
+    server->end_ms = server->now_ms + CLOSE_LINGER_MS;
+    bool for_good = end == SERVER_END_SHUTDOWN || end == SERVER_END_IDLE;
+    server->refusing = for_good;
+    server->telling = for_good && server->config.embedded;
+    if (server->telling) {
+        outbox_shut_down(server->outbox);
+    } else {
+        int fd = MHD_quiesce_daemon(server->daemon);
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    deadlines_run_all(server->deadlines);
+}
+
+/* A part of the server has found that the store cannot be trusted. */
+static void stop_if_failed(struct server *server)
+{
+    if (server->failed) {
+        server_stop(server, SERVER_END_FAILED);
+    }
+}
+
+/* --- watches -------------------------------------------------------------------------------------------- */
+
+static void library_ready(struct watch *watch)
+{
+    /* the library runs in every turn */
+}
+
+static void take_answers(struct server *server, struct writer_request *list)
+{
+    while (list != NULL) {
+        struct writer_request *next = list->next;
+        ask_answered(server, list);
+        list = next;
+    }
+}
+
+static void writer_ready(struct watch *watch)
+{
+    struct server *server = watch->closure;
+    struct writer_news news;
+    writer_collect(server->config.writer, &news);
+    if (news.touched_count > 0) {
+        server->busy_ms = server->now_ms;
+    }
+    take_answers(server, news.answered);
+    for (size_t i = 0; i < news.order_count; i++) {
+        outbox_put(server->outbox, news.orders[i]);
+    }
+    for (size_t i = 0; i < news.touched_count; i++) {
+        waiters_wake(server->waiters, news.touched[i].key, &news.touched[i]);
+        job_runs_touched(server->mlflow->runs, news.touched[i].key, news.touched[i].id);
+    }
+    for (size_t i = 0; i < news.end_count; i++) {
+        recent_ends_add(&server->ends, &news.ends[i]);
+    }
+    if (news.queue != NULL) {
+        queue_snapshot_destroy(server->queue);
+        server->queue = news.queue;
+    }
+    if (news.failed) {
+        server->writer_failed = true;
+        server_fail(server, &news.error);
+    }
+    writer_news_finish(&news);
+}
+
+static void signal_ready(struct watch *watch)
+{
+    struct server *server = watch->closure;
+    struct signalfd_siginfo info;
+    if (read(watch->fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        log_info("signal take", "signal=%s", strsignal((int)info.ssi_signo));
+        server_stop(server, SERVER_END_SIGNAL);
+    }
+}
+
+static void worker_ready(struct watch *watch)
+{
+    const struct server *server = watch->closure;
+    worker_collect(server->config.worker);
+}
+
+static bool is_busy(const struct server *server)
+{
+    return server->people_count > 0 || server->submits > 0 || writer_live_jobs(server->config.writer) > 0;
+}
+
+static void idle_due(struct deadline *deadline)
+{
+    struct server *server = deadline->closure;
+    if (is_busy(server)) {
+        server->busy_ms = server->now_ms;
+    }
+    int64_t end_ms = server->busy_ms + server->config.idle_exit_ms;
+    if (server->now_ms >= end_ms) {
+        server_stop(server, SERVER_END_IDLE);
+    } else {
+        deadline_set(server->deadlines, deadline, end_ms);
+    }
+}
+
+/* --- the loop ------------------------------------------------------------------------------------------- */
+
+static void read_clock(struct server *server)
+{
+    server->now_ms = clock_boot_ms();
+    server->wall_ms = clock_wall_ms();
+}
+
+/* How long nothing may happen: until the next deadline of ours or of the library's. */
+static int patience(const struct server *server)
+{
+    MHD_UNSIGNED_LONG_LONG library_ms;
+    int64_t left_ms = server->resumed ? server->now_ms : deadlines_next(server->deadlines);
+    if (server->ending && server->end_ms < left_ms) {
+        left_ms = server->end_ms;
+    }
+    if (left_ms != INT64_MAX) {
+        left_ms -= server->now_ms;
+        left_ms = left_ms > 0 ? left_ms : 0;
+    }
+    if (MHD_get_timeout(server->daemon, &library_ms) == MHD_YES && library_ms < (uint64_t)left_ms) {
+        left_ms = (int64_t)library_ms;
+    }
+    return left_ms > INT32_MAX ? -1 : (int)left_ms;
+}
+
+static void run_library(struct server *server)
+{
+    MHD_UNSIGNED_LONG_LONG library_ms;
+    for (int i = 0; i < LIBRARY_RUNS; i++) {
+        server->resumed = false;
+        MHD_run(server->daemon);
+        bool more = MHD_get_timeout(server->daemon, &library_ms) == MHD_YES && library_ms == 0;
+        if (!more && !server->resumed) {
+            return;
+        }
+    }
+}
+
+static void turn(struct server *server)
+{
+    struct epoll_event events[LOOP_EVENTS];
+    int count = epoll_wait(server->loop_fd, events, LOOP_EVENTS, patience(server));
+    read_clock(server);
+    for (int i = 0; i < count; i++) {
+        struct watch *watch = events[i].data.ptr;
+        watch->ready(watch);
+    }
+    space_tend(server->space);
+    deadlines_run(server->deadlines, server->now_ms);
+    stop_if_failed(server);
+    run_library(server);
+    stop_if_failed(server);
+}
+
+static bool is_over(const struct server *server)
+{
+    bool quiet = server->request_count == 0 && server->asks == 0;
+    bool told = !server->telling || outbox_all_told(server->outbox, server->now_ms);
+    return server->ending && ((quiet && told) || server->now_ms >= server->end_ms);
+}
+
+enum server_end server_run(struct server *server, struct err *err)
+{
+    read_clock(server);
+    while (!is_over(server)) {
+        turn(server);
+    }
+    if (server->failed) {
+        *err = server->failure;
+    }
+    return server->end;
+}
+
+/* --- opening -------------------------------------------------------------------------------------------- */
+
+static void __attribute__((format(printf, 2, 0)))
+log_library(void *closure, const char *format, va_list arguments)
+{
+    char text[256];
+    vsnprintf(text, sizeof text, format, arguments);
+    text[strcspn(text, "\n")] = '\0';
+    log_debug("http note", "text=\"%s\"", text);
+}
+
+/* The names of the configuration, and the listen address where it is one. */
+static void open_names(struct server *server)
+{
+    const struct server_config *config = &server->config;
+    bool any = strcmp(config->address, "0.0.0.0") == 0 || strcmp(config->address, "::") == 0;
+    server->name_items = xzalloc((config->host_name_count + 1) * sizeof(char *));
+    for (size_t i = 0; i < config->host_name_count; i++) {
+        server->name_items[server->names.count++] = config->host_names[i];
+    }
+    if (!any) {
+        server->listen_name = xprintf(strchr(config->address, ':') != NULL ? "[%s]" : "%s", config->address);
+        server->name_items[server->names.count++] = server->listen_name;
+    }
+    server->names.items = server->name_items;
+}
+
+static bool open_library(struct server *server, struct err *err)
+{
+    const struct server_config *config = &server->config;
+    unsigned connections = listener_connections(err);
+    autoclose int fd = -1;
+    server->peers = peers_create(config->per_address > 0 ? (size_t)config->per_address : connections / 2);
+    if (connections == 0 || (fd = listener_open(config->address, config->port, &server->port, err)) < 0) {
+        return false;
+    }
+    bool tls = config->tls_certificate != NULL;
+    const struct MHD_OptionItem options[] = {
+        {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_library, NULL},
+        {MHD_OPTION_LISTEN_SOCKET, fd, NULL},
+        {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)request_open, server},
+        {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_close, server},
+        {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)connection_notify, server},
+        {MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connections, NULL},
+        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, LIMIT_CONNECTION_MEMORY, NULL},
+        {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+        {tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, (void *)(uintptr_t)config->tls_certificate},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)config->tls_key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0,
+         (void *)(uintptr_t) "SECURE192:+SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0);
+    server->daemon = MHD_start_daemon(flags, server->port, connection_accept, server, router_call, server,
+                                      MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+    if (server->daemon == NULL) {
+        return err_set(err, ERR_IO, "the HTTP library cannot start%s",
+                       tls ? ": see that certificate and key are PEM and belong together" : "");
+    }
+    give_fd(&fd);
+    return true;
+}
+
+static bool open_watch(struct server *server, struct watch *watch, int fd, void (*ready)(struct watch *),
+                       struct err *err)
+{
+    *watch = (struct watch){.fd = fd, .ready = ready, .closure = server};
+    return fd < 0 || server_watch(server, watch, err);
+}
+
+static bool open_loop(struct server *server, struct err *err)
+{
+    const struct server_config *config = &server->config;
+    server->loop_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (server->loop_fd < 0) {
+        return err_errno(err, "cannot make an epoll set");
+    }
+    int library_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    int worker = config->worker != NULL ? worker_fd(config->worker) : -1;
+    return open_watch(server, &server->library, library_fd, library_ready, err) &&
+           open_watch(server, &server->writer, writer_fd(config->writer), writer_ready, err) &&
+           open_watch(server, &server->signals, config->signal_fd, signal_ready, err) &&
+           open_watch(server, &server->worker, worker, worker_ready, err);
+}
+
+static void open_parts(struct server *server)
+{
+    server->request_blocks.bytes = REQUEST_BLOCK_BYTES;
+    server->ask_blocks.bytes = ASK_BLOCK_BYTES;
+    server->auth = auth_create();
+    server->deadlines = deadlines_create();
+    server->waiters = waiters_create();
+    connections_open(server);
+    server->stagings = staging_board_create();
+    server->outbox = outbox_create(server);
+    server->specs = specs_create(server->reader);
+    server->space = space_create(server);
+    if (server->config.idle_exit_ms > 0) {
+        server->idle = (struct deadline){.due = idle_due, .closure = server};
+        deadline_set(server->deadlines, &server->idle, server->now_ms + server->config.idle_exit_ms);
+    }
+}
+
+static void fill_defaults(struct server_config *config)
+{
+    config->address = config->address != NULL ? config->address : "127.0.0.1";
+    config->heartbeat_ms = config->heartbeat_ms > 0 ? config->heartbeat_ms : HEARTBEAT_MS;
+    config->log_limit = config->log_limit > 0 ? config->log_limit : LIMIT_STREAM_BYTES;
+    config->patience_ms = config->patience_ms > 0 ? config->patience_ms : DEFAULT_PATIENCE_MS;
+    config->lease_min_ms = config->lease_min_ms > 0 ? config->lease_min_ms : LIMIT_LEASE_MIN_MS;
+}
+
+struct server *server_open(const struct server_config *config, struct err *err)
+{
+    struct server *server = xzalloc(sizeof *server);
+    server->config = *config;
+    server->loop_fd = -1;
+    fill_defaults(&server->config);
+    read_clock(server);
+    server->opened_ms = server->busy_ms = server->now_ms;
+    signal(SIGPIPE, SIG_IGN);
+    server->reader = reader_open(config->store_path, err);
+    open_parts(server);
+    open_names(server);
+    if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
+        !open_library(server, err) || !open_loop(server, err) || !mlflow_open(server, err) ||
+        !backups_open(server, err) || !retention_open(server, err)) {
+        server_close(server);
+        return NULL;
+    }
+    return server;
+}
+
+uint16_t server_port(const struct server *server)
+{
+    return server->port;
+}
+
+/* --- closing -------------------------------------------------------------------------------------------- */
+
+/* Changes that are with the writer borrow from requests; after a failure the writer holds nothing any more.
+ */
+static void await_asks(struct server *server)
+{
+    while (server->asks > 0 && !server->writer_failed) {
+        struct pollfd writer = {.fd = server->writer.fd, .events = POLLIN};
+        if (poll(&writer, 1, -1) > 0) {
+            writer_ready(&server->writer);
+        }
+    }
+}
+
+/* The library must not be stopped while it holds suspended connections. */
+static void resume_all(struct server *server)
+{
+    struct request *request, *next;
+    DL_FOREACH_SAFE (server->requests, request, next) {
+        if (request->phase == REQUEST_WAITING && request->response == NULL) {
+            request_fail_with(request, ERR_UNAVAILABLE, "the controller has ended");
+        } else if (request->suspended) {
+            request_resume(request);
+        }
+    }
+}
+
+void server_close(struct server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    server->ending = true;
+    if (server->daemon != NULL) {
+        await_asks(server);
+        resume_all(server);
+        MHD_stop_daemon(server->daemon);
+        assert(server->request_count == 0 && server->people_count == 0 && server->body_bytes == 0);
+    }
+    retention_close(server);
+    backups_close(server);
+    mlflow_close(server);
+    if (server->loop_fd >= 0) {
+        close(server->loop_fd);
+    }
+    blocks_finish(&server->request_blocks);
+    blocks_finish(&server->ask_blocks);
+    specs_destroy(server->specs);
+    outbox_destroy(server->outbox);
+    recent_ends_finish(&server->ends);
+    queue_snapshot_destroy(server->queue);
+    staging_board_destroy(server->stagings);
+    waiters_destroy(server->waiters);
+    peers_destroy(server->peers);
+    deadlines_destroy(server->deadlines);
+    auth_destroy(server->auth);
+    space_destroy(server->space);
+    reader_close(server->reader);
+    free(server->listen_name);
+    free(server->name_items);
+    free(server);
+}
