@@ -10,9 +10,9 @@
 #include "daemon/http/auth/auth.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 static bool has_admin(struct reader *reader, bool *ret_exists, struct err *err)
 {

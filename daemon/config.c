@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define OPTION_COUNT 32

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/base/options.h"
-#include "proto/base/settings.h"
+#include "proto/base/settings/options.h"
+#include "proto/base/settings/settings.h"
 #include "proto/states.h"
 
 struct config {

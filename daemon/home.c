@@ -8,8 +8,8 @@
 #include <sys/file.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 
 int home_lock(const char *state, struct err *err)
 {

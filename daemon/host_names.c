@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define ELSEWHERE "192.0.2.1" /* reserved for documentation, so it has the default route */
 

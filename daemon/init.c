@@ -22,12 +22,12 @@
 #include "daemon/tls.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/base/options.h"
-#include "proto/base/pin.h"
-#include "proto/base/settings.h"
-#include "proto/base/text.h"
+#include "proto/base/settings/options.h"
+#include "proto/base/crypto/pin.h"
+#include "proto/base/settings/settings.h"
+#include "proto/base/text/text.h"
 
 #define SYSTEM_STATE  "/var/lib/gpuctl"
 #define SYSTEM_USER   "gpuctl" /* the user of the package's unit */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/spec_environment.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/spec/jobspec.h"
 
 /* Rows that the core loads unchanged. */

@@ -27,11 +27,11 @@
 #include "daemon/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/base/notify.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define PEM_BYTES (1024 * 1024) /* a certificate chain */

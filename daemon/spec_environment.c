@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/wire/staging.h"
 
 bool spec_environment_of(const struct job_spec *spec, struct spec_environment *ret_environment)

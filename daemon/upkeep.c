@@ -12,7 +12,7 @@
 #include "daemon/backup/restore.h"
 #include "daemon/home.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 bool upkeep_wanted(const struct config *config)
 {

@@ -9,7 +9,7 @@
 
 #include "daemon/core/core.h"
 #include "daemon/store/store.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 enum writer_kind {
     WRITER_INPUT,  /* an input for the core */

@@ -9,7 +9,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 void member_put(json_t *object, const char *name, json_t *value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers and writers for the members of a JSON object, as this folder needs them beyond proto/base/json.h.
- * Running out of memory aborts. */
+/* Readers and writers for the members of a JSON object, as this folder needs them beyond
+ * proto/base/text/json.h. Running out of memory aborts. */
 #ifndef PROTO_MEMBERS_H
 #define PROTO_MEMBERS_H
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/states.h"
 
 /* Writers of one member; name is ASCII. A NULL text writes nothing; bytes that are not UTF-8 become U+FFFD.

@@ -18,9 +18,9 @@
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define ORPHANS_PACE_MS     20   /* between two kills of orphans, doubling ... */

@@ -13,8 +13,8 @@
 
 #include "agent/attempt/cgroup.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define SOCKET            "GPUCTL_SOCKET="

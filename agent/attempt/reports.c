@@ -12,7 +12,7 @@
 #include "agent/output/port_taken.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define REPORT_BASE_BYTES (4 * KIB) /* of a report: headers, a cause, a sentence */

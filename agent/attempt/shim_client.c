@@ -17,7 +17,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define CATCH_UP_MS                                                                                          \

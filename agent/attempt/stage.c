@@ -15,8 +15,8 @@
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/hash.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/spec/tasks.h"
 

@@ -17,7 +17,7 @@
 #include "agent/base/program.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define EXTRA_FD 3

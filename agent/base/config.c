@@ -14,12 +14,12 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/hash.h"
+#include "proto/base/files/files.h"
+#include "proto/base/crypto/hash.h"
 #include "proto/base/log.h"
-#include "proto/base/options.h"
-#include "proto/base/settings.h"
-#include "proto/base/text.h"
+#include "proto/base/settings/options.h"
+#include "proto/base/settings/settings.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/spec/node_label.h"
 

@@ -9,8 +9,8 @@
 
 #include "agent/base/address.h"
 #include "proto/base/err.h"
-#include "proto/base/options.h"
-#include "proto/base/settings.h"
+#include "proto/base/settings/options.h"
+#include "proto/base/settings/settings.h"
 
 struct config {
     const char *url;

@@ -12,11 +12,11 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/curl_use.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
+#include "proto/base/http/curl_use.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/wire/views.h"
 

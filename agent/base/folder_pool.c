@@ -18,8 +18,8 @@
 
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define FIRST_OUT "0.stdout"

@@ -11,7 +11,7 @@
 #include <utlist.h>
 
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct loop {
     int epoll;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 static bool is_plain(const char *part)
 {

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define STEP_ENTRIES 64   /* about 1 ms */
 #define DEPTH_MAX    1000 /* folders that are open at once on the way down */

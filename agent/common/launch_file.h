@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* --- writing */
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define STAT_BYTES  1024
 #define FIRST_ROOM  256

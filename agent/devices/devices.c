@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 void devices_close(struct devices *devices)
 {

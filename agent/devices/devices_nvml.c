@@ -22,7 +22,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define SILENT       "the NVIDIA driver does not answer; see dmesg, and reboot the node if it stays so"

@@ -12,8 +12,8 @@
 #include <utlist.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define REQUIREMENTS_FD "/dev/fd/3"

@@ -22,11 +22,11 @@
 
 #include "agent/base/trash.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/hash.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/json.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define MARKER         "gpuctl.json"

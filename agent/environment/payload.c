@@ -16,9 +16,9 @@
 #include <utlist.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/hash.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define STEP_BYTES (4 * MIB) /* one piece of a copy: about 2 ms */

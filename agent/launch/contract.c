@@ -13,7 +13,7 @@
 #include "agent/launch/runner.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/spec/tasks.h"
 
 #define DEFAULT_PYTHON "python3" /* found on the PATH of the ranks */

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec.h"
 #include "proto/wire/messages.h"
 

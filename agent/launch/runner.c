@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/hash.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/text.h"
 
 #define VERSION_CHARS 16
 

@@ -19,7 +19,7 @@
 #include "agent/launch/warm_key.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 

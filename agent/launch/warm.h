@@ -13,7 +13,7 @@
 #include "agent/common/launch_file.h"
 #include "agent/launch/shims.h"
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 struct warm;
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "agent/common/launch_file.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 struct warm_key {
     char hash[HASH_HEX + 1];

@@ -6,7 +6,7 @@
 
 #include "agent/node/node_parts.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 #include "proto/wire/protocol.h"

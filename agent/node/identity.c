@@ -13,9 +13,9 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define FILE_BYTES 8192 /* an id, an inode, and a path of PATH_MAX */
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* Reads the id, or makes one. The caller holds the folder's lock. */
 bool identity_open(const char *state, char out[ID_LENGTH + 1], struct err *err);

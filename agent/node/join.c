@@ -14,14 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "proto/base/authority.h"
+#include "proto/base/http/authority.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/curl_use.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
-#include "proto/base/pin.h"
-#include "proto/base/text.h"
+#include "proto/base/http/curl_use.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
+#include "proto/base/crypto/pin.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/token.h"

@@ -19,9 +19,9 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define READ_BYTES (2 * LIMIT_JOURNAL_BYTES) /* of a file, which one line may bring over its limit */

@@ -5,7 +5,7 @@
 
 #include "agent/node/node.h"
 #include "agent/node/recall.h"
-#include "proto/base/table.h"
+#include "proto/base/text/table.h"
 #include "proto/limits.h"
 
 /* An attempt by its id, and its report that is under way. */

@@ -8,7 +8,7 @@
 
 #include "agent/node/journal.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 struct recall {

@@ -11,9 +11,9 @@
 
 #include "agent/attempt/seen.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define RECORD_BYTES (LIMIT_PATH_BYTES + 64)

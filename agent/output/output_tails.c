@@ -5,7 +5,7 @@
 
 #include "agent/output/output_parts.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 bool output_is_sent(const struct output *output)

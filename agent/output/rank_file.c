@@ -11,8 +11,8 @@
 
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define SAID_FILE_BYTES (256 * KIB) /* an error file up to this size is parsed, in about 1 ms */

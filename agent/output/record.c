@@ -9,7 +9,7 @@
 #include "agent/output/rank_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define RANK_NUMBERS 7

@@ -13,9 +13,9 @@
 #include "agent/output/rank_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define ROW_BYTES 300 /* the largest size of a row without its texts */

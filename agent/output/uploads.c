@@ -11,8 +11,8 @@
 #include <utlist.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define STEP_BYTES   (1 * MIB) /* hashed in a step: about 3 ms */

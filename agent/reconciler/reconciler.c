@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "agent/reconciler/reconciler_parts.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 struct reconciler *reconciler_create(void)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agent/reconciler/reconciler_parts.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* How an event changes a phase; without a row the event has no effect. */
 struct move {

@@ -14,7 +14,7 @@
 #include "agent/common/launch_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define SHIM_NEVER INT64_MAX /* a time that never comes */

@@ -13,7 +13,7 @@
 #include "agent/common/process_table.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define PROC       "/proc"
 #define FIRST_ROOM 64

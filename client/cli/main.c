@@ -11,8 +11,8 @@
 #include "client/cli/show/print.h"
 #include "client/cli/common/jobs.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 
 static void help(FILE *out)
 {

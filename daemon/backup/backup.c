@@ -13,10 +13,10 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/hash.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define MANIFEST_BYTES (64 * 1024)

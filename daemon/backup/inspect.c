@@ -16,9 +16,9 @@
 #include "daemon/store/database/copy.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/hash.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/text.h"
 
 struct inspection {
     FILE *out;

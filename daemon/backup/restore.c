@@ -19,8 +19,8 @@
 #include "daemon/store/incarnation.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 
 #define READY    "restoring"
 #define ARRIVING READY ".new"

@@ -13,9 +13,9 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define ARRIVING ".arriving"
 #define STAMP    "20261121T093000Z"

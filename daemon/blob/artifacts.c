@@ -14,7 +14,7 @@
 
 #include "daemon/blob/upload.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/limits.h"
 
 struct artifacts {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 struct blobs;
 

@@ -15,9 +15,9 @@
 #include "daemon/blob/log_index.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/table.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/table.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 enum sync_state { SYNC_IDLE, SYNC_QUEUED };

@@ -8,8 +8,8 @@
 #include "daemon/blob/log_file.h"
 #include "daemon/blob/logs.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 
 /* Adds the sizes of the files in a folder. */
 static bool measure(const char *folder, int64_t *bytes, struct err *err)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 #define LAST_WALL_MS 253402300799999 /* of the year 9999 */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 enum metric_kind {
     METRIC_POINT,    /* name, value, step */

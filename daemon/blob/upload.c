@@ -11,7 +11,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/limits.h"
 
 static int open_folder(const char *path, struct err *err)

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct queue {
     struct task *first;

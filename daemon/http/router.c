@@ -20,7 +20,7 @@
 #include "daemon/http/request/routes.h"
 #include "daemon/store/store.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 const struct route routes[] = {

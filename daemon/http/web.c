@@ -9,7 +9,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 #define ETAG_DIGITS 32
 

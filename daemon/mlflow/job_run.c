@@ -9,7 +9,7 @@
 #include "daemon/mlflow/runs/runs.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 #define TAG_JOB     "gpuctl.job_id"

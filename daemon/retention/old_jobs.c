@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/spec/account_limits.h"
 
 #define DAY_MS (24LL * 3600 * 1000)

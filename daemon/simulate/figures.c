@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct spread {
     int64_t *values; /* ms */

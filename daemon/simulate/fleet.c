@@ -5,7 +5,7 @@
 
 #include "daemon/simulate/replay.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define LIMIT_SIMULATED_NODES 1000000

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/core.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define NODE_NAME_BYTES 16

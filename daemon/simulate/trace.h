@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct trace_job {
     size_t line;         /* its line in the file */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "daemon/store/query.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct reader *reader_open(const char *path, struct err *err)
 {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 int64_t clock_boot_ms(void); /* milliseconds since boot, suspended time included */
 int64_t clock_boot_us(void); /* the same in microseconds */

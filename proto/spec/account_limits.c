@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 void account_limits_init(struct account_limits *limits)

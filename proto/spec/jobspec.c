@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/spec/jobspec_place.h"
 #include "proto/limits.h"

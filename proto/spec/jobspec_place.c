@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
 #include "proto/spec/node_label.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 #include "proto/wire/staging.h"
 #include "proto/states.h"
 #include "proto/wire/timing.h"

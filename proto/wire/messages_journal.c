@@ -3,8 +3,8 @@
  * Decoded entries have valid ids and attempt ids. The controller decides what follows from them. */
 #include <stdlib.h>
 
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 #include "proto/wire/messages.h"

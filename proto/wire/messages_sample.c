@@ -3,7 +3,7 @@
  * a machine can have. An absent value is -1. */
 #include <stdlib.h>
 
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 #include "proto/wire/messages.h"

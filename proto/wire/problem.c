@@ -3,7 +3,7 @@
  * an error that names its HTTP status. The table in errors.h has the statuses. */
 #include "proto/wire/views.h"
 
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/members.h"
 
 static const char *text_or_null(const char *text)

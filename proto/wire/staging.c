@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
 #include "proto/members.h"

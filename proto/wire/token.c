@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 void token_secret_make(const uint8_t random[TOKEN_SECRET_RANDOM], char out[TOKEN_SECRET_LENGTH + 1])
 {

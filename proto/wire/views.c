@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/states.h"
 
 /* Where a node's part of an attempt runs: one item of JobView.nodes. */

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "tests/bench/fleet.h"
 
 #define LINE_BYTES 64

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/protocol.h"

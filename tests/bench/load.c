@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define REPLY_BYTES  4096
 #define NUMBER_WIDTH 12

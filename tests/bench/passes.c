@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "daemon/core/core.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define NODE_GPUS 8

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 
 struct bench {
     int fd;

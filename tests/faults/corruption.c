@@ -15,8 +15,8 @@
 
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "tests/unit/each_row.h"
 #include "tests/trace/chance.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/hash.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/each_row.h"
 #include "tests/sim/controller.h"
 #include "tests/sim/host.h"

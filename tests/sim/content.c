@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* DROPPED: a sync failed and lost the change, though programs still see it. */
 enum sector_mark { SECTOR_CLEAN, SECTOR_WRITTEN, SECTOR_DROPPED };

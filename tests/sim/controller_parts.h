@@ -4,7 +4,7 @@
 #define SIM_CONTROLLER_PARTS_H
 
 #include "daemon/writer.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/wire/messages.h"
 #include "tests/sim/controller.h"
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/sim/disk_state.h"
 
 struct shared_memory {

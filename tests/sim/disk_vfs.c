@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/sim/disk_state.h"
 
 /* The values of SQLite's VFS for Unix, which determine the padding of the log. */

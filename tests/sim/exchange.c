@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/hash.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/wire/protocol.h"
 #include "tests/sim/host_parts.h"

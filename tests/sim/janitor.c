@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/retention/old_jobs.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/sim/controller_parts.h"
 #include "tests/sim/judge.h"
 #include "tests/sim/people.h"

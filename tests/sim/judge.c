@@ -10,7 +10,7 @@
 
 #include <uthash.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/sim/judge_parts.h"
 
 struct judge *judge_create(void)

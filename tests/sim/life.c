@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "daemon/store/handle.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 
 /* --- the stage ------------------------------------------------------------------------------------------ */
 

@@ -14,8 +14,8 @@
 #include "daemon/store/database/schema.h"
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "tests/sim/disk.h"
 #include "tests/unit/old_database.h"
 

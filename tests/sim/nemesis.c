@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/sim/controller.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/host.h"

@@ -7,8 +7,8 @@
 #include <uthash.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "tests/unit/each_row.h"
 #include "tests/sim/controller_parts.h"

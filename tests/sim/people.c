@@ -10,8 +10,8 @@
 #include <uthash.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 
 #define PEOPLE      4
 #define PATIENCE_MS 5000

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/sim/host_parts.h"
 
 struct piece *piece_find(const struct host *host, uint64_t attempt_id)

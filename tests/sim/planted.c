@@ -16,7 +16,7 @@
 #include "daemon/core/model/state.h"
 #include "daemon/store/store.h"
 #include "daemon/store/database/wal.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define BOOT_SHIFT_MS 300000 /* longer than any lease here */
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/sim/life.h"
 #include "tests/sim/powerloss.h"
 #include "tests/trace/chance.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "tests/sim/controller.h"
 #include "tests/sim/host.h"
 #include "tests/sim/janitor.h"

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "tests/sim/planted.h"
 #include "tests/sim/run.h"
 

@@ -9,7 +9,7 @@
 
 #include <uthash.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define DEVICES_MAX 16
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define WALL_AT_START_MS 1790000000000LL
 #define FNV_BASIS        14695981039346656037ULL

@@ -8,8 +8,8 @@
 
 #include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 
 static char *copy(const char *text)
 {

@@ -10,7 +10,7 @@
 
 #include "tests/trace/ledger.h"
 
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 struct job_rows {
     struct job_birth birth;

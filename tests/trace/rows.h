@@ -5,7 +5,7 @@
 #define TRACE_ROWS_H
 
 #include "daemon/core/core.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct rows;
 

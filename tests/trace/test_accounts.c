@@ -8,7 +8,7 @@
 #include "daemon/core/quota/decay.h"
 #include "daemon/core/model/state.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "tests/trace/cluster.h"
 #include "tests/trace/suites.h"

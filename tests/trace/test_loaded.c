@@ -11,7 +11,7 @@
 #include "daemon/core/core.h"
 #include "daemon/core/model/state.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/spec/tasks.h"
 #include "tests/trace/suites.h"

@@ -5,7 +5,7 @@
 
 #include "daemon/simulate/figures.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/trace/chance.h"
 #include "tests/trace/suites.h"
 

@@ -15,7 +15,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 
 #define LATE_MS 20000
 

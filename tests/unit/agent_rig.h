@@ -10,7 +10,7 @@
 
 #include "agent/base/controller_client.h"
 #include "agent/base/loop.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* One request that came. */
 struct rig_request {

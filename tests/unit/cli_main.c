@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/cli_suites.h"
 
 char cli_folder[64];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 static const int64_t two_devices[] = {1, 3};
 

@@ -6,7 +6,7 @@
 #include <check.h>
 
 #include "agent/launch/contract.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* A launch file, and the contract that it was written from. */
 struct written {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/limits.h"
 
 struct logs *rig_logs;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 
 struct mlflow_rig mlflow;
 

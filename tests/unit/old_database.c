@@ -7,7 +7,7 @@
 
 #include "daemon/store/database/pages.h"
 #include "daemon/store/database/schema.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 enum { JOBS = 40, FIRST_WITH_SUMS = 4 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/proto_suites.h"
 
 json_t *parse_quoted(const char *text)

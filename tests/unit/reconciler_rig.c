@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct reconciler *reconciler;
 

@@ -24,7 +24,7 @@
 
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 
 #define WAIT_MS 30000 /* far beyond what anything here takes, sanitizers and a busy machine included */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/store/database/pages.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 
 struct rig rig;
 

@@ -7,7 +7,7 @@
 #include <check.h>
 
 #include "daemon/store/store.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/each_row.h"
 
 struct rig {

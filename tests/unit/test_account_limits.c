@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "proto/spec/account_limits.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/proto_suites.h"
 
 static bool decode(const char *json, enum account_kind kind, struct account_limits *ret_limits,

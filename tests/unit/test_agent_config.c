@@ -7,7 +7,7 @@
 
 #include "agent/base/config.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/agent_suites.h"
 
 static void read_with(const char *option, const char *value, struct config *ret_config)

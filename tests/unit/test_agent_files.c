@@ -20,7 +20,7 @@
 #include "agent/base/folder_pool.h"
 #include "agent/base/trash.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "tests/unit/agent_suites.h"
 
 static char folder[64];

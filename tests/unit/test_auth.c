@@ -5,7 +5,7 @@
 
 #include "daemon/http/auth/auth.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/http_suites.h"
 
 #define NOW 1000000

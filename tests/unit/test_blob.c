@@ -14,8 +14,8 @@
 #include "daemon/blob/logs.h"
 #include "daemon/blob/worker.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 static char folder[64];

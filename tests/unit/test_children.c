@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/base/children.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/agent_suites.h"
 
 static struct loop *loop;

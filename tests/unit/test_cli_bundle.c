@@ -11,9 +11,9 @@
 #include "client/cli/bundle/tar.h"
 #include "client/cli/bundle/tree.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "tests/unit/cli_suites.h"
 

@@ -9,7 +9,7 @@
 #include "client/cli/charts/figures.h"
 #include "client/cli/charts/scale.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/cli_suites.h"
 
 /* --- scales --- */

@@ -11,7 +11,7 @@
 #include "client/cli/transport/instance.h"
 #include "client/cli/transport/process.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "tests/unit/cli_suites.h"
 
 /* --- the controller --- */

@@ -9,8 +9,8 @@
 #include "client/cli/spec/launcher.h"
 #include "client/cli/jobs/submit.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/cli_suites.h"
 
 static char *path_of(const char *name)

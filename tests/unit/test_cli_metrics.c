@@ -10,7 +10,7 @@
 #include "client/cli/charts/series.h"
 #include "client/cli/charts/figures.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "tests/unit/cli_suites.h"
 
 /* --- points --- */

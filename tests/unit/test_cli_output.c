@@ -10,7 +10,7 @@
 #include "client/cli/transport/sse.h"
 #include "client/cli/show/terminal.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "tests/unit/cli_suites.h"
 

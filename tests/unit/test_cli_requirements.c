@@ -7,9 +7,9 @@
 #include "client/cli/spec/environment.h"
 #include "client/cli/spec/requirements.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "tests/unit/cli_suites.h"
 

@@ -8,7 +8,7 @@
 #include "client/cli/show/result.h"
 #include "client/cli/common/save.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "tests/unit/cli_suites.h"
 
 static void assert_line(const char *row, const char *expected)

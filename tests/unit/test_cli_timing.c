@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "tests/unit/cli_suites.h"
 
 static char *shown(const char *quoted, bool wide)

@@ -6,8 +6,8 @@
 #include "client/cli/spec/yaml_read.h"
 #include "client/cli/spec/yaml_write.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "tests/unit/cli_suites.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "tests/unit/agent_suites.h"
 #include "tests/unit/contract_rig.h"
 

@@ -9,7 +9,7 @@
 #include "agent/base/controller_client.h"
 #include "agent/output/uploads.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 #include "proto/limits.h"
 #include "tests/unit/agent_rig.h"
 #include "tests/unit/agent_suites.h"

@@ -10,7 +10,7 @@
 #include "agent/devices/devices.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/agent_suites.h"
 
 static void assert_short(const char *product, const char *expected)

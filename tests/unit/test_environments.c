@@ -9,8 +9,8 @@
 
 #include "agent/environment/environments.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/agent_rig.h"
 #include "tests/unit/agent_suites.h"
 

@@ -4,7 +4,7 @@
 
 #include "daemon/http/agent/excerpt.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/http_suites.h"
 
 static void assert_said(const char *text, size_t max, enum excerpt_form form, const char *expected)

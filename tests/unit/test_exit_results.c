@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "tests/unit/http_suites.h"
 #include "tests/unit/store_rig.h"

@@ -5,7 +5,7 @@
 
 #include "daemon/http/request/gate.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "tests/unit/http_suites.h"
 

@@ -2,9 +2,9 @@
 /* Tests of proto/base/hash against the vectors of FIPS 180-4 and RFC 4231. */
 #include <string.h>
 
-#include "proto/base/hash.h"
-#include "proto/base/pin.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/crypto/pin.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/base_suites.h"
 
 START_TEST(sha256_agrees_with_the_published_vectors)

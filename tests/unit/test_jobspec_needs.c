@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"

@@ -10,7 +10,7 @@
 #include "agent/node/recall.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "tests/unit/agent_rig.h"
 #include "tests/unit/agent_suites.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "tests/unit/base_suites.h"
 

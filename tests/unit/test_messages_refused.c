@@ -2,7 +2,7 @@
 /* Tests of proto/messages: what means nothing is refused by the name of its member. */
 #include <string.h>
 
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/wire/messages.h"
 #include "tests/unit/proto_suites.h"

@@ -6,7 +6,7 @@
 
 #include "daemon/http/logs/metric_feed.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "tests/unit/http_suites.h"
 #include "tests/unit/metrics_rig.h"

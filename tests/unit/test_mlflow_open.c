@@ -9,7 +9,7 @@
 #include <sqlite3.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "tests/sim/disk.h"
 #include "tests/unit/mlflow_rig.h"
 #include "tests/unit/mlflow_suites.h"

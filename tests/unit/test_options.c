@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/options.h"
+#include "proto/base/settings/options.h"
 #include "tests/unit/base_suites.h"
 
 /* What the command line of these tests sets. */

@@ -12,7 +12,7 @@
 #include "agent/attempt/attempt.h"
 #include "agent/attempt/orphans.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/agent_suites.h"
 
 #define ATTEMPT_ID 4294967297ULL

@@ -9,7 +9,7 @@
 #include "agent/base/folder_pool.h"
 #include "agent/base/trash.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/base/clock.h"
 #include "proto/limits.h"
 #include "tests/unit/agent_rig.h"

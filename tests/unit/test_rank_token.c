@@ -7,7 +7,7 @@
 
 #include "daemon/http/auth/rank_token.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/http_suites.h"
 
 #define ATTEMPT_ID (7ULL << 32 | 42)

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/protocol.h"

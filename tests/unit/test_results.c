@@ -11,7 +11,7 @@
 #include "agent/output/rank_file.h"
 #include "agent/output/results.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 #include "proto/limits.h"
 #include "tests/unit/agent_rig.h"
 #include "tests/unit/agent_suites.h"

@@ -6,7 +6,7 @@
 #include "daemon/http/contract.h"
 #include "daemon/http/router.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/states.h"
 #include "tests/unit/http_suites.h"

@@ -10,8 +10,8 @@
 #include "agent/node/run_folder.h"
 #include "agent/attempt/seen.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "tests/unit/agent_suites.h"
 

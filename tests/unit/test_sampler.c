@@ -8,8 +8,8 @@
 #include "agent/attempt/attempt.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/agent_suites.h"
 
 #define SHIM 100

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/settings.h"
-#include "proto/base/text.h"
+#include "proto/base/settings/settings.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/base_suites.h"
 
 static void start(void)

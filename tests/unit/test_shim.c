@@ -14,7 +14,7 @@
 #include "agent/shim/shimwire.h"
 #include "proto/base/clock.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 static struct rig rig;
 

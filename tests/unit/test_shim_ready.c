@@ -12,7 +12,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 static struct rig rig;
 

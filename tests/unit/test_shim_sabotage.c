@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/shim_rig.h"
 
 static struct rig rig;

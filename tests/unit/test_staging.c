@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/wire/staging.h"
 #include "tests/unit/proto_suites.h"

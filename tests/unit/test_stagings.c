@@ -14,9 +14,9 @@
 #include "agent/environment/stagings.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/hash.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/json.h"
 #include "tests/unit/agent_rig.h"
 #include "tests/unit/agent_suites.h"
 

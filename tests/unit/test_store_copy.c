@@ -11,7 +11,7 @@
 #include "daemon/store/database/copy.h"
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/limits.h"
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"

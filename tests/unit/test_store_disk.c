@@ -14,7 +14,7 @@
 #include "daemon/store/database/wal_check.h"
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"
 

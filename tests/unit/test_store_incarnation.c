@@ -10,7 +10,7 @@
 #include "daemon/store/incarnation.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "tests/trace/chance.h"
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"

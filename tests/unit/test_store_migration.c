@@ -8,7 +8,7 @@
 #include "daemon/store/database/connection.h"
 #include "daemon/store/database/schema.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "tests/unit/old_database.h"
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"

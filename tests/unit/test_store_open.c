@@ -9,7 +9,7 @@
 #include "daemon/store/reader.h"
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/base_suites.h"
 
 /* --- the buffer ----------------------------------------------------------------------------------------- */

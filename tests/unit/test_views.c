@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/wire/views.h"
 #include "tests/unit/proto_suites.h"
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "tests/unit/proto_suites.h"
 
 static void assert_reads(const char *text, int64_t expected)

@@ -5,7 +5,7 @@
 
 #include "daemon/writer.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/limits.h"
 #include "tests/unit/each_row.h"
 #include "tests/unit/http_suites.h"

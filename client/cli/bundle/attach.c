@@ -10,9 +10,9 @@
 
 #include "client/cli/transport/blob.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/spec/jobspec_parts.h"
 

@@ -8,7 +8,7 @@
 
 #include "client/cli/transport/api.h"
 #include "proto/base/err.h"
-#include "proto/base/options.h"
+#include "proto/base/settings/options.h"
 
 /* Splits "LOCAL[:REMOTE]". Without REMOTE, a LOCAL below the current directory keeps its path, and any other
  * gets its last part. The caller frees both. */

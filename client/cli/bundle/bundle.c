@@ -16,8 +16,8 @@
 #include "client/cli/bundle/tar.h"
 #include "client/cli/bundle/tree.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
 

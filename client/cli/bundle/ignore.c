@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 /* One line, cut at its slashes. */

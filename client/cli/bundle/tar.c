@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define BLOCK_BYTES 512

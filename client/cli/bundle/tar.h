@@ -9,7 +9,7 @@
 
 #include "client/cli/bundle/tree.h"
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 /* Writes the tree of the folder root into out, and returns the archive's SHA-256 and length. Nothing in it
  * tells who made it or when: owners are 0, folders and links have no time, and their owner can fill folders.

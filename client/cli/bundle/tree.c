@@ -13,7 +13,7 @@
 #include "client/cli/show/print.h"
 #include "client/cli/bundle/ignore.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define LARGEST 3  /* entries that an error names */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "client/cli/charts/series.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* Dots in cells of a terminal: 2 x 4 a cell in braille, or one in ASCII. */
 struct canvas {

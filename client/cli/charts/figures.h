@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "client/cli/charts/series.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define SPARK_CELLS 24
 

@@ -8,7 +8,7 @@
 
 #include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 #define NAME_WIDTH 12
 #define DIGITS     6

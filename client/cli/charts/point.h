@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct point {
     const char *name; /* borrowed from the JSON */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct series_set {
     struct series *all; /* uthash, by key */

@@ -9,7 +9,7 @@
 
 #include "client/cli/charts/point.h"
 #include "proto/base/err.h"
-#include "proto/base/table.h"
+#include "proto/base/text/table.h"
 
 /* Buckets a series, an even number: more than a terminal of 200 columns has dots across, twice. */
 #define SERIES_BUCKETS 1024

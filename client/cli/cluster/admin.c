@@ -9,8 +9,8 @@
 #include "client/cli/transport/context.h"
 #include "client/cli/transport/instance.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 
 /* --- gpuctld in our place --- */
 

@@ -10,12 +10,12 @@
 #include "client/cli/transport/api.h"
 #include "client/cli/show/print.h"
 #include "client/cli/frame/verb.h"
-#include "proto/base/authority.h"
+#include "proto/base/http/authority.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
-#include "proto/base/pin.h"
-#include "proto/base/settings.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
+#include "proto/base/crypto/pin.h"
+#include "proto/base/settings/settings.h"
 
 #define TOKEN_BYTES  4096
 #define CONFIG_BYTES (64 * 1024)

@@ -8,7 +8,7 @@
 #include "client/cli/common/watch.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 #define HELD_NOTE                                                                                            \
     "\nMost nodes are silent, so nothing is given to others for that: see whether the controller's own "     \

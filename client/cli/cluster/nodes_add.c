@@ -13,7 +13,7 @@
 #include "client/cli/controller/remote.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/limits.h"
 
 #define AGENT_DEB "gpuctl-agent_*.deb"

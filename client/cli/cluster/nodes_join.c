@@ -10,7 +10,7 @@
 #include "client/cli/transport/context.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 const struct option_row join_rows[] = {

@@ -3,7 +3,7 @@
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 /* --- list --- */
 

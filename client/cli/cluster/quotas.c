@@ -10,7 +10,7 @@
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/spec/account_limits.h"
 

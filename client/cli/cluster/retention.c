@@ -3,8 +3,8 @@
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 
 struct retention_options {
     bool dry_run;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl shares`: compares the use of projects and their users with their fair shares. */
 #include "client/cli/common/answer.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 static void show_hours(const json_t *account, const char *member, struct text *out)
 {

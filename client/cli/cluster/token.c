@@ -6,8 +6,8 @@
 #include "client/cli/common/answer.h"
 #include "client/cli/controller/connect.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 #include "proto/states.h"
 
 /* --- list --- */

@@ -3,7 +3,7 @@
 #include "client/cli/controller/connect.h"
 #include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 struct version_options {
     bool client;

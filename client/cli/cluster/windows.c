@@ -6,7 +6,7 @@
 #include "client/cli/controller/connect.h"
 #include "client/cli/show/moment.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 #define MOMENT_HINT "write it as 2026-11-21T09:30:00Z or +2h"

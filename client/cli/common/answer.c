@@ -11,7 +11,7 @@
 #include "client/cli/common/watch.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 /* --- one document --- */
 

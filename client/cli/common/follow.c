@@ -14,7 +14,7 @@
 #include "client/cli/common/jobs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 struct follow {

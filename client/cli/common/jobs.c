@@ -10,7 +10,7 @@
 #include "client/cli/show/print.h"
 #include "client/cli/transport/pages.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/spec/tasks.h"
 
 /* --- ids --- */

@@ -10,7 +10,7 @@
 #include "client/cli/frame/verb.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/wire/views.h"
 
 /* The whole id of the one job that starts with the prefix; a whole id costs no request. The number

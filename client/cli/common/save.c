@@ -11,8 +11,8 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/hash.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 /* One transfer on its way. */

@@ -8,7 +8,7 @@
 #include "client/cli/transport/api.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* The controller of this call. With start, the user's own instance is started where no controller is
  * configured. */

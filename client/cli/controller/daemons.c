@@ -14,10 +14,10 @@
 #include "client/cli/transport/process.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
-#include "proto/base/settings.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
+#include "proto/base/settings/settings.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define LIST_BYTES (1024 * 1024) /* 1,024 devices of 200 bytes are a fifth of it */

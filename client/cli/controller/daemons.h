@@ -8,7 +8,7 @@
 
 #include "client/cli/controller/start.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct daemons {
     const char *state; /* borrowed */

@@ -13,8 +13,8 @@
 #include "client/cli/transport/instance.h"
 #include "client/cli/transport/process.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 
 #define ROUNDS 20 /* in which a tree that is stopped has stopped growing */
 

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct remote {
     pid_t pid;

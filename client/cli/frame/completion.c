@@ -10,7 +10,7 @@
 
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* --- what there is to offer --- */
 

@@ -8,8 +8,8 @@
 
 #include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 
 static const struct verb *const all[] = {
     &verb_run,     &verb_submit,  &verb_sbatch,     &verb_convert,  &verb_ps,      &verb_get,    &verb_logs,

@@ -10,8 +10,8 @@
 
 #include "client/cli/show/print.h"
 #include "proto/base/err.h"
-#include "proto/base/options.h"
-#include "proto/base/text.h"
+#include "proto/base/settings/options.h"
+#include "proto/base/text/text.h"
 
 /* Room for "ID.TASK". */
 #define RESOLVED_BYTES (ID_LENGTH + sizeof ".1000000")

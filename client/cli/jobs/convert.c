@@ -9,8 +9,8 @@
 #include "client/cli/jobs/submit.h"
 #include "client/cli/spec/yaml_write.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 struct convert_options {

@@ -6,7 +6,7 @@
 #include "client/cli/transport/feed.h"
 #include "client/cli/common/answer.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 struct events_options {
     bool follow;

@@ -8,7 +8,7 @@
 
 #include "client/cli/transport/api.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* All events of the job, a new reference. */
 json_t *events_get(struct api *api, const char *id, struct err *err);

@@ -17,7 +17,7 @@
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 #define SPAN_BYTES 32
 

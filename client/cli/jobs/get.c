@@ -10,7 +10,7 @@
 #include "client/cli/common/wait.h"
 #include "client/cli/common/watch.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/states.h"
 
 #define SHOWN_LINES 8 /* of an environment */

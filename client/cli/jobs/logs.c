@@ -10,7 +10,7 @@
 #include "client/cli/transport/pages.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 #define LIMIT_TAIL_LINES 1000000 /* that are kept in memory */

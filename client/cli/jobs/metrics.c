@@ -12,7 +12,7 @@
 #include "client/cli/charts/series.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 #define NAMES_LISTED 8 /* that a message has room for */

@@ -10,8 +10,8 @@
 #include "client/cli/common/jobs.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 #define BROWSER_WORDS 16

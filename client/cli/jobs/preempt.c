@@ -4,7 +4,7 @@
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 struct preempt_options {
     bool rehearse;

@@ -11,7 +11,7 @@
 #include "client/cli/common/watch.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/spec/tasks.h"
 

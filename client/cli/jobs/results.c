@@ -10,7 +10,7 @@
 #include "client/cli/common/save.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 struct results_options {

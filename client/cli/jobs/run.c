@@ -9,7 +9,7 @@
 #include "client/cli/common/follow.h"
 #include "client/cli/show/print.h"
 #include "client/cli/jobs/submit.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 static const struct option_row rows[] = {ROW_QUIET("do not tell what becomes of the job"), ROWS_END};
 

@@ -13,7 +13,7 @@
 #include "client/cli/show/print.h"
 #include "client/cli/common/wait.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/spec/jobspec.h"
 #include "proto/limits.h"
 #include "proto/wire/views.h"

@@ -14,8 +14,8 @@
 #include "client/cli/spec/environment.h"
 #include "client/cli/spec/multi_document.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 #include "proto/wire/views.h"
 
 /* Adds the parts that are read from this machine when the job is sent. */

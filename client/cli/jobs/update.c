@@ -7,7 +7,7 @@
 #include "client/cli/spec/spec.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 struct update_options {

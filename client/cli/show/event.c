@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 static void append_value(struct text *out, const json_t *value)
 {

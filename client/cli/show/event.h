@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/states.h"
 #include "proto/wire/views.h"
 

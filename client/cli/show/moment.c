@@ -4,7 +4,7 @@
 #include "client/cli/show/moment.h"
 
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 bool moment_read(const char *what, const char *text, const char *hint, int64_t *ret_wall_ms, struct err *err)

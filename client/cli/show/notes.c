@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "client/cli/show/print.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define NOTE_BYTES 512
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "client/cli/show/terminal.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 /* stdout and stderr; the other streams of a rank are no output */

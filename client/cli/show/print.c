@@ -14,7 +14,7 @@
 #include "client/cli/show/terminal.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 /* no number needs fewer than it has when it is written with so many */
 #define EXACT_DIGITS 15

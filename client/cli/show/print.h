@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define PRINT_FORMATS "table|wide|json|jsonl"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/states.h"
 
 static bool is_exception(const struct result *result)

@@ -9,7 +9,7 @@
 
 #include "client/cli/show/print.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct result {
     int64_t rank;

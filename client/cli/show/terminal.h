@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define TERMINAL_SEQUENCE_BYTES 64 /* of a colour; a longer one is shown as it is written */
 

@@ -9,7 +9,7 @@
 
 #include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 #define BAR_WIDTH   24

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* What the controller says of it, as GET /v1/jobs/{id}/timing does, for people: a table for each attempt, the
  * newest first; wide: with what each moment means. */

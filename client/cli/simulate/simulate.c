@@ -9,7 +9,7 @@
 #include "client/cli/simulate/simulate.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 
 struct simulate_options {
     bool history;

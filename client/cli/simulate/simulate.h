@@ -11,7 +11,7 @@
 #include "daemon/simulate/replay.h"
 #include "daemon/simulate/trace.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* --- figures --- */
 

@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/limits.h"
 
 /* --- gzip --- */

@@ -8,7 +8,7 @@
 #include "client/cli/transport/pages.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/wire/views.h"
 

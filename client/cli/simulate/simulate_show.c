@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 static const char *const limits_words[] = {"trace", "exact", "none"};
 

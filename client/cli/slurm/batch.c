@@ -9,8 +9,8 @@
 
 #include "client/cli/slurm/slurm_values.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define DIRECTIVE  "#SBATCH"

@@ -11,8 +11,8 @@
 #include "client/cli/common/follow.h"
 #include "client/cli/show/output.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 
 char *batch_output_path(const char *pattern, const char *id, const char *name, struct err *err)
 {

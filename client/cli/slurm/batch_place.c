@@ -8,7 +8,7 @@
 
 #include "client/cli/spec/spec.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/states.h"
 

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* One way to say how many GPUs there are in all. */
 struct gpu_total {

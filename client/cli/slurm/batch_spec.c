@@ -11,8 +11,8 @@
 #include "client/cli/slurm/parts.h"
 #include "client/cli/slurm/slurm_values.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
 

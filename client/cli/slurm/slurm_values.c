@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define LIMIT_UNITS        100000 /* of one part of a time */
 #define DEFAULT_SIGNAL_S   60

@@ -9,8 +9,8 @@
 #include "client/cli/transport/blob.h"
 #include "client/cli/spec/requirements.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
 

@@ -13,9 +13,9 @@
 #include "client/cli/bundle/bundle.h"
 #include "client/cli/spec/environment.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/jobspec.h"
 #include "proto/limits.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define FIRST_WORDS 3
 

@@ -9,8 +9,8 @@
 
 #include "client/cli/spec/short_forms.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/json.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 #define NOWHERE SIZE_MAX

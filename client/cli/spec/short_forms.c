@@ -10,8 +10,8 @@
 
 #include "client/cli/common/jobs.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/spec/jobspec_parts.h"
 

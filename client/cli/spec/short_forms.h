@@ -11,8 +11,8 @@
 #include "client/cli/frame/verb.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/err.h"
-#include "proto/base/options.h"
-#include "proto/base/text.h"
+#include "proto/base/settings/options.h"
+#include "proto/base/text/text.h"
 
 /* --- dependencies --- */
 

@@ -10,8 +10,8 @@
 #include "client/cli/spec/short_forms.h"
 #include "client/cli/spec/launcher.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/states.h"
 

@@ -13,7 +13,7 @@
 #include <yaml.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 /* --- the core schema: which unquoted words are no text --- */

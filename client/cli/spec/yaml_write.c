@@ -9,8 +9,8 @@
 #include <yaml.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 
 #define LINE_COLUMNS 120
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* Appends one document; yaml_parse gives the same value. */
 bool yaml_write(const json_t *value, struct text *out, struct err *err);

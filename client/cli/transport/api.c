@@ -13,8 +13,8 @@
 #include "client/cli/transport/api_parts.h"
 #include "client/cli/show/print.h"
 #include "proto/base/clock.h"
-#include "proto/base/curl_use.h"
-#include "proto/base/text.h"
+#include "proto/base/http/curl_use.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 struct api *api_create(struct context *context)

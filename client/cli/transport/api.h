@@ -11,7 +11,7 @@
 
 #include "client/cli/transport/context.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct api;
 

@@ -3,7 +3,7 @@
 #include "client/cli/transport/blob.h"
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define CHUNK_BYTES (256 * KIB)

@@ -9,7 +9,7 @@
 
 #include "client/cli/transport/api.h"
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 /* Hashes the file from its beginning. name is for errors. */
 bool blob_hash_file(FILE *file, const char *name, char ret_hex[HASH_HEX + 1], size_t *ret_length,

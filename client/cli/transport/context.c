@@ -10,9 +10,9 @@
 
 #include "client/cli/transport/instance.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/settings.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/settings/settings.h"
+#include "proto/base/text/text.h"
 
 #define TOKEN_BYTES 4096
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/states.h"
 
 const json_t *pages_list(const json_t *page, const char *name, struct err *err)

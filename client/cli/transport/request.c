@@ -8,7 +8,7 @@
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 static bool send_once(struct api *api, const struct request *request, struct text *ret_body, struct err *err)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* Borrowed from the reader until the next call. */
 struct sse_event {

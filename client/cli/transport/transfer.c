@@ -8,8 +8,8 @@
 #include "client/cli/transport/api_parts.h"
 #include "client/cli/show/terminal.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/curl_use.h"
-#include "proto/base/text.h"
+#include "proto/base/http/curl_use.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/wire/views.h"
 

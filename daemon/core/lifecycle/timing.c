@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "daemon/core/model/state.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 static int64_t larger(int64_t a, int64_t b)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define CHUNK_BYTES 4000 /* one page with malloc's overhead; a submission that is placed needs 3 KB */
 

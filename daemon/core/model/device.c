@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/model/state.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 static void encode_device(const struct node_device *device, struct text *out)

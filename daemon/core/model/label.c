@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/model/state.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 static int by_key(const void *a, const void *b)
 {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/core/model/rows.h"
-#include "proto/base/table.h"
+#include "proto/base/text/table.h"
 #include "proto/states.h"
 
 struct capacity;

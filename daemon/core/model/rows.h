@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/states.h"
 
 /* X(S, type, name, role). S is the struct, for those who ask.

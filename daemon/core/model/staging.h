@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/base/table.h"
+#include "proto/base/text/table.h"
 
 struct node;
 

@@ -17,8 +17,8 @@
 #include "daemon/core/model/pool.h"
 #include "daemon/core/model/queue.h"
 #include "daemon/core/model/staging.h"
-#include "proto/base/table.h"
-#include "proto/base/text.h"
+#include "proto/base/text/table.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #ifdef NDEBUG

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 static bool is_blank(char byte)
 {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/store/store.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 #include "proto/wire/messages.h"
 
 /* The bytes that the results of a report point to; live as long as the results are used. Starts as {0}. */

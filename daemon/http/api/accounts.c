@@ -11,7 +11,7 @@
 #include "daemon/http/request/routes.h"
 #include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 /* --- questions ------------------------------------------------------------------------------------------ */

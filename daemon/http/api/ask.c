@@ -14,7 +14,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 #include "proto/limits.h"
 
 static int render_answer(const struct writer_request *writer, const struct step *step, struct text *out)

@@ -18,7 +18,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 #include "proto/members.h"

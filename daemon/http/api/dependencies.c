@@ -11,7 +11,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 #define NAMED 3 /* jobs that a sentence has room for */
 

@@ -7,7 +7,7 @@
 
 #include "daemon/core/core.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct reader;
 struct request;

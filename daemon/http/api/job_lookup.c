@@ -15,7 +15,7 @@
 #include "daemon/spec_environment.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 #include "proto/spec/tasks.h"

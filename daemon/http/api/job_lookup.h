@@ -9,7 +9,7 @@
 #include "daemon/core/core.h"
 #include "daemon/store/store.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/wire/views.h"
 
 struct request;

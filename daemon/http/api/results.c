@@ -9,7 +9,7 @@
 #include "daemon/http/request/routes.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 

@@ -18,7 +18,7 @@
 #include "daemon/http/request/routes.h"
 #include "daemon/retention/retention.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 #include "proto/members.h"

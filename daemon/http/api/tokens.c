@@ -10,7 +10,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/store/store.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 #include "proto/members.h"

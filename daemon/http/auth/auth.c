@@ -11,8 +11,8 @@
 #include <strings.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/table.h"
-#include "proto/base/text.h"
+#include "proto/base/text/table.h"
+#include "proto/base/text/text.h"
 
 struct identity {
     char id[TOKEN_ID_LENGTH + 1];

@@ -9,7 +9,7 @@
 
 #include "daemon/store/store.h"
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 #include "proto/states.h"
 #include "proto/wire/token.h"
 

@@ -12,8 +12,8 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 
 static bool make_key(const char *path, uint8_t key[HASH_BYTES], struct err *err)
 {

@@ -9,7 +9,7 @@
 
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 /* gcr_<attempt id in 16 hex digits>_<HMAC in 64> */
 #define RANK_TOKEN_LENGTH (4 + 16 + 1 + HASH_HEX)

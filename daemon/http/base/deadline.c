@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct deadlines {
     struct deadline **items; /* items[0] is unused: the children of i are 2i and 2i+1 */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 void recent_ends_finish(struct recent_ends *ends)

@@ -10,9 +10,9 @@
 #include "daemon/blob/worker.h"
 #include "daemon/http/base/state.h"
 #include "daemon/store/database/reserve_file.h"
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 /* The reserve file while the helper thread makes it. Outlives the space when that goes away. */

@@ -13,7 +13,7 @@
 #include "daemon/http/base/recent_ends.h"
 #include "daemon/http/base/server_config.h"
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 /* A file descriptor beside the library's own: ready is called when it can be read. */
 struct watch {

@@ -7,8 +7,8 @@
 
 #include <utlist.h>
 
-#include "proto/base/table.h"
-#include "proto/base/text.h"
+#include "proto/base/text/table.h"
+#include "proto/base/text/text.h"
 
 struct waited_job {
     int64_t key;

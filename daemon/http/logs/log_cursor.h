@@ -9,7 +9,7 @@
 #include "daemon/blob/logs.h"
 #include "daemon/http/api/job_lookup.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct server;
 struct log_cursor;

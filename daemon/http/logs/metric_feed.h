@@ -9,7 +9,7 @@
 
 #include "daemon/blob/logs.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* Chooses lines of a stream, which has those of all ranks of a node. */
 struct metric_filter {

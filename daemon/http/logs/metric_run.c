@@ -16,7 +16,7 @@
 #include "daemon/http/orders/specs.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 /* --- ids ------------------------------------------------------------------------------------------------ */
 

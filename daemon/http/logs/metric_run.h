@@ -10,7 +10,7 @@
 
 #include "daemon/http/api/job_lookup.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct server;
 

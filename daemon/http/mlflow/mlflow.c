@@ -14,7 +14,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/routes.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 bool mlflow_server_info(struct request *request, struct err *err)
 {

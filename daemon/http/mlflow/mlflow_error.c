@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/http/mlflow/mlflow.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 bool mlflow_has_path(const char *path)
 {

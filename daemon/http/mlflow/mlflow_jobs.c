@@ -15,9 +15,9 @@
 #include "daemon/http/orders/specs.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/base/log.h"
-#include "proto/base/table.h"
+#include "proto/base/text/table.h"
 
 /* The newest attempt of a job that has a run. */
 struct job_run {

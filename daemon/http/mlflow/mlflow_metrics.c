@@ -20,7 +20,7 @@
 #include "daemon/http/mlflow/mlflow.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
-#include "proto/base/table.h"
+#include "proto/base/text/table.h"
 #include "proto/limits.h"
 
 struct copy_key {

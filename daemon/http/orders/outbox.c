@@ -16,9 +16,9 @@
 #include "daemon/http/request/request.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/base/log.h"
-#include "proto/base/table.h"
+#include "proto/base/text/table.h"
 #include "proto/limits.h"
 
 /* The times at which an order last left, CLOCK_BOOTTIME; 0: not yet. */

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "proto/base/json.h"
-#include "proto/base/text.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 struct specs {

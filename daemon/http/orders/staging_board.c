@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/hash.h"
-#include "proto/base/table.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/table.h"
 #include "proto/limits.h"
 
 struct entry {

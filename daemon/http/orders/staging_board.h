@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/core/core.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/wire/views.h"
 
 struct staging_board;

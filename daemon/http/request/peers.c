@@ -11,8 +11,8 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
-#include "proto/base/table.h"
-#include "proto/base/text.h"
+#include "proto/base/text/table.h"
+#include "proto/base/text/text.h"
 
 #define NETWORK_BYTES 8 /* the half of an IPv6 address that names the network */
 

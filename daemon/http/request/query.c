@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/http/request/gate.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* The gate has seen that each '%' has its two digits. */
 static void decode(char *text)

@@ -16,7 +16,7 @@
 #include "daemon/http/request/gate.h"
 #include "daemon/http/request/query.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct identity;
 struct route;

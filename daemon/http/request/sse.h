@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct request;
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* A request of a client. */
 struct tracking_request {

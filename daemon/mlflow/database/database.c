@@ -18,7 +18,7 @@
 
 #include "daemon/mlflow/database/tables.h"
 #include "proto/base/clock.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 /* SQLite has wanted this flag since 3.45. */

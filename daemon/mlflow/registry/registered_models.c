@@ -11,7 +11,7 @@
 #include "daemon/mlflow/registry/registry.h"
 #include "daemon/mlflow/runs/pairs.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 /* --- finding and showing --- */

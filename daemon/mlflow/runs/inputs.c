@@ -9,7 +9,7 @@
 #include "daemon/mlflow/database/database.h"
 #include "daemon/mlflow/runs/runs.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 /* --- data sets --- */

@@ -11,7 +11,7 @@
 
 #include "daemon/mlflow/search/lexer.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 void filter_finish(struct filter *filter)

@@ -16,7 +16,7 @@
 #include "daemon/store/database/tables.h"
 #include "daemon/store/database/wal.h"
 #include "daemon/store/database/wal_check.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 bool connection_fail(struct connection *connection, struct err *err)

@@ -17,7 +17,7 @@
 
 #include "daemon/store/database/connection.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 struct copy {

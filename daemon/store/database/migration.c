@@ -11,8 +11,8 @@
 #include "daemon/store/database/copy.h"
 #include "daemon/store/database/schema.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 
 static bool keep(const char *path, const char *folder, int64_t version, struct err *err)
 {

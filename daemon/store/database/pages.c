@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define RESERVE_OFFSET (PAGES_HEADER_BYTES - 1) /* how much of each page is reserved */
 

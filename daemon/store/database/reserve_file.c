@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 enum reserve_file_state { RESERVE_FILE_MISSING, RESERVE_FILE_WHOLE, RESERVE_FILE_RELEASED };

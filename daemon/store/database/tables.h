@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/core/model/rows.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* The lists of proto/states.h whose words stand in columns. */
 #define TABLE_WORDS(X)                                                                                       \

@@ -20,7 +20,7 @@
 #include "daemon/store/database/pages.h"
 #include "daemon/store/database/wal.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 enum {
     SECTOR_BYTES = 512,

@@ -2,7 +2,7 @@
 /* Reads and writes numbers, durations, hex, ids, base64 and names. Readers are strict: they read a text whole
  * or refuse it, and then leave the outputs as they were. No locale matters. Callers check which values make
  * sense. */
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

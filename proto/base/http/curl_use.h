@@ -7,7 +7,7 @@
 #include <curl/curl.h>
 #include <stdlib.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 static inline void *curl_use_calloc(size_t count, size_t size)
 {

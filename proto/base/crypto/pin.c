@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes and compares pins of certificate authorities. A pin is as trustworthy as the place that the caller
  * has it from. */
-#include "proto/base/pin.h"
+#include "proto/base/crypto/pin.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define BEGIN "-----BEGIN CERTIFICATE-----"
 #define END   "-----END CERTIFICATE-----"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps text in memory: the allocators that abort, the growing buffer, and JSON strings. Buffers are always
  * terminated. JSON output is valid whatever the input bytes are. text_spelling.c reads what people write. */
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -2,13 +2,13 @@
 /* Parses command lines by a table of options and prints the table's --help. Every refusal is ERR_USAGE, names
  * the option as it was typed, and suggests the nearest known one. Targets of options before the refused one
  * may be set already. The programs set the targets' defaults. */
-#include "proto/base/options.h"
+#include "proto/base/settings/options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define HELP_COLUMN 28 /* the help of wider labels starts on the next line */
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 /* A request without a token: a POST of JSON, or a GET if there is no body. */
 struct contact {

@@ -2,7 +2,7 @@
 /* Reads settings from the environment and from a program's two configuration files. It keeps the order of
  * precedence; a file is read whole or refused with its line; an empty value counts as not set. The program's
  * table of options says which settings exist. */
-#include "proto/base/settings.h"
+#include "proto/base/settings/settings.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
-#include "proto/base/text.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
 
 #define FILE_BYTES   (64 * 1024) /* a hundred times the size of a file written by hand */
 #define SYSTEM_PLACE "/etc/gpuctl"

@@ -2,7 +2,7 @@
 /* Reads wall-clock times as the API writes them: RFC 3339 and nothing else, with a date that exists, a time
  * of day and an offset. For text written by people it also reads a duration from a given time on. It reads
  * neither clock nor time zone; clock.c writes times. */
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 static bool is_digit(char c)
 {

@@ -34,7 +34,7 @@ struct option_spec {
     const char
         *choices; /* "table|wide|json": the only values of an OPTION_TEXT, checked and completed; else NULL */
     const char *alias;      /* an older name, accepted but not shown; or NULL */
-    bool command_line_only; /* not a setting: see proto/base/settings.h */
+    bool command_line_only; /* not a setting: see proto/base/settings/settings.h */
 };
 
 /* Parses argv[1..]. Options and positional arguments may mix; "--" ends the options. With stop_at_positional

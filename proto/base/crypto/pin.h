@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "proto/base/err.h"
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 #define PIN_PREFIX "sha256:"
 #define PIN_BYTES  (sizeof PIN_PREFIX + HASH_HEX) /* with its NUL */

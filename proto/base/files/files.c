@@ -3,7 +3,7 @@
  * identity. file_replace leaves either the old or the new content, whatever happens. file_remove_tree never
  * leaves the tree through a link or a mount. All descriptors are O_CLOEXEC. Streams and locks are left to the
  * callers. */
-#include "proto/base/files.h"
+#include "proto/base/files/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/hash.h"
-#include "proto/base/text.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/base/text/text.h"
 
 #define READ_STEP  4096
 #define COPY_STEP  (64 << 20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes SHA-256 over bytes in memory, whole or in pieces, and over files. It uses Nettle, the library
  * below GnuTLS, because Nettle's state lives on the stack, which is cheap for one hash a request. */
-#include "proto/base/hash.h"
+#include "proto/base/crypto/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 struct hash {
     struct sha256_ctx state;

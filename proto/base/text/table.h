@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 
 #define uthash_malloc(size) xalloc(size)
 #define uthash_fatal(text)  abort() /* xalloc never returns NULL */

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 #include "proto/base/err.h"
-#include "proto/base/options.h"
-#include "proto/base/text.h"
+#include "proto/base/settings/options.h"
+#include "proto/base/text/text.h"
 
 /* The files of the three programs, by name; the Python client shares gpuctl's file. */
 #define SETTINGS_CLIENT     "config"

@@ -2,7 +2,7 @@
 /* Parses JSON strictly, writes it compactly, and reads single members. Input nested deeper than
  * LIMIT_JSON_DEPTH never reaches jansson's recursive parser, and errors name the place or the member. Callers
  * limit the size of bodies and handle unknown fields. */
-#include "proto/base/json.h"
+#include "proto/base/text/json.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/text.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 void json_begin(void)

@@ -2,7 +2,7 @@
 /* The first requests to a controller, by gpuctl login and by gpuagent join. The certificate of the authority
  * is fetched from a controller that cannot be authenticated yet: it always matches the pin, and of the reply
  * only the certificate and the time are used. */
-#include "proto/base/authority.h"
+#include "proto/base/http/authority.h"
 
 #include <curl/curl.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/curl_use.h"
-#include "proto/base/pin.h"
-#include "proto/base/text.h"
+#include "proto/base/http/curl_use.h"
+#include "proto/base/crypto/pin.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 #define REPLY_BYTES  (64 * 1024)
