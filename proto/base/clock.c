@@ -85,10 +85,3 @@ void random_fill(void *buffer, size_t length)
         length -= (size_t)got;
     }
 }
-
-void random_id(char out[ID_LENGTH + 1])
-{
-    uint8_t bytes[10];
-    random_fill(bytes, sizeof bytes);
-    text_id_from_bytes(bytes, out);
-}

@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/base/text/text.h"
-
 int64_t clock_boot_ms(void); /* milliseconds since boot, suspended time included */
 int64_t clock_boot_us(void); /* the same in microseconds */
 int64_t clock_wall_ms(void); /* milliseconds since 1970 */
@@ -17,7 +15,5 @@ void clock_format_wall(int64_t wall_ms, char *out, size_t size);
 
 /* Fills the buffer from the system's random source; aborts when that fails. */
 void random_fill(void *buffer, size_t length);
-/* Draws an id. */
-void random_id(char out[ID_LENGTH + 1]);
 
 #endif

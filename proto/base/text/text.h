@@ -92,6 +92,8 @@ bool text_from_hex(const char *hex, uint8_t *out, size_t length);
 /* An id: 16 characters of base32 (a-z2-7) from 10 random bytes; out has room for 17 bytes. */
 #define ID_LENGTH 16
 void text_id_from_bytes(const uint8_t bytes[10], char out[ID_LENGTH + 1]);
+/* Draws an id. */
+void random_id(char out[ID_LENGTH + 1]);
 bool text_is_id(const char *string);
 
 /* RFC 4648 base64 with padding. text_from_base64 returns false on any byte outside the alphabet. The caller

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
+
 #define DISTANCE_WORD 64 /* longer words are no option or field names and match nothing */
 
 /* --- numbers and durations ------------------------------------------------------------------------------ */
@@ -185,6 +187,13 @@ void text_id_from_bytes(const uint8_t bytes[10], char out[ID_LENGTH + 1])
         out[i] = alphabet[pair >> (11 - bit % 8) & 31];
     }
     out[ID_LENGTH] = '\0';
+}
+
+void random_id(char out[ID_LENGTH + 1])
+{
+    uint8_t bytes[10];
+    random_fill(bytes, sizeof bytes);
+    text_id_from_bytes(bytes, out);
 }
 
 bool text_is_id(const char *string)
