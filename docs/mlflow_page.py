@@ -62,7 +62,7 @@ def served() -> list[str]:
     methods += [f"{method} {path}" for method, path in re.findall(r'\{"(\w+)", "([^"]+)", NULL', (STORE / "tracking.c").read_text())]
     files = re.search(r'#define GATE_FILES "([^"]+)"', _c("request/gate.h"))
     assert files is not None
-    routes = re.findall(r'(?:PLAIN|SEND|OTHER)\((\w+),\s+(GATE_FILES )?"([^"]*)",', _c("server/routes.h"))
+    routes = re.findall(r'(?:PLAIN|SEND|OTHER)\((\w+),\s+(GATE_FILES )?"([^"]*)",', _c("request/routes.h"))
     paths = [(method, (files[1] if below else "") + path.replace("{+", "{")) for method, below, path in routes]
     return methods + [f"{method} {path}" for method, path in paths if path.startswith("/api/") and not path.startswith(BASE)]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank of a function job as the agent starts it: a real process of agent/python/gpuctl_runner.py in a folder of its own."""
 
+import io
 import json
 import os
 import pickle
@@ -12,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import pytest
 
+from serverless_gpu._internal.payload import dump
 from slowness import patient
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +31,9 @@ def payload_of(source: str, *args: object, **names: object) -> bytes:
     notebook: dict = {"__name__": "__main__", **names}
     exec(textwrap.dedent(source), notebook)
     args = tuple(notebook[arg.name]() if isinstance(arg, Made) else arg for arg in args)
-    return HEADER + cloudpickle.dumps((notebook["call"], args, {}))
+    pickled = io.BytesIO()
+    dump((notebook["call"], args, {}), pickled)
+    return HEADER + pickled.getvalue()
 
 
 class Made:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import io
 import sys
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any, Callable, Protocol
 
 from serverless_gpu.exceptions import SerializationError
@@ -85,16 +87,23 @@ def _refuse_on_device(tensor: Any) -> None:
         raise OnDevice(f"it is a tensor on {device}")
 
 
+def _reduce_code(code: CodeType) -> Any:
+    """Reduce a code object as cloudpickle does, with its file: version 3.1.3 calls every file "<dynamic-code>", and tracebacks say so."""
+    import cloudpickle
+
+    make, arguments, *rest = cloudpickle.CloudPickler.dispatch_table[CodeType](code)
+    return (make, tuple(code.co_filename if argument == "<dynamic-code>" else argument for argument in arguments), *rest)
+
+
 def dump(value: Any, file: Any) -> None:
     """Pickle a value with cloudpickle. Raises OnDevice, or any exception of pickling."""
     import cloudpickle
 
-    tensor: Any = getattr(sys.modules.get("torch"), "Tensor", None)
-    if tensor is None:  # without torch there are no tensors
-        cloudpickle.dump(value, file)
-        return
+    tensor: Any = getattr(sys.modules.get("torch"), "Tensor", ())  # without torch there are no tensors
 
     class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+        dispatch_table = ChainMap({CodeType: _reduce_code}, cloudpickle.CloudPickler.dispatch_table)
+
         def reducer_override(self, thing: Any) -> Any:
             if isinstance(thing, tensor):
                 _refuse_on_device(thing)
