@@ -78,6 +78,9 @@
 #define RETENTION_STEP_JOBS    32
 #define RETENTION_STEP_REPLIES 500
 #define RETENTION_STEP_BLOBS   256
+/* a transaction of retention takes fewer pieces when one has taken longer than this, its wait for the disk
+ * included, and more when it took less than half of it */
+#define RETENTION_PIECES_MS 10
 /* after a transaction of retention the writer is left alone for this many times as long */
 #define RETENTION_REST 4
 /* the first round after the start, the time between rounds, and the wait for a round that is wanted */
@@ -89,8 +92,9 @@
 /* a blob that nothing names stays for this long: its upload and the submission that names it are two requests
  */
 #define RETENTION_BLOB_MS (24LL * 3600 * 1000)
-/* a submission finds a blob only if it stays for this long at least */
-#define RETENTION_BLOB_MARGIN_MS (3600LL * 1000)
+/* a blob that nothing names counts as gone an hour before that, so that none goes between the request that
+ * finds it and the submission that names it */
+#define LIMIT_BLOB_UNUSED_MS (RETENTION_BLOB_MS - 3600LL * 1000)
 /* when the wall clock leaps this far, or is so far ahead of the newest job at the start, nothing goes by its
  * age until the controller has run for RETENTION_DOUBT_MS: it may be the clock that is wrong */
 #define RETENTION_LEAP_MS  (7LL * 24 * 3600 * 1000)

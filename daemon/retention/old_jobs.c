@@ -110,7 +110,7 @@ static void judge(struct old_jobs *old, const struct job_record *job, const stru
         return;
     }
     struct old_job *item = &old->items[old->count++];
-    *item = (struct old_job){.key = job->birth.key, .removed = removed};
+    *item = (struct old_job){.key = job->birth.key, .array = job->array.tasks > 0, .removed = removed};
     memcpy(item->id, job->birth.id, ID_LENGTH + 1);
 }
 

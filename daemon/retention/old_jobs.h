@@ -30,6 +30,7 @@ void retention_rules_finish(struct retention_rules *rules);
 struct old_job {
     int64_t key;
     char id[ID_LENGTH + 1];
+    bool array;
     bool removed; /* it is to be removed; else only its output */
 };
 

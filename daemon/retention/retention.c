@@ -19,6 +19,8 @@ struct round {
     const struct retention_config *config;
     bool dry;
     int64_t wall_ms, elapsed_ms;
+    size_t pieces;   /* of removals in one transaction */
+    int64_t took_ms; /* by the last transaction */
     struct reader *reader;
     struct retention_rules rules;
     struct retention_report *report;
@@ -70,7 +72,7 @@ static void rest(int64_t ms)
 }
 
 /* *ret_refused, unless it is NULL: the core has refused, which is then no failure. */
-static bool ask(const struct round *round, const struct writer_request *wanted, bool *ret_refused)
+static bool ask(struct round *round, const struct writer_request *wanted, bool *ret_refused)
 {
     struct asked asked = {.request = *wanted};
     int64_t began_ms = clock_boot_ms();
@@ -96,16 +98,17 @@ static bool ask(const struct round *round, const struct writer_request *wanted, 
     if (ret_refused != NULL) {
         *ret_refused = refused;
     }
-    rest(RETENTION_REST * (clock_boot_ms() - began_ms));
+    round->took_ms = clock_boot_ms() - began_ms;
+    rest(RETENTION_REST * round->took_ms);
     return asks && (!refused || ret_refused != NULL);
 }
 
-static bool ask_input(const struct round *round, const struct input *input, bool *ret_refused)
+static bool ask_input(struct round *round, const struct input *input, bool *ret_refused)
 {
     return ask(round, &(struct writer_request){.kind = WRITER_INPUT, .input = *input}, ret_refused);
 }
 
-static bool ask_changes(const struct round *round, const struct change *changes, size_t count)
+static bool ask_changes(struct round *round, const struct change *changes, size_t count)
 {
     return count == 0 ||
            ask(round,
@@ -115,22 +118,10 @@ static bool ask_changes(const struct round *round, const struct change *changes,
 
 /* --- jobs ----------------------------------------------------------------------------------------------- */
 
-/* The rest of a removed job: its output, then its rows, a piece at a time. */
-static bool finish_removal(const struct round *round, const struct removal_row *removal)
-{
-    int64_t bytes;
-    const struct change piece = {.kind = CHANGE_REMOVAL_PIECE, .removal = {.job_key = removal->job_key}};
-    if (!logs_remove(round->config->logs, removal->id, false, &bytes, round->err)) {
-        return false;
-    }
-    round->report->log_bytes += bytes;
-    return ask_changes(round, &piece, 1);
-}
-
-/* The oldest removed jobs; *ret_count 0: none is left. */
+/* The oldest removed jobs, as many as one transaction takes; *ret_count 0: none is left. */
 static bool read_removals(const struct round *round, struct removal_row *items, size_t *ret_count)
 {
-    autorows struct rows rows = reader_removals(round->reader, RETENTION_STEP_JOBS, round->err);
+    autorows struct rows rows = reader_removals(round->reader, (int64_t)round->pieces, round->err);
     *ret_count = 0;
     while (rows_removal(&rows, &items[*ret_count])) {
         REMOVAL_ROW(ROW_OWN, items[*ret_count])
@@ -139,24 +130,48 @@ static bool read_removals(const struct round *round, struct removal_row *items, 
     return !rows.failed;
 }
 
-static bool finish_removals(const struct round *round)
+/* Their output, then a piece of the rows of each. */
+static bool remove_pieces(struct round *round, const struct removal_row *items, size_t count)
+{
+    struct change pieces[RETENTION_STEP_JOBS];
+    for (size_t i = 0; i < count; i++) {
+        int64_t bytes;
+        if (!logs_remove(round->config->logs, items[i].id, false, &bytes, round->err)) {
+            return false;
+        }
+        round->report->log_bytes += bytes;
+        pieces[i] = (struct change){.kind = CHANGE_REMOVAL_PIECE, .removal.job_key = items[i].job_key};
+    }
+    return ask_changes(round, pieces, count);
+}
+
+static void choose_pace(struct round *round)
+{
+    if (round->took_ms > RETENTION_PIECES_MS && round->pieces > 1) {
+        round->pieces /= 2;
+    } else if (round->took_ms < RETENTION_PIECES_MS / 2 && round->pieces < RETENTION_STEP_JOBS) {
+        round->pieces++;
+    }
+}
+
+static bool finish_removals(struct round *round)
 {
     struct removal_row items[RETENTION_STEP_JOBS];
-    size_t count;
-    do {
-        bool ok = read_removals(round, items, &count);
+    size_t count = 1;
+    while (count > 0 && !stopped(round)) {
+        bool ok = read_removals(round, items, &count) && remove_pieces(round, items, count);
         for (size_t i = 0; i < count; i++) {
-            ok = ok && !stopped(round) && finish_removal(round, &items[i]);
             REMOVAL_ROW(ROW_FREE, items[i])
         }
         if (!ok) {
-            return stopped(round) && round->err->code == ERR_NONE;
+            return false;
         }
-    } while (count > 0);
+        choose_pace(round);
+    }
     return true;
 }
 
-static bool remove_jobs(const struct round *round, const struct old_jobs *old)
+static bool remove_jobs(struct round *round, const struct old_jobs *old)
 {
     int64_t keys[RETENTION_STEP_JOBS];
     size_t count = 0;
@@ -170,9 +185,33 @@ static bool remove_jobs(const struct round *round, const struct old_jobs *old)
     return count == 0 || round->dry || (ask_input(round, &input, NULL) && finish_removals(round));
 }
 
-static bool remove_logs(const struct round *round, const char *job_id, bool counts, int64_t *ret_bytes)
+/* The output of the tasks of an array: adds to *bytes. */
+static bool remove_logs_of_tasks(const struct round *round, int64_t array_key, int64_t *bytes)
 {
-    if (!logs_remove(round->config->logs, job_id, round->dry, ret_bytes, round->err)) {
+    struct job_filter filter = {.array_key = array_key, .limit = RETENTION_STEP_JOBS};
+    for (bool more = true; more && !stopped(round);) {
+        autorows struct rows rows = reader_jobs(round->reader, &filter, round->err);
+        struct job_record task;
+        for (more = false; rows_job(&rows, &task); more = true) {
+            int64_t own;
+            if (!logs_remove(round->config->logs, task.birth.id, round->dry, &own, round->err)) {
+                return false;
+            }
+            *bytes += own;
+            filter.before_key = task.birth.key;
+        }
+        if (rows.failed) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of a job, or of an array with its tasks. */
+static bool remove_logs(const struct round *round, const struct old_job *job, bool counts, int64_t *ret_bytes)
+{
+    if (!logs_remove(round->config->logs, job->id, round->dry, ret_bytes, round->err) ||
+        (job->array && !remove_logs_of_tasks(round, job->key, ret_bytes))) {
         return false;
     }
     round->report->logs += counts && *ret_bytes > 0;
@@ -180,7 +219,7 @@ static bool remove_logs(const struct round *round, const char *job_id, bool coun
     return true;
 }
 
-static bool sweep_jobs(const struct round *round)
+static bool sweep_jobs(struct round *round)
 {
     struct old_jobs old = {0};
     while (!old.over && !stopped(round)) {
@@ -190,7 +229,7 @@ static bool sweep_jobs(const struct round *round)
         for (size_t i = 0; i < old.count; i++) {
             int64_t bytes;
             bool logs = round->dry || !old.items[i].removed; /* those of removed jobs go with the removal */
-            if (logs && !remove_logs(round, old.items[i].id, !old.items[i].removed, &bytes)) {
+            if (logs && !remove_logs(round, &old.items[i], !old.items[i].removed, &bytes)) {
                 return false;
             }
         }
@@ -240,7 +279,7 @@ static bool sweep_share(const struct round *round)
         }
         for (size_t i = 0; i < old.count && excess > 0; i++) {
             int64_t bytes;
-            if (!remove_logs(round, old.items[i].id, true, &bytes)) {
+            if (!remove_logs(round, &old.items[i], true, &bytes)) {
                 return false;
             }
             excess -= bytes;
@@ -251,7 +290,7 @@ static bool sweep_share(const struct round *round)
 
 /* --- first answers -------------------------------------------------------------------------------------- */
 
-static bool sweep_replies(const struct round *round)
+static bool sweep_replies(struct round *round)
 {
     const struct change age = {.kind = CHANGE_REPLIES_AGE, .reply.at_ms = round->elapsed_ms};
     int64_t key = 1;
@@ -272,7 +311,7 @@ static bool sweep_replies(const struct round *round)
 
 /* --- blobs ---------------------------------------------------------------------------------------------- */
 
-static bool remove_blobs(const struct round *round, const struct change *changes, size_t count)
+static bool remove_blobs(struct round *round, const struct change *changes, size_t count)
 {
     if (round->dry || !ask_changes(round, changes, count)) {
         return round->dry;
@@ -284,7 +323,7 @@ static bool remove_blobs(const struct round *round, const struct change *changes
 }
 
 /* The next blobs; *number is where the walk is, *ret_seen how many there were. */
-static bool sweep_some_blobs(const struct round *round, int64_t created_ms, int64_t *number, size_t *ret_seen)
+static bool sweep_some_blobs(struct round *round, int64_t created_ms, int64_t *number, size_t *ret_seen)
 {
     struct change changes[RETENTION_STEP_BLOBS];
     size_t count = 0;
@@ -352,7 +391,7 @@ static bool find_nodes(const struct round *round, char *names[MOST_NODES], size_
 }
 
 /* Nodes that expired long ago. The core refuses to remove one that still has work. */
-static bool sweep_nodes(const struct round *round)
+static bool sweep_nodes(struct round *round)
 {
     char *names[MOST_NODES];
     size_t count;
@@ -389,6 +428,7 @@ bool retention_run(const struct retention_config *config, bool dry, const struct
                           .dry = dry,
                           .wall_ms = clock->wall_ms,
                           .elapsed_ms = clock->elapsed_ms,
+                          .pieces = 1,
                           .report = ret_report,
                           .err = err};
     round.reader = reader_open(config->store_path, err);

@@ -123,6 +123,15 @@ struct rows reader_blob(struct reader *reader, const uint8_t hash[32], struct er
     return rows_open(reader, &query, err);
 }
 
+struct rows reader_blob_that_stays(struct reader *reader, const uint8_t hash[32], int64_t created_ms,
+                                   struct err *err)
+{
+    struct query query = query_begin(&reader->connection, SQL_BLOB_THAT_STAYS);
+    query_bind_digest(&query, hash);
+    query_bind_number(&query, created_ms);
+    return rows_open(reader, &query, err);
+}
+
 struct rows reader_lost(struct reader *reader, int64_t after_key, int64_t limit, struct err *err)
 {
     struct query query = query_begin(&reader->connection, SQL_LOST);

@@ -58,8 +58,8 @@ static bool only_members(const json_t *json, enum account_kind kind, struct err 
 {
     static const char *const members[ACCOUNT_KIND_COUNT] = {
         [ACCOUNT_PROJECT] =
-            " quota max_gpus max_running_jobs max_queued_jobs gpu_hours weight keep_jobs_days "
-            "keep_logs_days ",
+            (" quota max_gpus max_running_jobs max_queued_jobs gpu_hours weight keep_jobs_days "
+             "keep_logs_days "),
         [ACCOUNT_USER] = " max_gpus max_running_jobs max_queued_jobs gpu_hours weight ",
         [ACCOUNT_POOL] = " lend ",
     };

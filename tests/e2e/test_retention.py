@@ -144,6 +144,17 @@ def test_output_goes_before_its_job(make_cluster: MakeCluster) -> None:
     assert cluster.api.events(job)[-1] == "succeeded"
 
 
+def test_output_of_the_tasks_of_an_array_goes_by_its_age(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(2, controller=["--keep-logs", "300ms"])
+    array = cluster.api.submit(["echo", "a task"], array={"tasks": 5})
+    cluster.api.wait(array)
+    tasks = [task["id"] for task in cluster.api.get(f"/v1/jobs?array={array}")["jobs"]]
+    assert len(tasks) == 5
+    eventually(lambda: cluster.api.post("/v1/retention", {})["logs"] == 1, "the output to go")
+    assert not any(logs_of(cluster, task).exists() for task in tasks)
+    assert cluster.api.job(array)["state"] == "SUCCEEDED" and rows(cluster)["jobs"] == 6
+
+
 def test_only_an_administrator_runs_retention(cluster: Cluster) -> None:
     with pytest.raises(Problem) as caught:
         cluster.user("alice").post("/v1/retention", {"dry_run": True})

@@ -175,12 +175,36 @@ static char *unused_blobs(int64_t created_ms)
     autorows struct rows rows = reader_blob_uses(rig.reader, 0, 100, created_ms, &rig.err);
     struct blob_use use;
     while (rows_blob_use(&rows, &use)) {
-        text_printf(&text, use.unused ? "%d " : "", use.hash[0]);
+        if (use.unused) {
+            text_printf(&text, "%d ", use.hash[0]);
+        }
     }
     ck_assert(!rows.failed);
     text_append(&text, "");
     return text_take(&text);
 }
+
+static bool stays(uint8_t first, int64_t created_ms)
+{
+    autorows struct rows rows =
+        reader_blob_that_stays(rig.reader, (uint8_t[32]){first}, created_ms, &rig.err);
+    struct blob_row row;
+    return rows_blob(&rows, &row);
+}
+
+START_TEST(an_old_blob_that_nothing_names_counts_as_gone)
+{
+    char hex[65];
+    text_to_hex((uint8_t[32]){2}, 32, hex);
+    rig_write((struct change[]){blob(1, 100), blob(2, 100), blob(3, 200)}, 3);
+    put_job(1, 1);
+    rig_write_one(use(1, hex));
+    ck_assert(stays(1, 99) && stays(2, 99) && stays(3, 99));
+    ck_assert(!stays(1, 150) && stays(2, 150) && stays(3, 150));
+    rig_write_one(blob(1, 300)); /* sent again */
+    ck_assert(stays(1, 250) && stays(2, 250) && !stays(3, 250) && !stays(4, 0));
+}
+END_TEST
 
 START_TEST(a_blob_stays_while_it_is_young_or_a_job_or_a_result_names_it)
 {
@@ -354,6 +378,7 @@ Suite *store_retention_suite(void)
     tcase_add_test(cases, a_removal_goes_on_in_pieces_also_after_a_start);
     tcase_add_test(cases, the_tasks_of_a_removed_array_follow_it);
     tcase_add_test(cases, a_key_is_not_used_again_after_its_job_was_removed);
+    tcase_add_test(cases, an_old_blob_that_nothing_names_counts_as_gone);
     tcase_add_test(cases, a_blob_stays_while_it_is_young_or_a_job_or_a_result_names_it);
     tcase_add_test(cases, a_first_answer_is_known_for_its_time_and_forgotten_after_twice_as_long);
     tcase_add_test(cases, the_number_of_a_forgotten_answer_is_not_used_again);

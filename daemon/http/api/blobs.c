@@ -16,6 +16,7 @@
 #include "daemon/http/request/routes.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
+#include "proto/limits.h"
 
 /* --- PUT ------------------------------------------------------------------------------------------------ */
 
@@ -167,7 +168,9 @@ bool blobs_get(struct request *request, struct err *err)
     if (!read_hash(request, hash, err)) {
         return false;
     }
-    autorows struct rows rows = reader_blob(request->server->reader, hash, err);
+    const struct server *server = request->server;
+    autorows struct rows rows =
+        reader_blob_that_stays(server->reader, hash, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err);
     struct blob_row row;
     if (rows_blob(&rows, &row)) {
         return reply_row(request, &row, err);

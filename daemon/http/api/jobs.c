@@ -73,6 +73,7 @@ static void submit_finish(struct ask *ask)
 /* A search for blobs that are not stored. */
 struct blob_search {
     struct reader *reader;
+    int64_t created_ms; /* one that nothing uses and that was sent before this counts as gone */
     struct err *err;
 };
 
@@ -81,7 +82,8 @@ static bool blob_exists(void *closure, const char *hash, const char *field)
     const struct blob_search *search = closure;
     uint8_t digest[32];
     if (text_from_hex(hash, digest, sizeof digest)) {
-        autorows struct rows rows = reader_blob(search->reader, digest, search->err);
+        autorows struct rows rows =
+            reader_blob_that_stays(search->reader, digest, search->created_ms, search->err);
         struct blob_row row;
         if (rows_blob(&rows, &row) || rows.failed) {
             return !rows.failed;
@@ -132,7 +134,7 @@ bool jobs_submit(struct request *request, struct err *err)
     submit->ask.committed = submit_committed;
     submit->ask.finish = submit_finish;
     server->submits++;
-    struct blob_search search = {server->reader, err};
+    struct blob_search search = {server->reader, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
     if (!job_spec_decode(give(request->json), server->config.lease_min_ms, &submit->spec, err) ||
         !job_spec_each_blob(&submit->spec, blob_exists, &search) ||
         !dependencies_read(request, &submit->spec, &submit->dependencies, err)) {

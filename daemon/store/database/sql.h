@@ -219,6 +219,8 @@
       "SELECT rowid, hash, size, bytes IS NULL, created_ms <= ?3 AND " SCHEMA_BLOB_IS_UNUSED                 \
       " FROM blobs WHERE rowid > ?1 ORDER BY rowid LIMIT ?2")                                                \
     X(LIMITS, READER, "SELECT {limits} FROM limits ORDER BY kind, name")                                     \
+    X(BLOB_THAT_STAYS, READER,                                                                               \
+      "SELECT {blobs} FROM blobs WHERE hash = ?1 AND (created_ms > ?2 OR NOT (" SCHEMA_BLOB_IS_UNUSED "))")  \
     X(BLOB, READER, "SELECT {blobs} FROM blobs WHERE hash = ?")
 
 enum sql {
