@@ -709,6 +709,7 @@ void writer_news_finish(struct writer_news *news)
     free(news->orders);
     free(news->touched);
     free(news->ends);
+    queue_snapshot_destroy(news->queue);
     *news = (struct writer_news){0};
 }
 

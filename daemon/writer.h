@@ -96,7 +96,7 @@ struct writer_news {
     size_t order_count;
     struct job_touch *touched; /* jobs whose state or history changed */
     size_t touched_count;
-    struct queue_snapshot *queue; /* the newest; NULL: none since the last call; owned by the receiver */
+    struct queue_snapshot *queue; /* the newest; NULL: none since the last call */
     struct writer_end *ends;      /* at most LIMIT_RECENT_ENDS */
     size_t end_count;
     bool failed; /* a commit failed: the outcome on disk is unknown, and error says why; the process must end
@@ -104,8 +104,8 @@ struct writer_news {
     struct err error;
 };
 void writer_collect(struct writer *writer, struct writer_news *ret_news);
-void writer_news_finish(struct writer_news *news); /* frees the arrays; the caller has taken over answered,
-                                                      queue and each of orders */
+void writer_news_finish(struct writer_news *news); /* frees the rest; the caller has taken over answered
+                                                      and each of orders */
 
 /* The number of live jobs as of the last commit. Any thread. */
 size_t writer_live_jobs(const struct writer *writer);

@@ -114,7 +114,7 @@ static void writer_ready(struct watch *watch)
     }
     if (news.queue != NULL) {
         queue_snapshot_destroy(server->queue);
-        server->queue = news.queue;
+        server->queue = give(news.queue);
     }
     if (news.failed) {
         server->writer_failed = true;
