@@ -599,7 +599,6 @@ static void writer_destroy(struct writer *writer)
     for (size_t i = 0; i < writer->news.order_count; i++) {
         node_orders_destroy(writer->news.orders[i]);
     }
-    queue_snapshot_destroy(writer->news.queue);
     writer_news_finish(&writer->news);
     core_destroy(writer->core);
     pthread_cond_destroy(&writer->asked);

@@ -44,21 +44,33 @@ static void add_supply(struct gpu_supply *sum, const struct gpu_supply *supply)
     sum->departing += supply->departing;
 }
 
+/* Takes work, or would but for a maintenance window or its expiry. */
+static bool in_service(const struct node *node)
+{
+    return node->state == NODE_READY && node->contact == CONTACT_FRESH;
+}
+
+/* Without those that only leave later: see departing_of. */
 static struct gpu_supply supply_of(const struct partition *partition)
 {
     struct gpu_supply supply = {.total = partition->total};
     for (size_t i = 0; i < partition->count; i++) {
         const struct capacity *capacity = partition->capacities[i];
-        bool works = node_works(capacity->node);
-        supply.free += works ? capacity->free : 0;
-        supply.out_of_service += works ? 0 : capacity->total;
+        if (node_works(capacity->node)) {
+            supply.free += capacity->free;
+        } else if (in_service(capacity->node)) {
+            supply.departing += capacity->total;
+        } else {
+            supply.out_of_service += capacity->total;
+        }
     }
     return supply;
 }
 
 /* The GPUs of working nodes that leave before a job would end that started now. */
-static int64_t departing_of(const struct core *core, const struct job *job, const struct partition *partition)
+static int64_t departing_of(struct maker *maker, const struct job *job, const struct partition *partition)
 {
+    const struct core *core = maker->core;
     int64_t stay_ms = job->time_limit_ms > 0 ? job->time_limit_ms + job->grace_ms : LEAVES_SOON_MS;
     int64_t count = 0;
     for (size_t i = 0; core->departing_count > 0 && i < partition->count; i++) {
@@ -66,6 +78,7 @@ static int64_t departing_of(const struct core *core, const struct job *job, cons
         int64_t leaves_ms = node_leaves_ms(core, capacity->node);
         bool departs = leaves_ms != NEVER && leaves_ms - core->now_ms < stay_ms;
         count += departs && node_works(capacity->node) ? capacity->total : 0;
+        maker->snapshot->cost++;
     }
     return count;
 }
@@ -78,7 +91,7 @@ static void add_entry(struct maker *maker, const struct search *search, const st
          partition = partition->next) {
         if (fit_allowed(search, partition)) {
             struct gpu_supply supply = maker->supplies[partition->index];
-            supply.departing = departing_of(maker->core, queue_first(entry), partition);
+            supply.departing += departing_of(maker, queue_first(entry), partition);
             add_supply(&waiting->supply, &supply);
             waiting->partitions |= (uint64_t)1 << (partition->index % 64);
         }
@@ -189,7 +202,7 @@ struct queue_snapshot *queue_snapshot_create(struct core *core)
         add_jobs(&maker, &maker.entries[i], i);
     }
     qsort(snapshot->jobs, snapshot->count, sizeof *snapshot->jobs, by_key);
-    snapshot->cost = core->node_count + entries + snapshot->count;
+    snapshot->cost += core->node_count + entries + snapshot->count;
     free(maker.supplies);
     free(maker.entries);
     return snapshot;

@@ -12,8 +12,8 @@ struct core;
 struct gpu_supply {
     int64_t total;
     int64_t free;           /* on nodes that take work */
-    int64_t out_of_service; /* on nodes that take no work */
-    int64_t departing; /* on nodes that take work, but leave before the job would end if it started now */
+    int64_t out_of_service; /* on nodes that are drained, silent and so on */
+    int64_t departing; /* on others that leave before the job would end if it started now, or have left */
 };
 
 struct waiting_job {
