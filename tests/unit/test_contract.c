@@ -452,19 +452,20 @@ START_TEST(a_job_without_an_environment_keeps_the_variables_that_it_names)
 }
 END_TEST
 
-#define BLOB "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define BLOB          "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define BUNDLE_FOLDER "/state/work"
 
 START_TEST(a_bundle_is_imported_from_before_what_the_job_names)
 {
     struct written *written = written_begin("{'gpus':4,'command':['x'],'bundle':{'blob':'" BLOB "'}}");
     contract_write(&written->contract, &written->launch);
-    assert_all("PYTHONPATH", "/state/work");
+    assert_all("PYTHONPATH", BUNDLE_FOLDER);
     written_end(written);
     written =
         written_begin("{'gpus':4,'function':{'blob':'" BLOB "'},'bundle':{'blob':'" BLOB
                       "','python_path':['src','.','a/b']},'env':{'PYTHONPATH':'/own:/more'},'workdir':'/w'}");
     contract_write(&written->contract, &written->launch);
-    assert_all("PYTHONPATH", "/state/work:/state/work/src:/state/work/a/b:/own:/more");
+    assert_all("PYTHONPATH", BUNDLE_FOLDER ":" BUNDLE_FOLDER "/src:" BUNDLE_FOLDER "/a/b:/own:/more");
     written_end(written);
 }
 END_TEST
