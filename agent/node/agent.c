@@ -363,15 +363,7 @@ static bool run(struct agent *agent, struct err *err)
 
 static json_t *describe(const struct devices *devices, size_t at)
 {
-    const struct device *device = &devices->items[at];
-    json_t *json = json_object();
-    member_put_int(json, "index", device->index);
-    member_put_text(json, "uuid", device->uuid);
-    member_put_text(json, "type", device->type);
-    member_put_int(json, "memory_bytes", device->memory_bytes);
-    if (device->group >= 0) {
-        member_put_int(json, "group", device->group);
-    }
+    json_t *json = device_encode(&devices->items[at]);
     if (!devices->slots && devices->sights[at].state != DEVICE_EMPTY) {
         member_put_text(json, "unavailable", devices->sights[at].reason);
     }

@@ -24,6 +24,7 @@ struct device {
     int64_t memory_bytes; /* 0 for slots */
     int64_t group; /* shared by devices with the fastest links: NVLink domain, NUMA node; -1: unknown */
 };
+json_t *device_encode(const struct device *device);
 
 /* A device of the node that no job can get now. */
 struct device_fault {

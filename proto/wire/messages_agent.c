@@ -93,7 +93,7 @@ static bool decode_faults(const json_t *json, struct device_faults *faults, stru
 
 /* --- register --- */
 
-static json_t *encode_device(const struct device *device)
+json_t *device_encode(const struct device *device)
 {
     json_t *json = json_object();
     member_put_int(json, "index", device->index);
@@ -207,7 +207,7 @@ json_t *register_message_encode(const struct register_message *message)
     }
     json_t *devices = json_array();
     for (size_t i = 0; i < message->device_count; i++) {
-        json_array_append_new(devices, encode_device(&message->devices[i]));
+        json_array_append_new(devices, device_encode(&message->devices[i]));
     }
     member_put(json, "devices", devices);
     put_faults(json, &message->faults);
