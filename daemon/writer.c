@@ -12,8 +12,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "daemon/load.h"
 #include "proto/base/clock.h"
@@ -33,7 +31,6 @@ struct writer {
     struct core *core;
     pthread_t thread;
     bool threaded; /* the thread was started */
-    int fd;
     atomic_size_t live;
     atomic_bool braked; /* most nodes are silent */
 
@@ -44,9 +41,7 @@ struct writer {
     pthread_mutex_t asleep; /* held while the thread decides to sleep, and by callers that wake it */
     pthread_cond_t asked;
 
-    pthread_mutex_t telling; /* guards the news */
-    struct writer_news news;
-    size_t touched_room;
+    struct news_box box; /* what was committed */
 
     /* Used only by the writer's thread. */
     struct writer_request *backlog; /* taken from the inbox, the oldest first */
@@ -230,51 +225,6 @@ static bool do_alone(struct writer *writer, enum input_kind kind, struct moment 
 
 /* --- after the commit ----------------------------------------------------------------------------------- */
 
-static void news_append_orders(struct writer_news *news, struct node_orders *orders)
-{
-    news->orders = xrealloc(news->orders, (news->order_count + 1) * sizeof(struct node_orders *));
-    news->orders[news->order_count++] = orders;
-}
-
-/* Newer orders of a node replace orders that were not collected yet. */
-static void news_add_orders(struct writer_news *news, struct node_orders *orders)
-{
-    for (size_t i = 0; i < news->order_count; i++) {
-        if (strcmp(news->orders[i]->node, orders->node) == 0) {
-            node_orders_destroy(news->orders[i]);
-            news->orders[i] = orders;
-            return;
-        }
-    }
-    news_append_orders(news, orders);
-}
-
-static void news_add_touched(struct writer *writer, const struct step *step)
-{
-    struct writer_news *news = &writer->news;
-    size_t needed = news->touched_count + step->touched_count;
-    if (needed > writer->touched_room) {
-        writer->touched_room = 2 * needed;
-        news->touched = xrealloc(news->touched, writer->touched_room * sizeof *news->touched);
-    }
-    if (step->touched_count > 0) {
-        memcpy(news->touched + news->touched_count, step->touched,
-               step->touched_count * sizeof *step->touched);
-        news->touched_count = needed;
-    }
-}
-
-static void news_add_step(struct writer *writer, const struct step *step)
-{
-    news_add_touched(writer, step);
-    for (size_t i = 0; i < step->dirty_count; i++) {
-        struct node_orders *orders = core_orders(writer->core, step->dirty_nodes[i]);
-        if (orders != NULL) {
-            news_add_orders(&writer->news, orders);
-        }
-    }
-}
-
 /* The more a snapshot of the queue costs, the longer the next one waits: snapshots take at most some 0.1 % of
  * the writer's time. */
 static bool publish_queue(struct writer *writer, int64_t now_ms)
@@ -285,18 +235,10 @@ static bool publish_queue(struct writer *writer, int64_t now_ms)
     struct queue_snapshot *queue = queue_snapshot_create(writer->core);
     writer->queue_stale = false;
     writer->queue_due_ms = now_ms + (int64_t)queue->cost / QUEUE_SNAPSHOT_PACE;
-    pthread_mutex_lock(&writer->telling);
-    queue_snapshot_destroy(writer->news.queue);
-    writer->news.queue = queue;
-    pthread_mutex_unlock(&writer->telling);
+    news_box_lock(&writer->box);
+    news_box_set_queue(&writer->box, queue);
+    news_box_unlock(&writer->box);
     return true;
-}
-
-static void signal_news(const struct writer *writer)
-{
-    const uint64_t one = 1;
-    ssize_t written = write(writer->fd, &one, sizeof one);
-    (void)written; /* a full counter is readable, too */
 }
 
 static void note_brake(struct writer *writer)
@@ -337,21 +279,17 @@ static void publish(struct writer *writer, struct writer_request *list, int64_t 
     bool queue_published =
         publish_queue(writer, now_ms); /* first: a submitter whose answer leaves finds the job there */
     tell_askers(&list);
-    struct writer_request **end = &list;
-    while (*end != NULL) {
-        end = &(*end)->next;
-    }
-    pthread_mutex_lock(&writer->telling);
+    bool answered = list != NULL;
+    news_box_lock(&writer->box);
     for (size_t i = 0; i < writer->batch.count; i++) {
-        news_add_step(writer, &writer->batch.items[i]);
+        news_box_add_step(&writer->box, writer->core, &writer->batch.items[i]);
     }
-    *end = writer->news.answered;
-    writer->news.answered = list;
-    pthread_mutex_unlock(&writer->telling);
+    news_box_add_answers(&writer->box, list);
+    news_box_unlock(&writer->box);
     atomic_store(&writer->live, core_live_jobs(writer->core));
     note_brake(writer);
-    if (list != NULL || writer->batch.count > 0 || queue_published) {
-        signal_news(writer);
+    if (answered || writer->batch.count > 0 || queue_published) {
+        news_box_signal(&writer->box);
     }
     steps_clear(&writer->batch);
 }
@@ -368,12 +306,12 @@ static void publish_failure(struct writer *writer, struct writer_request *list)
     }
     steps_clear(&writer->batch);
     atomic_store(&writer->refusing, true);
-    pthread_mutex_lock(&writer->telling);
-    writer->news.failed = true;
-    writer->news.error = writer->failure;
-    pthread_mutex_unlock(&writer->telling);
+    news_box_lock(&writer->box);
+    writer->box.news.failed = true;
+    writer->box.news.error = writer->failure;
+    news_box_unlock(&writer->box);
     publish(writer, list, INT64_MIN);
-    signal_news(writer);
+    news_box_signal(&writer->box);
 }
 
 /* --- batches -------------------------------------------------------------------------------------------- */
@@ -446,13 +384,9 @@ static bool lazy_due(const struct writer *writer, bool closing, int64_t now_ms)
            (closing || now_ms >= writer->lazy_since_ms + LAZY_COMMIT_MS || orders_leave(writer));
 }
 
-static void news_add_end(void *closure, uint64_t attempt_id, int64_t visible_us)
+static void add_end(void *closure, uint64_t attempt_id, int64_t visible_us)
 {
-    struct writer_news *news = &((struct writer *)closure)->news;
-    if (news->end_count < LIMIT_RECENT_ENDS) {
-        news->ends = xrealloc(news->ends, (news->end_count + 1) * sizeof *news->ends);
-        news->ends[news->end_count++] = (struct writer_end){attempt_id, visible_us};
-    }
+    news_box_add_end(closure, attempt_id, visible_us);
 }
 
 /* Without a thread, the batch's time is the time of the commit. */
@@ -463,9 +397,9 @@ static bool commit(struct writer *writer, struct moment now)
     }
     writer->in_transaction = false;
     int64_t batch_us = now.boot_us != 0 ? now.boot_us : now.boot_ms * 1000;
-    pthread_mutex_lock(&writer->telling);
-    core_committed(writer->core, writer->threaded ? clock_boot_us() : batch_us, news_add_end, writer);
-    pthread_mutex_unlock(&writer->telling);
+    news_box_lock(&writer->box);
+    core_committed(writer->core, writer->threaded ? clock_boot_us() : batch_us, add_end, &writer->box);
+    news_box_unlock(&writer->box);
     return true;
 }
 
@@ -569,7 +503,7 @@ static void publish_node(const char *name, void *closure)
     struct writer *writer = closure;
     struct node_orders *orders = core_orders(writer->core, name);
     if (orders != NULL) {
-        news_append_orders(&writer->news, orders);
+        news_box_append_orders(&writer->box, orders);
     }
 }
 
@@ -596,15 +530,10 @@ static void writer_destroy(struct writer *writer)
     steps_clear(&writer->lazy);
     free(writer->batch.items);
     free(writer->lazy.items);
-    for (size_t i = 0; i < writer->news.order_count; i++) {
-        node_orders_destroy(writer->news.orders[i]);
-    }
-    writer_news_finish(&writer->news);
+    news_box_finish(&writer->box);
     core_destroy(writer->core);
     pthread_cond_destroy(&writer->asked);
     pthread_mutex_destroy(&writer->asleep);
-    pthread_mutex_destroy(&writer->telling);
-    close(writer->fd);
     free(writer);
 }
 
@@ -619,24 +548,17 @@ struct writer *writer_open(struct store *store, const struct writer_config *conf
     struct writer *writer = xzalloc(sizeof *writer);
     writer->store = store;
     writer->core = core_create(&core);
-    writer->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&writer->asleep, NULL);
-    pthread_mutex_init(&writer->telling, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&writer->asked, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (writer->fd < 0) {
-        err_errno(err, "cannot make an eventfd");
+    if (!news_box_init(&writer->box, err) || !boot(writer, now, err)) {
         writer_destroy(writer);
         return NULL;
     }
-    if (!boot(writer, now, err)) {
-        writer_destroy(writer);
-        return NULL;
-    }
-    signal_news(writer);
+    news_box_signal(&writer->box);
     return writer;
 }
 
@@ -688,28 +610,12 @@ bool writer_ask(struct writer *writer, struct writer_request *request)
 
 int writer_fd(const struct writer *writer)
 {
-    return writer->fd;
+    return writer->box.fd;
 }
 
 void writer_collect(struct writer *writer, struct writer_news *ret_news)
 {
-    uint64_t count;
-    ssize_t got = read(writer->fd, &count, sizeof count);
-    (void)got; /* an empty counter is no error */
-    pthread_mutex_lock(&writer->telling);
-    *ret_news = writer->news;
-    writer->news = (struct writer_news){.failed = writer->news.failed, .error = writer->news.error};
-    writer->touched_room = 0;
-    pthread_mutex_unlock(&writer->telling);
-}
-
-void writer_news_finish(struct writer_news *news)
-{
-    free(news->orders);
-    free(news->touched);
-    free(news->ends);
-    queue_snapshot_destroy(news->queue);
-    *news = (struct writer_news){0};
+    news_box_collect(&writer->box, ret_news);
 }
 
 size_t writer_live_jobs(const struct writer *writer)

@@ -9,6 +9,7 @@
 
 #include "daemon/core/core.h"
 #include "daemon/store/store.h"
+#include "daemon/writer_news.h"
 #include "proto/base/text/text.h"
 
 enum writer_kind {
@@ -83,29 +84,8 @@ bool writer_ask(struct writer *writer, struct writer_request *request);
 /* An fd that is readable when writer_collect has something. */
 int writer_fd(const struct writer *writer);
 
-/* The time from the receipt of the submission until the end of an attempt was on disk. */
-struct writer_end {
-    uint64_t attempt_id;
-    int64_t visible_us;
-};
-
-/* The news since the last call, all of it committed. */
-struct writer_news {
-    struct writer_request *answered; /* a list by next */
-    struct node_orders **orders;     /* the newest per changed node; owned by the receiver */
-    size_t order_count;
-    struct job_touch *touched; /* jobs whose state or history changed */
-    size_t touched_count;
-    struct queue_snapshot *queue; /* the newest; NULL: none since the last call */
-    struct writer_end *ends;      /* at most LIMIT_RECENT_ENDS */
-    size_t end_count;
-    bool failed; /* a commit failed: the outcome on disk is unknown, and error says why; the process must end
-                    after it has sent the answers (503) */
-    struct err error;
-};
+/* Takes the news since the last call. */
 void writer_collect(struct writer *writer, struct writer_news *ret_news);
-void writer_news_finish(struct writer_news *news); /* frees the rest; the caller has taken over answered
-                                                      and each of orders */
 
 /* The number of live jobs as of the last commit. Any thread. */
 size_t writer_live_jobs(const struct writer *writer);

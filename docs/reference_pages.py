@@ -580,8 +580,8 @@ MODULES = (
 
 def python_page() -> str:
     launcher = document(PACKAGE / "launcher.py", "serverless_gpu.launcher", only={"distributed", "DistributedFunction"})
-    call = document(PACKAGE / "_internal" / "call.py", "The handle of a call", only={"DistributedFunctionCall"})
-    job = document(PACKAGE / "_internal" / "job.py", "The job of a call", only={"Job"})
+    call = document(PACKAGE / "_internal" / "calls" / "call.py", "The handle of a call", only={"DistributedFunctionCall"})
+    job = document(PACKAGE / "_internal" / "calls" / "job.py", "The job of a call", only={"Job"})
     modules = [
         part
         for name in MODULES

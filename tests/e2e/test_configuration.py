@@ -52,7 +52,7 @@ def test_the_page_lists_each_setting_of_a_daemon_as_its_help_does(program: Path)
 
 
 def test_the_page_lists_the_settings_of_the_clients() -> None:
-    from serverless_gpu._internal import settings
+    from serverless_gpu._internal.api import settings
 
     part = PAGE.read_text().split("\n## gpuctl and Python\n")[1].split("\n## ")[0]
     written = re.findall(r"^\| `([a-z-]+)` \|", part, re.MULTILINE)

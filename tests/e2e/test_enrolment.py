@@ -317,7 +317,7 @@ def test_login_is_for_every_client_of_the_user(site: Site) -> None:
     assert {path.name: path.stat().st_mode & 0o777 for path in home.iterdir()} == {"config": 0o600, "token": 0o600, "ca.pem": 0o644}
     assert site.gpuctl("nodes", "-o", "json").returncode == 0
     code = (
-        "from serverless_gpu._internal import controller, messages\n"
+        "from serverless_gpu._internal import messages; from serverless_gpu._internal.api import controller\n"
         "print(controller.connect(messages.Messages()).get('/version')['api'])"
     )
     python = ran(PYTHON, "-c", code, env=site.env)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from serverless_gpu._internal.payload import dump
+from serverless_gpu._internal.pack.payload import dump
 from slowness import patient
 
 ROOT = Path(__file__).resolve().parents[2]

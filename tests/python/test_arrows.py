@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -100,6 +101,15 @@ WITHIN = {
 #: What the rest of the daemon sees of the core.
 FACE = {"daemon/core/core.h", "daemon/core/model/change.h", "daemon/core/model/rows.h"}
 
+#: The rooms of the Python client's implementation, and those that each imports from: of later lines alone.
+INTERNAL = "client/python/src/serverless_gpu/_internal"
+IMPORTS = {
+    "calls": "show pack api",
+    "show": "api",
+    "pack": "api",
+    "api": "",
+}
+
 MOST_IN_A_CYCLE = 6
 MOST_FILES = 25
 
@@ -114,6 +124,16 @@ def includes() -> dict[str, list[str]]:
         pytest.skip("no checkout of git: the sources cannot be told from what was built")
     sources = [path for path in listed.stdout.splitlines() if path.startswith(("proto/", "daemon/", "agent/", "client/"))]
     return {path: INCLUDE.findall((ROOT / path).read_text(encoding="utf-8")) for path in sources}
+
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    """Each Python module of the programs: the rooms of the client's implementation that it imports from."""
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("no checkout of git: the sources cannot be told from what was built")
+    sources = [path for path in listed.stdout.splitlines() if path.startswith(("agent/", "client/"))]
+    return {path: set(re.findall(r"\bserverless_gpu\._internal\.(\w+)", (ROOT / path).read_text(encoding="utf-8"))) for path in sources}
 
 
 def folder_of(path: str) -> str:
@@ -186,10 +206,17 @@ def test_modules_of_a_folder_include_each_other_in_small_cycles_at_most(includes
     assert {folder: size for folder, size in largest.items() if size > MOST_IN_A_CYCLE} == {}
 
 
-def test_a_folder_has_few_files(includes: dict[str, list[str]]) -> None:
-    folders = {folder_of(path) for path in includes}
-    counts = {folder: sum(folder_of(path) == folder for path in includes) for folder in folders}
+def test_a_folder_has_few_files(includes: dict[str, list[str]], imports: dict[str, set[str]]) -> None:
+    counts = Counter(folder_of(path) for path in [*includes, *imports])
     assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
+
+
+def test_the_rooms_of_the_python_client_import_each_other_one_way(imports: dict[str, set[str]]) -> None:
+    inside = {path: path.removeprefix(INTERNAL + "/").split("/")[0] for path in imports if path.startswith(INTERNAL + "/")}
+    arrows = {(room, used) for path, room in inside.items() if room in IMPORTS for used in imports[path] & IMPORTS.keys() if used != room}
+    assert arrows == {(room, used) for room, uses in IMPORTS.items() for used in uses.split()}
+    rooms = list(IMPORTS)
+    assert [(a, b) for a, b in arrows if rooms.index(a) >= rooms.index(b)] == []
 
 
 def test_no_cast_takes_const_from_what_the_core_decides_by(includes: dict[str, list[str]]) -> None:

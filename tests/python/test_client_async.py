@@ -15,8 +15,8 @@ import pytest
 
 from fake_controller import FakeController, Job, run_to_end
 from serverless_gpu import asynchronous, distributed
-from serverless_gpu._internal.call import DistributedFunctionCall
-from serverless_gpu._internal.context import Context
+from serverless_gpu._internal.api.context import Context
+from serverless_gpu._internal.calls.call import DistributedFunctionCall
 from serverless_gpu.errors import JobFailed
 
 
@@ -189,8 +189,8 @@ def test_a_handle_of_an_instance_that_has_ended_starts_it_again(fake: FakeContro
     call = start(fake)
     finish(fake, call)
     started: list[Any] = []
-    monkeypatch.setattr("serverless_gpu._internal.embedded.running_url", lambda state: fake.url if started else None)
-    monkeypatch.setattr("serverless_gpu._internal.embedded.start", started.append)
+    monkeypatch.setattr("serverless_gpu._internal.api.embedded.running_url", lambda state: fake.url if started else None)
+    monkeypatch.setattr("serverless_gpu._internal.api.embedded.start", started.append)
     call._context = Context("http://127.0.0.1:9", "gct_old", os.environ["GPUCTL_TOKEN_FILE"], None, call._context.state, embedded=True)
     assert call.result(20) == [4] and started == [call._context.state]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from serverless_gpu._internal import bundle, folder
+from serverless_gpu._internal.pack import bundle, folder
 
 OLD_S = 1_700_000_000
 

@@ -17,7 +17,7 @@ import pytest
 
 from fake_controller import FakeController, Job, digest, run_to_end
 from serverless_gpu import distributed
-from serverless_gpu._internal import call, host, spec
+from serverless_gpu._internal.calls import call, host, spec
 from serverless_gpu.errors import ControllerError, ControllerUnreachable, InvalidJob, JobFailed, ResultUnreadable, SettingsError
 
 LOCK = threading.Lock()

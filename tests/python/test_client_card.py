@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from serverless_gpu._internal import card, cell, display, sparkline
-from serverless_gpu._internal.board import POINTS, SERIES, Board
-from serverless_gpu._internal.rate_limit import BURST_BYTES, JOB_BYTES, LAST_LINES, RATE_BYTES, Allowance, RateLimit
-from serverless_gpu._internal.tails import CHARACTERS, LINES, Tail, Tails
+from serverless_gpu._internal.show import card, cell, display, sparkline
+from serverless_gpu._internal.show.board import POINTS, SERIES, Board
+from serverless_gpu._internal.show.rate_limit import BURST_BYTES, JOB_BYTES, LAST_LINES, RATE_BYTES, Allowance, RateLimit
+from serverless_gpu._internal.show.tails import CHARACTERS, LINES, Tail, Tails
 from serverless_gpu.errors import JobFailed, RemoteTraceback
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from serverless_gpu._internal import environment
-from serverless_gpu._internal.requirements import RequirementsError, check_form, text_of
+from serverless_gpu._internal.pack import environment
+from serverless_gpu._internal.pack.requirements import RequirementsError, check_form, text_of
 
 
 @pytest.fixture

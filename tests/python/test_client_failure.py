@@ -13,7 +13,7 @@ import pytest
 
 from fake_controller import FakeController, Job
 from serverless_gpu import distributed
-from serverless_gpu._internal.failure import with_source
+from serverless_gpu._internal.calls.failure import with_source
 from serverless_gpu.errors import GpuctlError, JobFailed, RemoteError, RemoteTraceback
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from fake_controller import FakeController, Job
 from serverless_gpu import distributed
-from serverless_gpu._internal import watch
-from serverless_gpu._internal.output import Output
+from serverless_gpu._internal.api import watch
+from serverless_gpu._internal.show.output import Output
 from serverless_gpu.errors import ControllerError
 
 

@@ -20,8 +20,8 @@ import pytest
 from conftest import ROOT, SOURCES
 from fake_controller import FakeController, Job, run_to_end
 from serverless_gpu import air, distributed, runtime
-from serverless_gpu._internal import host
-from serverless_gpu._internal.command import BESIDE, HIDING_GPUS
+from serverless_gpu._internal.calls import host
+from serverless_gpu._internal.calls.command import BESIDE, HIDING_GPUS
 from serverless_gpu.compute import AcceleratorType, GPUType
 from serverless_gpu.errors import JobFailed
 from serverless_gpu.torch_distributor import TorchDistributor
@@ -172,7 +172,8 @@ def test_the_namespace_is_shared_with_distributions_of_both_kinds(tmp_path: Path
 
 def test_what_the_ranks_import_travels_where_it_is_used(tmp_path: Path) -> None:
     """Also to nodes that have a `databricks` of their own."""
-    make = f"from serverless_gpu._internal import modules; open({str(tmp_path / 'modules.zip')!r}, 'wb').write(modules.modules().joined())"
+    into = f"open({str(tmp_path / 'modules.zip')!r}, 'wb')"
+    make = f"from serverless_gpu._internal.pack import modules; {into}.write(modules.modules().joined())"
     names = f"import zipfile; print(any('air/__init__' in name for name in zipfile.ZipFile({str(tmp_path / 'modules.zip')!r}).namelist()))"
     assert python(f"{make}; {names}", SOURCES, AIR) == "False"
     assert python(f"import databricks.air; {make}; {names}", SOURCES, AIR) == "True"
@@ -301,7 +302,7 @@ def test_a_file_elsewhere_travels_with_the_folder_that_it_lies_in(
     TorchDistributor(2, local_mode=False).run(project / "train.py")
     assert [file["path"] for file in newest(fake)["files"]] == ["train.py", BESIDE]
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("serverless_gpu._internal.folder.LIMIT_FILES", 3)
+    monkeypatch.setattr("serverless_gpu._internal.pack.folder.LIMIT_FILES", 3)
     with pytest.warns(UserWarning, match="train.py goes without the folder that it lies in"):
         TorchDistributor(2, local_mode=False).run(project / "train.py")
     assert [file["path"] for file in newest(fake)["files"]] == ["train.py", BESIDE]
@@ -323,7 +324,7 @@ def test_a_file_alone_brings_nothing_else(fake: FakeController, project: Path) -
 
 
 def test_a_file_among_too_many_others_goes_alone_and_says_so(fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serverless_gpu._internal.command.BESIDE_FILES", 2)
+    monkeypatch.setattr("serverless_gpu._internal.calls.command.BESIDE_FILES", 2)
     with pytest.warns(UserWarning, match="too many Python files"):
         TorchDistributor(local_mode=False, working_dir=False).run("train.py")
     assert len(newest(fake)["files"]) == 1

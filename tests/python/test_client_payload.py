@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_gpu._internal import modules, payload
+from serverless_gpu._internal.pack import modules, payload
 
 
 def test_a_payload_names_its_python_and_then_holds_the_call() -> None:
@@ -40,7 +40,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_zip_of_modules_is_the_same_each_time_and_holds_both_packages(cache: Path) -> None:
-    script = "from serverless_gpu._internal import modules; print(modules.modules().sha256)"
+    script = "from serverless_gpu._internal.pack import modules; print(modules.modules().sha256)"
     runs = []
     for seed in ("1", "2"):
         env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "XDG_CACHE_HOME": str(cache / seed), "PYTHONHASHSEED": seed}

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_gpu._internal import context, embedded, host, settings
+from serverless_gpu._internal.api import context, embedded, settings
+from serverless_gpu._internal.calls import host
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu.errors import SettingsError
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from serverless_gpu._internal import snapshot
+from serverless_gpu._internal.pack import snapshot
 
 URL = "http://127.0.0.1:7070"
 BOUND = (
@@ -184,7 +184,7 @@ def test_on_other_systems_the_start_is_that_of_the_import(variables: Path, monke
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_real_process_knows_what_it_was_started_with() -> None:
-    script = "import os; os.environ['SET'] = '1'; from serverless_gpu._internal import snapshot; print(snapshot.take({}, '')[0])"
+    script = "import os; os.environ['SET'] = '1'; from serverless_gpu._internal.pack import snapshot; print(snapshot.take({}, '')[0])"
     env = {"INHERITED": "1", "HF_HOME": "/m", "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PATH": os.environ["PATH"]}
     ran = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "{'HF_HOME': '/m', 'SET': '1'}"

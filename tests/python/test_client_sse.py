@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from serverless_gpu._internal.sse import Event, EventParser
+from serverless_gpu._internal.api.sse import Event, EventParser
 
 STREAM = (
     ": a comment\n\n"

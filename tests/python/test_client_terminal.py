@@ -14,8 +14,8 @@ import pytest
 
 from fake_controller import FakeController, Job
 from serverless_gpu import distributed
-from serverless_gpu._internal.board import Progress
-from serverless_gpu._internal.terminal import bar
+from serverless_gpu._internal.show.board import Progress
+from serverless_gpu._internal.show.terminal import bar
 
 
 class Screen(io.StringIO):

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-import serverless_gpu._internal.tracked
+import serverless_gpu._internal.api.tracked
 from fake_controller import FakeController, Job, run_to_end
 from serverless_gpu import distributed
-from serverless_gpu._internal import card, tracked
-from serverless_gpu._internal.board import Board
-from serverless_gpu._internal.tracked import Run
+from serverless_gpu._internal.api import tracked
+from serverless_gpu._internal.api.tracked import Run
+from serverless_gpu._internal.show import card
+from serverless_gpu._internal.show.board import Board
 from test_client_terminal import Screen, call, finish
 
 
@@ -61,7 +62,7 @@ def test_a_job_without_a_run_has_no_line(fake: FakeController, capsys: pytest.Ca
 def test_a_run_is_said_while_the_job_goes_on(
     fake: FakeController, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(serverless_gpu._internal.tracked, "FIRST_S", 0.01)
+    monkeypatch.setattr(serverless_gpu._internal.api.tracked, "FIRST_S", 0.01)
     told = threading.Event()
 
     def program(fake: FakeController, job: Job) -> None:
@@ -76,7 +77,7 @@ def test_a_run_is_said_while_the_job_goes_on(
         told.set()
         return line(run)
 
-    monkeypatch.setattr("serverless_gpu._internal.plain_renderer.line", spell)
+    monkeypatch.setattr("serverless_gpu._internal.show.plain_renderer.line", spell)
     fake.program = program
     distributed(gpus=1, remote=True)(nothing).distributed()
     assert told.is_set() and capsys.readouterr().err.count("MLflow") == 1

@@ -14,9 +14,9 @@ import pytest
 
 from fake_controller import FakeController
 from serverless_gpu import air, distributed
-from serverless_gpu._internal import environment, folder, packaging
-from serverless_gpu._internal.environment import Local, Lock
-from serverless_gpu._internal.requirements import RequirementsError
+from serverless_gpu._internal.pack import environment, folder, packaging
+from serverless_gpu._internal.pack.environment import Local, Lock
+from serverless_gpu._internal.pack.requirements import RequirementsError
 from serverless_gpu.accelerate import notebook_launcher
 from serverless_gpu.errors import InvalidJob
 from serverless_gpu.ray import ray_launch
@@ -261,7 +261,7 @@ def test_what_is_said_about_variables_has_no_values(
 def test_a_large_folder_says_that_it_is_sent(
     fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("serverless_gpu._internal.controller.SAID_BYTES", 3 * 2**19)
+    monkeypatch.setattr("serverless_gpu._internal.api.controller.SAID_BYTES", 3 * 2**19)
     (project / "model.bin").write_bytes(os.urandom(2 * 2**20))
     sent = call(fake, remote=True)
     assert len(fake.blobs[sent["bundle"]["blob"]]) > 2 * 2**20
@@ -271,7 +271,7 @@ def test_a_large_folder_says_that_it_is_sent(
 def test_a_function_that_refers_to_much_says_that_it_is_sent(
     fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("serverless_gpu._internal.controller.SAID_BYTES", 3 * 2**19)
+    monkeypatch.setattr("serverless_gpu._internal.api.controller.SAID_BYTES", 3 * 2**19)
     table = os.urandom(2 * 2**20)
     assert distributed(gpus=1)(lambda: len(table)).distributed() == [2 * 2**20]
     assert "sending 2 MiB (the function, with its arguments and the variables that it refers to)" in capsys.readouterr().err

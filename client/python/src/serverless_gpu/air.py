@@ -106,8 +106,8 @@ def ray_launch(
 ) -> Any:
     """Call `serverless_gpu.ray.ray_launch` with the arguments of `distributed` above. Asks the controller for open values at once."""
     from serverless_gpu import ray
-    from serverless_gpu._internal import defaults
-    from serverless_gpu._internal.controller import connect
+    from serverless_gpu._internal.api.controller import connect
+    from serverless_gpu._internal.calls import defaults
     from serverless_gpu._internal.messages import Messages
 
     asked = wanted(num_accelerators, accelerator_type, gpus, gpu_type)

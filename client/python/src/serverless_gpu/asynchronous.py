@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from serverless_gpu._internal.call import DistributedFunctionCall
+from serverless_gpu._internal.calls.call import DistributedFunctionCall
 
 __all__ = ["DistributedFunctionCall", "print_runs", "stop"]
 

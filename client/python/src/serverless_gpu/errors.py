@@ -92,7 +92,7 @@ class JobFailed(GpuctlError, exceptions.WorkloadFailureException):
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows for the error."""
-        from serverless_gpu._internal import readable
+        from serverless_gpu._internal.calls import readable
 
         return readable.lines(self)
 

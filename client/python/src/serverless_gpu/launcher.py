@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import ParamSpec
 
-    from serverless_gpu._internal.call import DistributedFunctionCall
-    from serverless_gpu._internal.job import Job
+    from serverless_gpu._internal.calls.call import DistributedFunctionCall
+    from serverless_gpu._internal.calls.job import Job
     from serverless_gpu.compute import AcceleratorType
 
     P = ParamSpec("P")
@@ -118,7 +118,7 @@ class DistributedFunction(_Typed["P", "R"]):
         With `run_async=True` it submits the job and returns a DistributedFunctionCall at once. Its `result()` waits, and returns or raises
         the same; `done()`, `status()`, `wait(timeout)`, `exception()`, `cancel()`, `logs()` and `metrics()` ask about it.
         """
-        from serverless_gpu._internal.call import DistributedFunctionCall
+        from serverless_gpu._internal.calls.call import DistributedFunctionCall
 
         call = DistributedFunctionCall.prepare(self.__wrapped__, self._options, args, kwargs)
         if self._options.run_async:  # then its type is AsyncDistributedFunction
@@ -439,7 +439,7 @@ def _variables(value: Any) -> dict[str, str | None]:
 def _requirements(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
-    from serverless_gpu._internal.requirements import check_form
+    from serverless_gpu._internal.pack.requirements import check_form
 
     return check_form(value)
 

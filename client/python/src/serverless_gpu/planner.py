@@ -6,8 +6,8 @@ from __future__ import annotations
 import uuid
 from typing import Any, Callable
 
-from serverless_gpu._internal import defaults, spec
-from serverless_gpu._internal.controller import connect
+from serverless_gpu._internal.api.controller import connect
+from serverless_gpu._internal.calls import defaults, spec
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu.launcher import DistributedFunction, Options, distributed
 

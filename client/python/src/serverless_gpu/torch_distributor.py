@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from serverless_gpu.launcher import DistributedFunction, distributed
 
 if TYPE_CHECKING:
-    from serverless_gpu._internal.controller import Controller
+    from serverless_gpu._internal.api.controller import Controller
 
 __all__ = ["TorchDistributor"]
 
@@ -94,7 +94,7 @@ class TorchDistributor:
         return of_rank_0.distributed(*args, **kwargs)[0]
 
     def _run_file(self, file: str, arguments: list[str]) -> None:
-        from serverless_gpu._internal.command import ProgramCall
+        from serverless_gpu._internal.calls.command import ProgramCall
 
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.splitext(os.path.basename(file))[0]).lstrip("._-")[:63]
         wanted = self._wanted()
@@ -108,8 +108,8 @@ class TorchDistributor:
 
     def _wanted(self) -> dict[str, Any]:
         """Return the arguments of `distributed`. Raises RuntimeError if a GPU is wanted and there is none."""
-        from serverless_gpu._internal import defaults
-        from serverless_gpu._internal.controller import connect
+        from serverless_gpu._internal.api.controller import connect
+        from serverless_gpu._internal.calls import defaults
         from serverless_gpu._internal.messages import Messages
 
         controller = connect(Messages(bool(self._options.get("quiet"))))
@@ -123,7 +123,7 @@ class TorchDistributor:
 
     def _gpus(self, controller: Controller, remote: bool) -> int:
         """Return the number of processes; in local mode at most the number of this machine's GPUs, as with PySpark."""
-        from serverless_gpu._internal import defaults
+        from serverless_gpu._internal.calls import defaults
 
         most = defaults.most_gpus(controller, remote)
         if most == 0:

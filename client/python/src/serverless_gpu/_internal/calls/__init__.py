@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls and jobs: their options, submission, handles, values and failures."""
