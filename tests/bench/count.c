@@ -21,7 +21,7 @@
 #include "proto/limits.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/views.h"
-#include "tests/sim/disk.h"
+#include "tests/sim/disk/disk.h"
 
 #define GPUS        8
 #define LEASE_MS    10000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes with GPUs, which a library of our own shows (tests/unit/fake_nvml.c): what is wrong with one concerns that one alone."""
+"""Nodes with GPUs, which a library of our own shows (tests/unit/agent/fake_nvml.c): what is wrong with one concerns that one alone."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
-#include "tests/unit/each_row.h"
+#include "tests/unit/store/each_row.h"
 #include "tests/trace/chance.h"
-#include "tests/unit/store_rig.h"
+#include "tests/unit/store/store_rig.h"
 
 enum {
     JOBS = 120,

@@ -7,7 +7,7 @@
 
 #include "proto/base/crypto/hash.h"
 #include "proto/base/text/text.h"
-#include "tests/unit/each_row.h"
+#include "tests/unit/store/each_row.h"
 #include "tests/sim/controller.h"
 #include "tests/sim/host.h"
 #include "tests/sim/judge_parts.h"

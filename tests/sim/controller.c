@@ -11,7 +11,7 @@
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "tests/sim/controller_parts.h"
-#include "tests/sim/disk.h"
+#include "tests/sim/disk/disk.h"
 #include "tests/sim/host.h"
 #include "tests/sim/judge.h"
 #include "tests/sim/people.h"

@@ -5,7 +5,7 @@
 #define SIM_LIFE_H
 
 #include "daemon/store/store.h"
-#include "tests/sim/disk.h"
+#include "tests/sim/disk/disk.h"
 #include "tests/sim/script.h"
 
 /* Two disks with a path each: for the life itself, and for images of its disk. */

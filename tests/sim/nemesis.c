@@ -9,7 +9,7 @@
 
 #include "proto/base/text/text.h"
 #include "tests/sim/controller.h"
-#include "tests/sim/disk.h"
+#include "tests/sim/disk/disk.h"
 #include "tests/sim/host.h"
 #include "tests/sim/judge.h"
 #include "tests/sim/people.h"

@@ -10,7 +10,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
-#include "tests/unit/each_row.h"
+#include "tests/unit/store/each_row.h"
 #include "tests/sim/controller_parts.h"
 #include "tests/sim/host.h"
 #include "tests/sim/people.h"

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's command line. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/base/config.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text/text.h"
+#include "tests/unit/agent/agent_suites.h"
+
+static void read_with(const char *option, const char *value, struct config *ret_config)
+{
+    struct err err = {0};
+    bool done;
+    char *words[] = {(char[]){"gpuagent"},
+                     (char[]){"--controller"},
+                     (char[]){"http://127.0.0.1:1"},
+                     (char[]){"--token-file"},
+                     (char[]){"token"},
+                     (char[]){"--cpu-slots"},
+                     (char[]){"1"},
+                     (char *)(uintptr_t)option,
+                     (char *)(uintptr_t)value,
+                     NULL};
+    ck_assert_msg(config_read(9, words, ret_config, &done, &err), "%s", err.text);
+}
+
+/* M9: ranks have another working folder than the agent. */
+static const struct {
+    const char *option, *given;
+    bool below_here; /* else it stays as it is */
+} paths[] = {
+    {"--cacert", "cert.pem", true},
+    {"--cacert", "/etc/cert.pem", false},
+    {"--python", "bin/python", true},
+    {"--python", "/usr/bin/python", false},
+    {"--python", "python3.11", false},
+    {"--state", "state", true},
+    {"--run", "run", true},
+    {"--environments", "built", true},
+};
+
+static const char *value_of(const struct config *config, const char *option)
+{
+    return strcmp(option, "--cacert") == 0   ? config->cacert
+           : strcmp(option, "--python") == 0 ? config->python
+           : strcmp(option, "--state") == 0  ? config->state
+           : strcmp(option, "--run") == 0    ? config->run
+                                             : config->environments;
+}
+
+START_TEST(paths_that_others_use_hold_for_every_working_folder)
+{
+    struct config config;
+    autofree char *here = getcwd(NULL, 0);
+    autofree char *below = xprintf("%s/%s", here, paths[_i].given);
+    read_with(paths[_i].option, paths[_i].given, &config);
+    ck_assert_str_eq(value_of(&config, paths[_i].option), paths[_i].below_here ? below : paths[_i].given);
+    config_finish(&config);
+}
+END_TEST
+
+/* M2: nobody lingers, so logind removes its folder below /run/user when nobody logs out. */
+static const struct {
+    const char *runtime, *run;
+} runtimes[] = {
+    {"/run/user/65534", "/state/run"},
+    {"/var/lib/runtime", "/var/lib/runtime/gpuctl-"},
+};
+
+START_TEST(the_run_folder_of_an_ordinary_user_outlives_the_last_logout)
+{
+    struct config config;
+    if (geteuid() == 0) {
+        ck_assert_int_eq(seteuid(65534), 0);
+    }
+    setenv("XDG_RUNTIME_DIR", runtimes[_i].runtime, 1);
+    read_with("--state", "/state", &config);
+    ck_assert_ptr_nonnull(strstr(config.run, runtimes[_i].run));
+    config_finish(&config);
+    if (getuid() == 0) { /* the leak sanitizer looks at its own process */
+        ck_assert_int_eq(seteuid(0), 0);
+        prctl(PR_SET_DUMPABLE, 1);
+    }
+}
+END_TEST
+
+Suite *agent_config_suite(void)
+{
+    Suite *suite = suite_create("agent-config");
+    TCase *cases = tcase_create("config");
+    tcase_add_loop_test(cases, paths_that_others_use_hold_for_every_working_folder, 0,
+                        sizeof paths / sizeof paths[0]);
+    tcase_add_loop_test(cases, the_run_folder_of_an_ordinary_user_outlives_the_last_logout, 0,
+                        sizeof runtimes / sizeof runtimes[0]);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

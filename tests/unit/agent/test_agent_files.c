@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of what the agent reads, writes and cuts: exit records, launch files, log pieces, laid files, folders
+ * that go away, what a lost shim leaves, routes. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "agent/base/address.h"
+#include "agent/attempt/cgroup.h"
+#include "agent/common/launch_file.h"
+#include "agent/base/stage_file.h"
+#include "agent/output/output_parts.h"
+#include "agent/output/record.h"
+#include "agent/launch/runner.h"
+#include "agent/launch/shims.h"
+#include "agent/base/folder_pool.h"
+#include "agent/base/trash.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files/files.h"
+#include "tests/unit/agent/agent_suites.h"
+
+static char folder[64];
+
+static void setup(void)
+{
+    strcpy(folder, "/tmp/unit-agent-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void teardown(void)
+{
+    ck_assert(file_remove_tree(folder, NULL));
+}
+
+/* --- exit records --------------------------------------------------------------------------------------- */
+
+START_TEST(a_record_is_read_whole)
+{
+    struct record record;
+    struct err err = {0};
+    ck_assert_msg(record_parse("rank 2 1 0 1700000000000 10 20 0\nrank 3 143 15 1700000000001 0 0 1\n"
+                               "checkpoint 1700000000002\ncause RANK_FAILED rank 2 exited with code 1\nend\n",
+                               &record, &err),
+                  "%s", err.text);
+    ck_assert_uint_eq(record.rank_count, 2);
+    ck_assert_int_eq(record.ranks[0].rank, 2);
+    ck_assert_int_eq(record.ranks[0].err_bytes, 20);
+    ck_assert_int_eq(record.ranks[1].signal, 15);
+    ck_assert(record.ranks[1].by_us && !record.ranks[0].by_us);
+    ck_assert_int_eq(record.checkpoint_ms, 1700000000002);
+    ck_assert_int_eq(record.cause, CAUSE_RANK_FAILED);
+    ck_assert_str_eq(record.text, "rank 2 exited with code 1");
+    ck_assert_int_eq(record.moments.gone_us, 0);
+    record_finish(&record);
+}
+END_TEST
+
+#define RECORD "rank 0 0 0 1700000000000 0 0 0\ncause NONE\nend\n"
+
+START_TEST(moments_behind_the_end_of_a_record_are_read)
+{
+    struct record record;
+    struct err err = {0};
+    ck_assert_msg(record_parse(RECORD "moments 0 11 12 13 14\nmark 3 12 first all-reduce\nmark 0 13 x\n",
+                               &record, &err),
+                  "%s", err.text);
+    ck_assert_int_eq(record.moments.prepared_us, 0);
+    ck_assert_int_eq(record.moments.begun_us, 11);
+    ck_assert_int_eq(record.moments.running_us, 12);
+    ck_assert_int_eq(record.moments.output_us, 13);
+    ck_assert_int_eq(record.moments.gone_us, 14);
+    ck_assert_uint_eq(record.moments.mark_count, 2);
+    ck_assert_int_eq(record.moments.marks[0].rank, 3);
+    ck_assert_int_eq(record.moments.marks[0].at_us, 12);
+    ck_assert_str_eq(record.moments.marks[0].name, "first all-reduce");
+    ck_assert_str_eq(record.moments.marks[1].name, "x");
+    record_finish(&record);
+}
+END_TEST
+
+/* Those of a later shim, perhaps. */
+START_TEST(what_is_not_understood_behind_the_end_of_a_record_does_no_harm)
+{
+    static const char *const tails[] = {
+        "moments",
+        "moments 1 2\n",
+        "moments x\n",
+        "mark\n",
+        "mark 0 1\n",
+        "mark 0 1 a\"b\n",
+        "mark 0 1 12345678901234567890123456789012345678901\n",
+        "mark -1 1 x\n",
+        "mark 0 0 x\n",
+        "\n\n",
+        "other 1\n",
+    };
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+        struct record record;
+        autofree char *text = xprintf("%s%s", RECORD, tails[i]);
+        ck_assert_msg(record_parse(text, &record, NULL), "%s", tails[i]);
+        ck_assert_uint_eq(record.rank_count, 1);
+        ck_assert_uint_eq(record.moments.mark_count, 0);
+        ck_assert_int_eq(record.moments.gone_us, 0);
+        record_finish(&record);
+    }
+}
+END_TEST
+
+START_TEST(a_record_without_its_end_is_none)
+{
+    static const char *const wrong[] = {
+        "",
+        "end",
+        "rank 0 0 0 1 0 0 0\ncause NONE\n",
+        "rank 0 0 0 1 0 0\nend\n",
+        "rank 0 0 0 1 0 0 0 0\nend\n",
+        "rank x 0 0 1 0 0 0\nend\n",
+        "cause NOT_A_CAUSE\nend\n",
+        "something else\nend\n",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct record record;
+        struct err err = {0};
+        ck_assert_msg(!record_parse(wrong[i], &record, &err), "%s", wrong[i]);
+        ck_assert_int_eq(err.code, ERR_MALFORMED);
+    }
+}
+END_TEST
+
+/* --- launch files --------------------------------------------------------------------------------------- */
+
+static void write_file(const char *path, const void *bytes, size_t length)
+{
+    autoclose int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ck_assert_int_eq(write(file, bytes, length), length);
+}
+
+static bool parse(const char *bytes, size_t length, struct launch *ret_launch)
+{
+    char *copy = xalloc(length + 1);
+    memcpy(copy, bytes, length);
+    return launch_parse(copy, length, ret_launch, NULL);
+}
+
+START_TEST(what_is_put_into_a_launch_file_is_found_again)
+{
+    autotext struct text launch = {0};
+    launch_put(&launch, "epoch", "5");
+    launch_put(&launch, "logs", "/state/attempts/5");
+    launch_put(&launch, "cwd", "/tmp");
+    launch_put(&launch, "arg", "true");
+    launch_put(&launch, "cgroup", "/sys/fs/cgroup/x");
+    launch_put_int(&launch, "port_first", 20000);
+    launch_put_int(&launch, "port_last", 20001);
+    launch_put_int(&launch, "received", 123456789);
+    launch_put_int(&launch, "granted", 2);
+    launch_put_env(&launch, "CUDA_VISIBLE_DEVICES", "GPU-b,GPU-d");
+    launch_put_int(&launch, "rank", 2);
+    launch_put_env(&launch, "RANK", "2");
+    launch_put_int(&launch, "rank", 3);
+    struct launch read;
+    ck_assert(!parse(launch.bytes, launch.length - 1, &read));
+    ck_assert(parse(launch.bytes, launch.length, &read));
+    ck_assert_uint_eq(read.rank_count, 2);
+    ck_assert_int_eq(read.ranks[1].number, 3);
+    ck_assert_str_eq(read.ranks[0].env[0], "RANK=2");
+    ck_assert_str_eq(launch_variable(&read, "CUDA_VISIBLE_DEVICES"), "GPU-b,GPU-d");
+    ck_assert_ptr_null(launch_variable(&read, "CUDA_VISIBLE"));
+    ck_assert_str_eq(read.cgroup, "/sys/fs/cgroup/x");
+    ck_assert_int_eq(read.port_first, 20000);
+    ck_assert_int_eq(read.received_us, 123456789);
+    ck_assert_int_eq(read.granted, 2);
+    launch_finish(&read);
+}
+END_TEST
+
+/* --- pieces of logs ------------------------------------------------------------------------------------- */
+
+#define CUT(text, full, final, old) output_cut(text, strlen(text), full, final, old)
+
+static void expect_cut_short(const char *bytes, size_t length)
+{
+    struct launch launch;
+    ck_assert(!parse(bytes, length, &launch));
+}
+
+START_TEST(a_launch_file_whose_writer_was_killed_is_none)
+{
+    static const char begun[] = "epoch\0007\0cgroup\0/sys/fs/cgroup/x\0";
+    expect_cut_short("", 0);
+    expect_cut_short(begun, sizeof begun - 1);
+    expect_cut_short(begun, sizeof begun - 4);
+}
+END_TEST
+
+START_TEST(pieces_end_with_a_line)
+{
+    ck_assert_uint_eq(CUT("one\ntwo\nthr", false, false, false), 8);
+    ck_assert_uint_eq(CUT("one\ntwo\nthr", true, false, false), 8);
+    ck_assert_uint_eq(CUT("one\n", false, false, false), 4);
+}
+END_TEST
+
+START_TEST(an_unfinished_line_waits_until_it_is_old_or_final)
+{
+    ck_assert_uint_eq(CUT("thr", false, false, false), 0);
+    ck_assert_uint_eq(CUT("thr", false, false, true), 3);
+    ck_assert_uint_eq(CUT("thr", false, true, false), 3);
+    ck_assert_uint_eq(CUT("one\nthr", false, true, false), 7);
+    ck_assert_uint_eq(CUT("thr", true, false, false), 3);
+}
+END_TEST
+
+START_TEST(characters_are_not_cut_in_two)
+{
+    ck_assert_uint_eq(CUT("ab\xe2\x82", true, false, false), 2);
+    ck_assert_uint_eq(CUT("ab\xe2\x82\xac", true, false, false), 5);
+    ck_assert_uint_eq(CUT("ab\xf0\x9f\x98", false, false, true), 2);
+    ck_assert_uint_eq(CUT("\xe2\x82", false, false, true), 2);
+    ck_assert_uint_eq(CUT("\x80\x80\x80\x80", true, false, false), 4);
+}
+END_TEST
+
+/* --- laid files ----------------------------------------------------------------------------------------- */
+
+START_TEST(files_are_laid_with_their_folders_and_modes)
+{
+    autoclose int root = open(folder, O_RDONLY | O_DIRECTORY);
+    struct err err = {0};
+    autoclose int file = stage_file_open(root, "a/b/run.sh", true, &err);
+    ck_assert_msg(file >= 0, "%s", err.text);
+    ck_assert(stage_file_write(file, "hello", 5, "a/b/run.sh", &err));
+    struct stat status;
+    ck_assert_int_eq(fstatat(root, "a/b/run.sh", &status, 0), 0);
+    ck_assert_int_eq(status.st_size, 5);
+    ck_assert_int_eq(status.st_mode & 0777, 0755);
+}
+END_TEST
+
+START_TEST(no_file_is_laid_outside_its_folder)
+{
+    static const char *const paths[] = {"../x", "a/../../x", "/tmp/x", "",       "a//b",
+                                        "a/",   ".",         "..",     "link/x", "file-link"};
+    autofree char *inside = xprintf("%s/inside", folder);
+    ck_assert_int_eq(mkdir(inside, 0700), 0);
+    autoclose int root = open(inside, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(symlinkat(folder, root, "link"), 0);
+    ck_assert_int_eq(symlinkat("../x", root, "file-link"), 0);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        struct err err = {0};
+        ck_assert_msg(stage_file_open(root, paths[i], false, &err) == -1, "%s", paths[i]);
+        ck_assert_int_ne(err.code, ERR_NONE);
+    }
+    autofree char *outside = xprintf("%s/x", folder);
+    ck_assert_int_ne(access(outside, F_OK), 0);
+}
+END_TEST
+
+/* --- folders that go away ------------------------------------------------------------------------------- */
+
+START_TEST(trash_goes_in_steps_and_follows_no_link)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder);
+    autofree char *taken = xprintf("%s/5", folder);
+    autofree char *deep = xprintf("%s/5/a/b/c", folder);
+    autofree char *kept = xprintf("%s/kept", folder);
+    autofree char *link = xprintf("%s/5/a/link", folder);
+    ck_assert(file_make_directories(deep, 0700, NULL));
+    for (int i = 0; i < 200; i++) {
+        autofree char *path = xprintf("%s/%d", deep, i);
+        write_file(path, "x", 1);
+    }
+    write_file(kept, "x", 1);
+    ck_assert_int_eq(symlink(folder, link), 0);
+    struct err err = {0};
+    struct trash *trash = trash_create(trash_path, &err);
+    ck_assert_msg(trash != NULL, "%s", err.text);
+    trash_take(trash, taken);
+    ck_assert_int_ne(access(taken, F_OK), 0);
+    int steps = 0;
+    while (trash_step(trash)) {
+        ck_assert_int_lt(++steps, 100);
+    }
+    ck_assert_int_gt(steps, 1);
+    ck_assert_int_eq(access(kept, F_OK), 0);
+    ck_assert_int_eq(rmdir(trash_path), 0);
+    trash_destroy(trash);
+}
+END_TEST
+
+/* In a container agent after agent has the same process number, so each begins with the same names. */
+START_TEST(trash_is_taken_whatever_an_earlier_agent_has_left_under_its_name)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder), *spare = xprintf("%s/spare", folder);
+    autofree char *deep = xprintf("%s/spare/0/work", folder);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(file_make_directories(deep, 0700, NULL));
+        struct trash *trash = trash_create(trash_path, NULL);
+        trash_take(trash, spare);
+        ck_assert_int_ne(access(spare, F_OK), 0);
+        trash_destroy(trash); /* killed before it removed anything */
+    }
+}
+END_TEST
+
+/* --- what a lost shim leaves ---------------------------------------------------------------------------- */
+
+START_TEST(a_run_folder_without_a_shim_is_closed_to_those_that_come_late)
+{
+    autofree char *pid_file = xprintf("%s/shim.pid", folder);
+    struct shim_process shim;
+    struct stat status;
+    ck_assert(!shims_find(folder, &shim));
+    ck_assert_int_eq(stat(pid_file, &status), 0);
+    ck_assert_int_eq(status.st_size, 0);
+    ck_assert(!shims_find(folder, &shim));
+}
+END_TEST
+
+START_TEST(a_run_folder_that_a_reboot_has_emptied_has_no_shim)
+{
+    autofree char *nowhere = xprintf("%s/7", folder);
+    struct shim_process shim;
+    ck_assert(!shims_find(nowhere, &shim));
+    ck_assert_int_ne(access(nowhere, F_OK), 0);
+}
+END_TEST
+
+START_TEST(a_cgroup_is_cleared_with_those_that_the_job_made_below)
+{
+    autofree char *path = xprintf("%s/7", folder), *deep = xprintf("%s/7/a/b/c", folder);
+    autofree char *other = xprintf("%s/7/d", folder);
+    ck_assert(file_make_directories(deep, 0700, NULL));
+    ck_assert(file_make_directories(other, 0700, NULL));
+    ck_assert(cgroup_clear(path));
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert(cgroup_clear(path));
+}
+END_TEST
+
+START_TEST(a_cgroup_in_which_something_is_left_is_not_cleared)
+{
+    autofree char *path = xprintf("%s/7", folder), *below = xprintf("%s/7/a", folder);
+    autofree char *held = xprintf("%s/7/a/held", folder);
+    ck_assert(file_make_directories(below, 0700, NULL));
+    write_file(held, "x", 1);
+    ck_assert(!cgroup_clear(path));
+    ck_assert_int_eq(access(held, F_OK), 0);
+}
+END_TEST
+
+/* --- what agents and shims of earlier versions have written --------------------------------------------- */
+
+static void each_recorded(void (*work)(const char *recorded))
+{
+    size_t count = 0;
+    DIR *listing = opendir(getenv("RECORDED"));
+    ck_assert_ptr_nonnull(listing);
+    for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
+        if (entry->d_name[0] != '.') {
+            autofree char *recorded = xprintf("%s/%s", getenv("RECORDED"), entry->d_name);
+            work(recorded);
+            count++;
+        }
+    }
+    closedir(listing);
+    ck_assert_uint_ge(count, 2);
+}
+
+/* It is kept as lines; the real one has a NUL behind each word. */
+static void read_recorded_launch(const char *recorded)
+{
+    autofree char *path = xprintf("%s/launch.txt", recorded);
+    autofree char *text = NULL;
+    struct launch launch;
+    size_t length;
+    struct err err;
+    ck_assert_msg(file_read(path, 1000000, &text, &length, &err), "%s", err.text);
+    for (size_t i = 0; i < length; i++) {
+        text[i] = text[i] == '\n' ? '\0' : text[i];
+    }
+    ck_assert_msg(launch_parse(give(text), length, &launch, &err), "%s", err.text);
+    ck_assert_uint_eq(launch.rank_count, 2);
+    ck_assert_int_eq(launch.ranks[1].number, 1);
+    ck_assert_int_ne(launch.port_first, 0);
+    ck_assert_ptr_nonnull(strstr(launch.cgroup, "/gpuctl-node0-"));
+    launch_finish(&launch);
+}
+
+START_TEST(launch_files_of_earlier_agents_are_read)
+{
+    each_recorded(read_recorded_launch);
+}
+END_TEST
+
+static void read_recorded_exit(const char *recorded)
+{
+    struct record record;
+    struct err err = {0};
+    ck_assert_msg(record_read(recorded, &record, &err), "%s", err.text);
+    ck_assert_uint_eq(record.rank_count, 1);
+    ck_assert_int_eq(record.ranks[0].code, 143);
+    ck_assert_int_eq(record.ranks[0].signal, 15);
+    ck_assert_int_eq(record.cause, CAUSE_RANK_FAILED);
+    record_finish(&record);
+}
+
+START_TEST(exit_records_of_earlier_shims_are_read)
+{
+    each_recorded(read_recorded_exit);
+}
+END_TEST
+
+/* --- the runner of functions ---------------------------------------------------------------------------- */
+
+static char *stage_runner(const char *below)
+{
+    struct err err = {0};
+    char *laid = runner_stage(below, &err);
+    ck_assert_msg(laid != NULL, "%s", err.text);
+    return laid;
+}
+
+START_TEST(the_runner_is_laid_whole_under_its_hash)
+{
+    autofree char *below = xprintf("%s/runner", folder), *laid = stage_runner(below);
+    autofree char *path = xprintf("%s/gpuctl_runner.py", laid), *bytes = NULL;
+    ck_assert_uint_eq(strlen(laid), strlen(below) + 1 + 16);
+    size_t length;
+    write_file(path, "edited", 6);
+    free(stage_runner(below));
+    ck_assert(file_read(path, 1 << 20, &bytes, &length, NULL));
+    ck_assert_uint_eq(length, runner_source_length);
+    ck_assert_int_eq(memcmp(bytes, runner_source, length), 0);
+}
+END_TEST
+
+START_TEST(other_runners_go_and_this_one_stays)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder), *below = xprintf("%s/runner", folder);
+    autofree char *laid = stage_runner(below), *other = xprintf("%s/0000000000000000", below);
+    struct trash *trash = trash_create(trash_path, NULL);
+    ck_assert_int_eq(mkdir(other, 0700), 0);
+    runner_drop_others(below, laid, trash);
+    ck_assert_int_ne(access(other, F_OK), 0);
+    ck_assert_int_eq(access(laid, F_OK), 0);
+    trash_destroy(trash);
+}
+END_TEST
+
+/* --- folders made ahead of need ------------------------------------------------------------------------- */
+
+START_TEST(the_folder_of_an_attempt_has_a_place_for_results)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder), *spare = xprintf("%s/spare", folder);
+    autofree char *taken = xprintf("%s/7", folder), *results = xprintf("%s/7/results", folder);
+    struct trash *trash = trash_create(trash_path, NULL);
+    struct folder_pool *folder_pool = folder_pool_create(spare, trash, NULL);
+    struct err err = {0};
+    ck_assert_msg(folder_pool_take(folder_pool, taken, 4, &err), "%s", err.text);
+    struct stat status;
+    ck_assert_int_eq(stat(results, &status), 0);
+    ck_assert(S_ISDIR(status.st_mode));
+    folder_pool_destroy(folder_pool);
+    trash_destroy(trash);
+}
+END_TEST
+
+struct store {
+    struct trash *trash;
+    struct folder_pool *folder_pool;
+};
+
+static struct store store_open(void)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder), *spare = xprintf("%s/spare", folder);
+    struct trash *trash = trash_create(trash_path, NULL);
+    return (struct store){trash, folder_pool_create(spare, trash, NULL)};
+}
+
+static void store_close(struct store *store)
+{
+    folder_pool_destroy(store->folder_pool);
+    trash_destroy(store->trash);
+}
+
+static void fill(struct store *store)
+{
+    while (folder_pool_refill(store->folder_pool)) {
+    }
+}
+
+/* The folder of an attempt, and the numbers of what is in it. */
+struct taken {
+    char *path;
+    ino_t work, errors, results, out, err, exit;
+};
+
+static ino_t number_of(const char *path, const char *name)
+{
+    struct stat status;
+    autofree char *full = xprintf("%s/%s", path, name);
+    ck_assert_msg(lstat(full, &status) == 0, "%s", full);
+    bool is_folder = strchr(name, '.') == NULL;
+    ck_assert_uint_eq(status.st_mode, is_folder ? (S_IFDIR | 0700) : (S_IFREG | 0600));
+    ck_assert(is_folder || (status.st_size == 0 && status.st_nlink == 1));
+    return status.st_ino;
+}
+
+static struct taken take(struct store *store, int number)
+{
+    struct taken taken = {.path = xprintf("%s/attempt-%d", folder, number)};
+    struct err err = {0};
+    ck_assert_msg(folder_pool_take(store->folder_pool, taken.path, 0, &err), "%s", err.text);
+    taken.work = number_of(taken.path, "work");
+    taken.errors = number_of(taken.path, "errors");
+    taken.results = number_of(taken.path, "results");
+    taken.out = number_of(taken.path, "0.stdout");
+    taken.err = number_of(taken.path, "0.stderr");
+    taken.exit = number_of(taken.path, "exit.new");
+    return taken;
+}
+
+/* Its number stays taken. */
+static int hold(const struct taken *taken, const char *name)
+{
+    autofree char *path = xprintf("%s/%s", taken->path, name);
+    int held = open(path, O_PATH | O_CLOEXEC);
+    ck_assert_int_ge(held, 0);
+    return held;
+}
+
+/* As its shim does when no process is left. */
+static void record_end(const struct taken *taken)
+{
+    autofree char *from = xprintf("%s/exit.new", taken->path), *to = xprintf("%s/exit", taken->path);
+    ck_assert_int_eq(rename(from, to), 0);
+}
+
+/* That of the attempt after the next two, which are ready by then. */
+static struct taken take_after(struct store *store, struct taken *first)
+{
+    folder_pool_return(store->folder_pool, first->path);
+    free(take(store, 2).path);
+    free(take(store, 3).path);
+    return take(store, 4);
+}
+
+START_TEST(what_an_attempt_did_not_use_serves_another)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    record_end(&first);
+    struct taken later = take_after(&store, &first);
+    ck_assert(later.work == first.work && later.errors == first.errors && later.results == first.results);
+    ck_assert(later.out == first.out && later.err == first.err && later.exit != first.exit);
+    ck_assert_int_ne(access(first.path, F_OK), 0);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+static const char *const uses[] = {
+    "echo x >work/x",
+    "mkdir work/.hidden",
+    "chmod 755 work",
+    "rmdir work && ln -s /tmp work",
+    "rmdir work && touch work",
+    "rmdir work",
+    "mkdir -m 2700 new && rmdir work && mv new work",
+    "echo x >0.stdout",
+    "ln 0.stdout ../linked",
+    "chmod 644 0.stdout",
+    "rm 0.stdout && mkfifo 0.stdout",
+};
+
+START_TEST(what_was_used_is_not_used_again)
+{
+    struct store store = store_open();
+    bool file = strstr(uses[_i], "stdout") != NULL;
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    int held = hold(&first, file ? "0.stdout" : "work");
+    autofree char *command = xprintf("cd %s && %s", first.path, uses[_i]);
+    ck_assert_int_eq(system(command), 0);
+    record_end(&first);
+    struct taken later = take_after(&store, &first);
+    ck_assert_int_eq(later.work != first.work, !file);
+    ck_assert_int_eq(later.out != first.out, file);
+    ck_assert(later.errors == first.errors && later.err == first.err);
+    close(held);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+START_TEST(nothing_of_an_attempt_whose_end_is_not_recorded_is_used_again)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    struct taken later = take_after(&store, &first);
+    ck_assert(later.work != first.work && later.errors != first.errors && later.results != first.results);
+    ck_assert(later.out != first.out && later.err != first.err);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+START_TEST(a_folder_with_attributes_is_not_used_again)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    autofree char *work = xprintf("%s/work", first.path);
+    record_end(&first);
+    bool set = setxattr(work, "user.gpuctl", "x", 1, 0) == 0; /* not on every file system */
+    struct taken later = take_after(&store, &first);
+    ck_assert(set ? later.work != first.work : later.work == first.work);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+/* --- routes --------------------------------------------------------------------------------------------- */
+
+START_TEST(the_way_to_this_host_is_the_loopback)
+{
+    char own[ADDRESS_BYTES], interface[INTERFACE_BYTES];
+    struct err err = {0};
+    ck_assert_msg(address_resolve("127.0.0.1", own, &err), "%s", err.text);
+    ck_assert_str_eq(own, "127.0.0.1");
+    ck_assert(address_towards("127.0.0.1", own));
+    ck_assert_str_eq(own, "127.0.0.1");
+    ck_assert(address_interface("127.0.0.1", interface));
+    ck_assert_str_eq(interface, "lo");
+    ck_assert(!address_interface("not-an-address", interface));
+    ck_assert(address_is_loopback("127.3.2.1") && address_is_loopback("::1") &&
+              address_is_loopback("localhost"));
+    ck_assert(!address_is_loopback("10.0.0.1") && !address_is_loopback("localhost.example.org"));
+}
+END_TEST
+
+Suite *agent_files_suite(void)
+{
+    Suite *suite = suite_create("agent-files");
+    TCase *tcase = tcase_create("agent-files");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_record_is_read_whole);
+    tcase_add_test(tcase, moments_behind_the_end_of_a_record_are_read);
+    tcase_add_test(tcase, what_is_not_understood_behind_the_end_of_a_record_does_no_harm);
+    tcase_add_test(tcase, a_record_without_its_end_is_none);
+    tcase_add_test(tcase, what_is_put_into_a_launch_file_is_found_again);
+    tcase_add_test(tcase, a_launch_file_whose_writer_was_killed_is_none);
+    tcase_add_test(tcase, pieces_end_with_a_line);
+    tcase_add_test(tcase, an_unfinished_line_waits_until_it_is_old_or_final);
+    tcase_add_test(tcase, characters_are_not_cut_in_two);
+    tcase_add_test(tcase, files_are_laid_with_their_folders_and_modes);
+    tcase_add_test(tcase, no_file_is_laid_outside_its_folder);
+    tcase_add_test(tcase, what_an_attempt_did_not_use_serves_another);
+    tcase_add_loop_test(tcase, what_was_used_is_not_used_again, 0, sizeof uses / sizeof uses[0]);
+    tcase_add_test(tcase, nothing_of_an_attempt_whose_end_is_not_recorded_is_used_again);
+    tcase_add_test(tcase, a_folder_with_attributes_is_not_used_again);
+    tcase_add_test(tcase, trash_goes_in_steps_and_follows_no_link);
+    tcase_add_test(tcase, trash_is_taken_whatever_an_earlier_agent_has_left_under_its_name);
+    tcase_add_test(tcase, a_run_folder_without_a_shim_is_closed_to_those_that_come_late);
+    tcase_add_test(tcase, a_run_folder_that_a_reboot_has_emptied_has_no_shim);
+    tcase_add_test(tcase, a_cgroup_is_cleared_with_those_that_the_job_made_below);
+    tcase_add_test(tcase, a_cgroup_in_which_something_is_left_is_not_cleared);
+    tcase_add_test(tcase, launch_files_of_earlier_agents_are_read);
+    tcase_add_test(tcase, exit_records_of_earlier_shims_are_read);
+    tcase_add_test(tcase, the_runner_is_laid_whole_under_its_hash);
+    tcase_add_test(tcase, other_runners_go_and_this_one_stays);
+    tcase_add_test(tcase, the_folder_of_an_attempt_has_a_place_for_results);
+    tcase_add_test(tcase, the_way_to_this_host_is_the_loopback);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

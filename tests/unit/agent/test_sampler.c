@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of agent/usage and agent/sampler: what is read of cgroups and processes, here of folders that look
+ * like those of the kernel, what becomes of it, and when there is a sample. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/attempt/attempt.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files/files.h"
+#include "proto/base/text/text.h"
+#include "tests/unit/agent/agent_suites.h"
+
+#define SHIM 100
+
+static char folder[64];
+
+static void set_up(void)
+{
+    strcpy(folder, "/tmp/gpuctl-usage-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void tear_down(void)
+{
+    struct err err;
+    ck_assert(file_remove_tree(folder, &err));
+}
+
+static void lay(const char *name, const char *text)
+{
+    struct err err;
+    autofree char *path = xprintf("%s/%s", folder, name);
+    autofree char *above = file_folder_of(path);
+    ck_assert(file_make_directories(above, 0700, &err));
+    ck_assert_msg(file_replace(path, text, strlen(text), 0600, &err), "%s", err.text);
+}
+
+/* A process that has used own_ticks and waited for children that used child_ticks. */
+static void lay_process(int pid, int parent, int own_ticks, int child_ticks, int pages)
+{
+    autofree char *name = xprintf("proc/%d/stat", pid);
+    autofree char *text = xprintf("%d (a) b) S %d 1 1 0 -1 4194304 9 9 9 9 %d 1 %d 2 20 0 1 0 5 99999 %d 1\n",
+                                  pid, parent, own_ticks, child_ticks, pages);
+    lay(name, text);
+}
+
+static struct usage read_here(const char *cgroup)
+{
+    autofree char *proc = xprintf("%s/proc", folder);
+    autofree char *path = cgroup != NULL ? xprintf("%s/%s", folder, cgroup) : NULL;
+    return usage_read(&(struct usage_source){.proc = proc, .cgroup = path, .shim = SHIM});
+}
+
+static void assert_usage(struct usage usage, int64_t ticks, int64_t pages)
+{
+    ck_assert_int_eq(usage.cpu_us, ticks * 1000000 / sysconf(_SC_CLK_TCK));
+    ck_assert_int_eq(usage.memory_bytes, pages * sysconf(_SC_PAGESIZE));
+}
+
+/* --- usage ---------------------------------------------------------------------------------------------- */
+
+START_TEST(a_cgroup_that_counts_is_believed_but_for_files_that_lie_idle)
+{
+    lay("cg/cpu.stat", "usage_usec 123456\nuser_usec 1\nsystem_usec 2\n");
+    lay("cg/memory.current", "5000000\n");
+    lay("cg/memory.stat", "anon 1\ninactive_anon 7\ninactive_file 2000000\nactive_file 3\n");
+    lay_process(201, SHIM, 1000, 0, 1000);
+    struct usage usage = read_here("cg");
+    ck_assert_int_eq(usage.cpu_us, 123456);
+    ck_assert_int_eq(usage.memory_bytes, 3000000);
+}
+END_TEST
+
+START_TEST(a_cgroup_that_counts_no_memory_has_that_of_its_processes)
+{
+    lay("cg/cpu.stat", "nr_periods 0\nusage_usec 77\n");
+    lay_process(201, SHIM, 1000, 0, 12);
+    struct usage usage = read_here("cg");
+    ck_assert_int_eq(usage.cpu_us, 77);
+    ck_assert_int_eq(usage.memory_bytes, 12 * sysconf(_SC_PAGESIZE));
+}
+END_TEST
+
+START_TEST(without_a_cgroup_the_descendants_of_the_shim_are_summed)
+{
+    lay_process(SHIM, 1, 999, 999, 999);
+    lay_process(150, SHIM, 10, 7, 1); /* it has waited for children that used 7 */
+    lay_process(90, 150, 20, 0, 2);   /* numbers have begun anew */
+    lay_process(300, 90, 30, 0, 3);
+    lay_process(301, 1, 4000, 0, 4000);
+    lay("proc/version", "Linux\n");
+    assert_usage(read_here(NULL), 10 + 7 + 20 + 30 + 3 * 3, 6);
+}
+END_TEST
+
+START_TEST(what_has_no_process_left_has_no_usage)
+{
+    lay_process(201, 1, 1, 1, 1);
+    ck_assert_int_eq(read_here("gone").memory_bytes, -1);
+    ck_assert_int_eq(read_here(NULL).cpu_us, -1);
+}
+END_TEST
+
+START_TEST(cpu_time_is_a_share_of_all_cpus)
+{
+    const struct usage none = {-1, -1}, before = {1000000, 0}, now = {3000000, 0}, less = {500000, 0};
+    ck_assert_double_eq(sampler_cpu_percent(&before, &now, 1000000, 4), 50);
+    ck_assert_double_eq(sampler_cpu_percent(&before, &before, 1000000, 4), 0);
+    ck_assert_double_eq(sampler_cpu_percent(&before, &now, 1000000, 1), 100); /* ticks are coarse */
+    ck_assert_double_eq(sampler_cpu_percent(&none, &now, 1000000, 4), -1);
+    ck_assert_double_eq(sampler_cpu_percent(&before, &none, 1000000, 4), -1);
+    ck_assert_double_eq(sampler_cpu_percent(&before, &less, 1000000, 4), -1);
+    ck_assert_double_eq(sampler_cpu_percent(&before, &now, 0, 4), -1);
+}
+END_TEST
+
+/* --- the sampler ---------------------------------------------------------------------------------------- */
+
+static struct device_sight sights[] = {
+    {.state = DEVICE_OCCUPIED, .use = {97, 1, 2, 3}},
+    {.state = DEVICE_BROKEN, .use = {98, 1, 2, 3}},
+    {.state = DEVICE_EMPTY, .use = {0, 4, 5, -1}},
+};
+
+/* An attempt on the third GPU and on the first two, and a loop that ends when it has a sample. */
+struct scene {
+    struct agent_context context;
+    struct attempt attempt;
+    struct device devices[3];
+    int64_t indices[3];
+    struct loop_timer look;
+};
+
+static void look_due(void *closure)
+{
+    struct scene *scene = closure;
+    if (scene->attempt.sampler.waits) {
+        loop_end(scene->context.loop);
+    } else {
+        loop_arm(scene->context.loop, &scene->look, clock_boot_ms() + 10);
+    }
+}
+
+static void scene_set(struct scene *scene)
+{
+    *scene = (struct scene){.indices = {2, 0, 1}};
+    scene->context.loop = loop_create();
+    scene->context.config.sample_s = 1;
+    scene->context.devices = (struct devices){.items = scene->devices, .count = 3, .sights = sights};
+    for (int64_t i = 0; i < 3; i++) {
+        scene->devices[i].index = i;
+    }
+    scene->attempt = (struct attempt){.context = &scene->context,
+                                      .attempt_id = 7,
+                                      .running_ms = clock_wall_ms() - 30000,
+                                      .shim = {.fd = -1, .pidfd = -1},
+                                      .devices = scene->indices,
+                                      .device_count = 3};
+    loop_set(scene->context.loop, &scene->look, look_due, scene);
+}
+
+static void scene_await_sample(struct scene *scene)
+{
+    loop_arm(scene->context.loop, &scene->look, 0);
+    loop_run(scene->context.loop);
+}
+
+static void scene_end(struct scene *scene)
+{
+    sampler_end(&scene->attempt);
+    loop_destroy(scene->context.loop);
+}
+
+START_TEST(an_attempt_that_runs_has_a_sample_with_its_own_gpus_as_it_numbers_them)
+{
+    struct scene scene;
+    scene_set(&scene);
+    sampler_begin(&scene.attempt);
+    ck_assert(!scene.attempt.sampler.waits);
+    scene_await_sample(&scene);
+    const struct sample *sample = &scene.attempt.sampler.sample;
+    ck_assert_uint_eq(sample->attempt_id, 7);
+    ck_assert_int_ge(sample->step, 31);
+    ck_assert_int_gt(sample->memory_total_bytes, 0);
+    ck_assert_uint_eq(sample->gpu_count, 3);
+    ck_assert_int_eq(sample->gpus[0].memory_bytes, 4);
+    ck_assert_int_eq(sample->gpus[0].power_mw, -1);
+    ck_assert_int_eq(sample->gpus[1].busy_percent, 97);
+    ck_assert_int_eq(sample->gpus[2].busy_percent, -1); /* nothing is known of one that is broken */
+    scene_end(&scene);
+}
+END_TEST
+
+START_TEST(a_sample_waits_until_a_heartbeat_that_has_carried_it_is_answered)
+{
+    struct scene scene;
+    scene_set(&scene);
+    scene.context.devices.slots = true;
+    sampler_begin(&scene.attempt);
+    scene_await_sample(&scene);
+    ck_assert_uint_eq(scene.attempt.sampler.sample.gpu_count, 0);
+    scene.attempt.sampler.carrier = 5;
+    sampler_carried(&scene.attempt, 4);
+    ck_assert(scene.attempt.sampler.waits);
+    sampler_unload(&scene.attempt, 5); /* it could not be sent */
+    sampler_carried(&scene.attempt, 5);
+    ck_assert(scene.attempt.sampler.waits);
+    scene.attempt.sampler.carrier = 6;
+    sampler_carried(&scene.attempt, 6);
+    ck_assert(!scene.attempt.sampler.waits);
+    scene_await_sample(&scene);
+    scene_end(&scene);
+}
+END_TEST
+
+START_TEST(an_attempt_that_has_ended_has_no_sample)
+{
+    struct scene scene;
+    scene_set(&scene);
+    sampler_begin(&scene.attempt);
+    scene_await_sample(&scene);
+    sampler_end(&scene.attempt);
+    ck_assert(!scene.attempt.sampler.waits && !scene.attempt.sampler.timer.on);
+    scene_end(&scene);
+}
+END_TEST
+
+START_TEST(an_old_attempt_is_measured_more_seldom)
+{
+    const int64_t hour_ms = 3600000;
+    ck_assert_int_eq(sampler_period_ms(10, -5), 10000); /* the wall clock was set back */
+    ck_assert_int_eq(sampler_period_ms(10, hour_ms), 10000);
+    ck_assert_int_eq(sampler_period_ms(10, 24 * hour_ms), 240000);
+    ck_assert_int_eq(sampler_period_ms(600, 24 * hour_ms), 600000);
+    int64_t samples = 0; /* of a year */
+    for (int64_t age_ms = 0; age_ms < 365 * 24 * hour_ms; age_ms += sampler_period_ms(10, age_ms)) {
+        samples++;
+    }
+    ck_assert_int_lt(samples, 4000);
+}
+END_TEST
+
+START_TEST(an_agent_that_is_told_so_measures_nothing)
+{
+    struct scene scene;
+    scene_set(&scene);
+    scene.context.config.sample_s = 0;
+    sampler_begin(&scene.attempt);
+    ck_assert(!scene.attempt.sampler.timer.on);
+    scene_end(&scene);
+}
+END_TEST
+
+Suite *sampler_suite(void)
+{
+    Suite *suite = suite_create("sampler");
+    TCase *usage = tcase_create("usage");
+    tcase_add_checked_fixture(usage, set_up, tear_down);
+    tcase_add_test(usage, a_cgroup_that_counts_is_believed_but_for_files_that_lie_idle);
+    tcase_add_test(usage, a_cgroup_that_counts_no_memory_has_that_of_its_processes);
+    tcase_add_test(usage, without_a_cgroup_the_descendants_of_the_shim_are_summed);
+    tcase_add_test(usage, what_has_no_process_left_has_no_usage);
+    tcase_add_test(usage, cpu_time_is_a_share_of_all_cpus);
+    suite_add_tcase(suite, usage);
+    TCase *samples = tcase_create("samples");
+    tcase_add_test(samples, an_attempt_that_runs_has_a_sample_with_its_own_gpus_as_it_numbers_them);
+    tcase_add_test(samples, a_sample_waits_until_a_heartbeat_that_has_carried_it_is_answered);
+    tcase_add_test(samples, an_attempt_that_has_ended_has_no_sample);
+    tcase_add_test(samples, an_old_attempt_is_measured_more_seldom);
+    tcase_add_test(samples, an_agent_that_is_told_so_measures_nothing);
+    suite_add_tcase(suite, samples);
+    return suite;
+}
