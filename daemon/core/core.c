@@ -105,6 +105,7 @@ void core_destroy(struct core *core)
     timing_clear(core);
     assert(core->partitions == NULL && core->job_classes_by_key == NULL && core->batches == NULL);
     free(core->outcomes);
+    free(core->turns.items);
     free(core);
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/step.h"
 #include "daemon/core/queue/queue.h"
+#include "daemon/core/queue/turn.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/place.h"
 #include "proto/limits.h"
@@ -397,6 +398,7 @@ void invariants_check(struct core *core)
     check_attempts(core);
     check_jobs(core);
     check_demand(core);
+    turn_check(core);
     staging_check(core);
     array_check_all(core);
     account_check(core);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench-passes NODES JOBS [POLICY]: what one decision of the core costs when NODES nodes of 8 GPUs run jobs
- * on all GPUs and JOBS more wait, of 120 users, 3 projects, 10 sizes and 8 time limits. Prints JSON: the time
- * of a submission that waits, and of an exit which frees GPUs and places what is next, as median and 99th
- * percentile in microseconds. */
+/* bench-passes NODES JOBS [POLICY [ENVIRONMENTS]]: what one decision of the core costs when NODES nodes of 8
+ * GPUs run jobs on all GPUs and JOBS more wait, of 120 users, 3 projects, 10 sizes and 8 time limits, in turn
+ * with each of ENVIRONMENTS environments, which nodes have ready as soon as they are told. Prints JSON: the
+ * time of a submission that waits, and of an exit which frees GPUs and places what is next, as median and
+ * 99th percentile in microseconds. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ struct gang {
 struct bench {
     struct core *core;
     int64_t now_ms, keys;
-    struct gang *gangs; /* that were placed, in order */
+    int64_t environments; /* 0: the jobs have none */
+    struct gang *gangs;   /* that were placed, in order */
     size_t gang_count, gang_room, first;
 };
 
@@ -56,6 +58,29 @@ static void note_member(struct bench *bench, const struct member_row *row)
     snprintf(gang->node, sizeof gang->node, "%s", row->node);
 }
 
+static double step(struct bench *bench, struct input *input);
+
+/* The nodes have what they were told to stage. */
+static void stage(struct bench *bench, const struct node_orders *orders)
+{
+    for (size_t i = 0; i < orders->staging_count; i++) {
+        const struct staging_message message = {
+            .node = orders->node, .boot_id = "boot", .key = orders->stagings[i].key, .state = STAGING_READY};
+        step(bench, &(struct input){.kind = INPUT_STAGING, .staging = &message});
+    }
+}
+
+static void stage_all(struct bench *bench, const struct step *done)
+{
+    for (size_t i = 0; i < done->dirty_count; i++) {
+        struct node_orders *orders = core_orders(bench->core, done->dirty_nodes[i]);
+        if (orders != NULL) {
+            stage(bench, orders);
+            node_orders_destroy(orders);
+        }
+    }
+}
+
 /* Returns how long it took, in us. */
 static double step(struct bench *bench, struct input *input)
 {
@@ -73,6 +98,7 @@ static double step(struct bench *bench, struct input *input)
             note_member(bench, &step.changes[i].member);
         }
     }
+    stage_all(bench, &step);
     step_finish(&step);
     return took_us;
 }
@@ -113,9 +139,17 @@ static double submit(struct bench *bench, int64_t gpus, int64_t limit_ms)
                                   .time_limit_ms = limit_ms,
                                   .grace_ms = DEFAULT_GRACE_MS,
                                   .lease_ms = DEFAULT_LEASE_MS};
-    struct input input = {
-        .kind = INPUT_SUBMIT,
-        .submit = {.id = id, .owner = owner, .spec = &spec, .body = "{}", .body_length = 2}};
+    char key[32];
+    snprintf(key, sizeof key, "environment%" PRId64,
+             bench->environments > 0 ? number % bench->environments : 0);
+    const struct environment_spec environment = {.key = key, .text = "{}"};
+    struct input input = {.kind = INPUT_SUBMIT,
+                          .submit = {.id = id,
+                                     .owner = owner,
+                                     .spec = &spec,
+                                     .body = "{}",
+                                     .body_length = 2,
+                                     .environment = bench->environments > 0 ? &environment : NULL}};
     return step(bench, &input);
 }
 
@@ -164,7 +198,7 @@ static void show(const char *name, double *samples, int count)
 }
 
 /* Small gangs first, while there are few nodes to choose from: a search looks at all of them. */
-static void fill(struct bench *bench, int64_t nodes, int64_t jobs)
+static void fill(struct bench *bench, int64_t nodes, int64_t jobs, int64_t environments)
 {
     int64_t small = nodes < SMALL ? nodes : SMALL;
     register_nodes(bench, 0, small);
@@ -175,6 +209,7 @@ static void fill(struct bench *bench, int64_t nodes, int64_t jobs)
     for (int64_t free = (nodes - small) * NODE_GPUS; free > 0; free -= WIDE_GPUS) {
         submit(bench, free < WIDE_GPUS ? free : WIDE_GPUS, 86400000);
     }
+    bench->environments = environments;
     for (int64_t i = 0; i < jobs; i++) {
         submit_any(bench);
     }
@@ -183,19 +218,20 @@ static void fill(struct bench *bench, int64_t nodes, int64_t jobs)
 int main(int argc, char **argv)
 {
     static double submits[SAMPLES], exits[SAMPLES];
-    int64_t nodes, jobs;
+    int64_t nodes, jobs, environments = 0;
     enum policy policy = POLICY_DEFAULT;
-    if (argc < 3 || argc > 4 || !text_to_int(argv[1], 1, 1000000, &nodes) ||
+    if (argc < 3 || argc > 5 || !text_to_int(argv[1], 1, 1000000, &nodes) ||
         !text_to_int(argv[2], 1, LIMIT_LIVE_JOBS, &jobs) ||
-        (argc == 4 && !policy_from_text(argv[3], &policy))) {
-        fprintf(stderr, "usage: bench-passes NODES JOBS [POLICY]\n");
+        (argc > 3 && !policy_from_text(argv[3], &policy)) ||
+        (argc > 4 && !text_to_int(argv[4], 0, LIMIT_LIVE_JOBS, &environments))) {
+        fprintf(stderr, "usage: bench-passes NODES JOBS [POLICY [ENVIRONMENTS]]\n");
         return 2;
     }
     struct bench bench = {
         .core = core_create(&(struct core_config){
             .incarnation = 1, .next_job_key = 1, .heartbeat_ms = 1LL << 50, .policy = policy})};
     step(&bench, &(struct input){.kind = INPUT_BOOT});
-    fill(&bench, nodes, jobs);
+    fill(&bench, nodes, jobs, environments);
     int samples = nodes < LARGE ? SAMPLES : SAMPLES / 10;
     for (int i = 0; i < samples; i++) {
         submits[i] = submit_any(&bench);

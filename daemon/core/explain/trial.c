@@ -7,6 +7,7 @@
 #include "daemon/core/lifecycle/job.h"
 #include "daemon/core/queue/history.h"
 #include "daemon/core/queue/queue.h"
+#include "daemon/core/queue/turn.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/place.h"
 #include "proto/spec/tasks.h"
@@ -82,6 +83,7 @@ static void take_away(struct core *core, struct job *job, struct trial *trial)
 {
     trial->was_first = job->batch->jobs == job;
     trial->entry = job->job_class->entries[job->batch->index];
+    trial->away_standing = job->job_class->standing;
     queue_take(core, job);
     trial->away = job;
 }
@@ -96,12 +98,15 @@ static void put_back(struct core *core, const struct trial *trial)
         *entry = trial->entry;
         entry->batch = job->batch;
     }
+    turn_restore(core, job->job_class, trial->away_standing);
 }
 
 void trial_begin(struct core *core, const struct draft *draft, struct job *instead, struct trial *ret_trial)
 {
     *ret_trial = (struct trial){.core = core, .place_wanted = core->place_wanted, .trace = core->trace};
     core->trace = NULL;
+    const struct job_class *job_class = queue_find(core, &draft->request);
+    ret_trial->standing = job_class != NULL ? job_class->standing : JOB_CLASS_IDLE;
     if (instead != NULL) {
         take_away(core, instead, ret_trial);
     }
@@ -112,6 +117,7 @@ void trial_end(struct trial *trial)
 {
     struct core *core = trial->core;
     queue_take(core, trial->job);
+    turn_restore(core, trial->job->job_class, trial->standing);
     account_leave(core, trial->job);
     queue_leave(core, trial->job);
     history_leave(core, trial->job->pattern);

@@ -35,6 +35,7 @@ struct trial {
     struct job *away;         /* taken out of the queue during the trial; or NULL */
     struct queue_entry entry; /* of the first of its batch before it was taken out */
     bool was_first;
+    enum job_class_standing standing, away_standing; /* of the job classes of both jobs, before the trial */
     bool place_wanted;
     struct text *trace;
 };

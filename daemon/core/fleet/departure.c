@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/fleet/node.h"
+#include "daemon/core/fleet/staging.h"
 #include "daemon/core/fleet/window.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
@@ -102,7 +103,7 @@ static void take_outlook(struct core *core, struct node *node, const struct outl
         trace_line(core, "node %s %s", node->name, outlook->away ? "goes away" : "is back");
     }
     if (node->away != outlook->away || node->leaves_ms != outlook->leaves_ms) {
-        core->place_wanted = true;
+        staging_node_changed(core, node);
     }
     core->departing_count -= node->leaves_ms != NEVER;
     core->departing_count += outlook->leaves_ms != NEVER;

@@ -91,12 +91,12 @@ void node_free(struct node *node)
 static void come(struct core *core, struct node *node)
 {
     core->known_count++;
-    core->place_wanted = true;
+    staging_node_changed(core, node);
 }
 
 static void drain(struct core *core, struct node *node)
 {
-    core->place_wanted = true; /* jobs that waited for this node no longer hold up others */
+    staging_node_changed(core, node); /* jobs that waited for this node no longer hold up others */
     if (node->members == NULL) {
         node_fire(core, node, NODE_EVENT_EMPTY, node->reason);
     }
@@ -104,7 +104,7 @@ static void drain(struct core *core, struct node *node)
 
 static void resume(struct core *core, struct node *node)
 {
-    core->place_wanted = true;
+    staging_node_changed(core, node);
 }
 
 static void go(struct core *core, struct node *node)
@@ -116,7 +116,7 @@ static void go(struct core *core, struct node *node)
     node->declines = 0;
     staging_forget_node(core, node);
     pool_leave(core, node);
-    core->place_wanted = true;
+    staging_node_changed(core, node);
 }
 
 static const struct node_rule {
@@ -184,7 +184,7 @@ void node_heard(struct core *core, struct node *node)
         trace_line(core, "node %s is heard again", node->name);
         node->contact = CONTACT_FRESH;
         core->silent_count--;
-        core->place_wanted = true;
+        staging_node_changed(core, node);
     }
 }
 
@@ -194,7 +194,7 @@ void node_silent(struct core *core, struct node *node)
     trace_line(core, "node %s is silent", node->name);
     node->contact = CONTACT_SILENT;
     core->silent_count++;
-    core->place_wanted = true; /* jobs that waited for this node no longer hold up others */
+    staging_node_changed(core, node); /* jobs that waited for this node no longer hold up others */
 }
 
 void node_hold(struct core *core, struct node *node)
@@ -299,7 +299,7 @@ void node_take_faults(struct core *core, struct node *node, const struct device_
     }
     if (changed) {
         record_node(core, node);
-        core->place_wanted = true;
+        staging_node_changed(core, node);
     }
 }
 

@@ -13,15 +13,39 @@
 #include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
-#define SHOWN_KEY 8 /* characters of a key in the trace */
+#define SHOWN_KEY  8 /* characters of a key in the trace */
+#define FEW_COPIES 8 /* are sooner compared than hashed */
 
 /* --- copies --------------------------------------------------------------------------------------------- */
 
 static struct environment_copy *copy_find(const struct environment *environment, const struct node *node)
 {
-    struct environment_copy *copy;
-    HASH_FIND_PTR(environment->copies, &node, copy);
+    struct environment_copy *copy = environment->copies;
+    if (HASH_COUNT(copy) > FEW_COPIES) {
+        HASH_FIND_PTR(environment->copies, &node, copy);
+        return copy;
+    }
+    while (copy != NULL && copy->node != node) {
+        copy = copy->hh.next;
+    }
     return copy;
+}
+
+/* What nodes stage for its job classes has to be considered again. */
+static void note_change(struct core *core, struct environment *environment)
+{
+    if (!environment->changed) {
+        environment->changed = true;
+        DL_APPEND2(core->changed_environments, environment, prev_changed, next_changed);
+    }
+}
+
+void staging_take_change(struct core *core, struct environment *environment)
+{
+    if (environment->changed) {
+        environment->changed = false;
+        DL_DELETE2(core->changed_environments, environment, prev_changed, next_changed);
+    }
 }
 
 /* Sets the state of a copy and keeps the counts of ordered copies. */
@@ -29,6 +53,10 @@ static void copy_set(struct core *core, struct environment_copy *copy, enum copy
 {
     bool was = copy->state == COPY_ORDERED, is = state == COPY_ORDERED;
     copy->state = state;
+    note_change(core, copy->environment);
+    if (was && copy->node->ordered_count == LIMIT_NODE_STAGINGS) {
+        core->fleet_changed = true; /* it can stage another one */
+    }
     copy->environment->ordered_count += (size_t)is - (size_t)was;
     copy->node->ordered_count += (size_t)is - (size_t)was;
     if (is != was) {
@@ -65,6 +93,7 @@ static void copy_drop(struct core *core, struct environment_copy *copy)
 static void environment_free(struct core *core, struct environment *environment)
 {
     assert(environment->copies == NULL && environment->job_class_count == 0);
+    staging_take_change(core, environment);
     HASH_DEL(core->environments, environment);
     free(environment->key);
     free(environment->text);
@@ -162,6 +191,44 @@ bool staging_allows(const struct environment *environment, const struct node *no
         return (copy != NULL && copy->state == COPY_ORDERED) || may_be_told(copy, node, readiness);
     }
     abort();
+}
+
+bool staging_has_free_devices(const struct node *node)
+{
+    const struct capacity *capacity = node->capacities;
+    while (capacity != NULL && capacity->free == 0) {
+        capacity = capacity->next;
+    }
+    return capacity != NULL;
+}
+
+bool staging_has_free(const struct environment *environment, enum readiness readiness)
+{
+    for (const struct environment_copy *copy = environment->copies; copy != NULL; copy = copy->hh.next) {
+        if (staging_has_free_devices(copy->node) && staging_allows(environment, copy->node, readiness)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t staging_ready_devices(const struct environment *environment)
+{
+    int64_t devices = 0;
+    for (const struct environment_copy *copy = environment->copies; copy != NULL; copy = copy->hh.next) {
+        if (copy->state == COPY_READY) {
+            devices += (int64_t)copy->node->device_count;
+        }
+    }
+    return devices;
+}
+
+void staging_node_changed(struct core *core, const struct node *node)
+{
+    core->fleet_changed = core->place_wanted = true;
+    for (struct environment_copy *copy = node->copies; copy != NULL; copy = copy->next) {
+        note_change(core, copy->environment);
+    }
 }
 
 bool staging_is_coming(const struct environment *environment)

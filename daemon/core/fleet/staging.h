@@ -4,6 +4,7 @@
 #define CORE_FLEET_STAGING_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct core;
 struct environment_spec;
@@ -29,6 +30,18 @@ const char *staging_key(const struct environment *environment);
 
 /* Whether a node has this readiness. environment NULL: always. */
 bool staging_allows(const struct environment *environment, const struct node *node, enum readiness readiness);
+
+bool staging_has_free_devices(const struct node *node);
+/* Whether a node with free devices is ready for the environment, or, for READINESS_COMING, has the order. */
+bool staging_has_free(const struct environment *environment, enum readiness readiness);
+/* The devices of the nodes that are ready for the environment, held or not. */
+int64_t staging_ready_devices(const struct environment *environment);
+/* What nodes stage next may have changed for the environments of the node, and for jobs that no node can
+ * stage for. */
+void staging_node_changed(struct core *core, const struct node *node);
+
+/* The change of an environment in core->changed_environments is taken into account. */
+void staging_take_change(struct core *core, struct environment *environment);
 
 /* Orders a node to stage the environment, unless it is ready or has the order. */
 void staging_order(struct core *core, struct environment *environment, struct node *node);

@@ -252,7 +252,7 @@ static void take_in(struct core *core, struct node *node, const struct register_
     pool_join(core, node);
     orders_word_spoken(core, node);
     departure_take_word(core, node, message->expires_at_ms, anew);
-    core->place_wanted = true;
+    staging_node_changed(core, node);
     struct member *member, *next;
     DL_FOREACH_SAFE (node->members, member, next) {
         take_evidence(core, message, member, rebooted); /* uses the time at which the node was last heard */

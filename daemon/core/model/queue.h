@@ -39,7 +39,31 @@ struct queue_entry {
     bool task;           /* the first job is a task that waits again: it precedes the rest of its array */
     int64_t estimate_ms; /* expected run time of the first job */
     struct batch *batch;
-    bool passed; /* passed over in the current scheduling pass */
+    uint64_t passed; /* the turn of the queue in which it was passed over */
+};
+
+/* Job classes whose resource requests differ in their environment alone. */
+#define ORDER_LEVELS 10
+struct job_family {
+    char *key; /* the resource request as text, without the environment */
+    size_t job_class_count;
+    UT_hash_handle hh;
+    struct job_class *settled[ORDER_LEVELS];   /* its settled job classes, in queue order: a skip list */
+    struct job_family *prev, *next;            /* families with settled job classes */
+    int64_t least_estimate_ms, least_limit_ms; /* no waiting job of the family is shorter */
+    uint64_t least_turn;                       /* the turn in which these were last found */
+
+    /* in one turn of the queue */
+    uint64_t turn;                                   /* which; another one: the rest is outdated */
+    bool closed;                                     /* its settled job classes are skipped */
+    int64_t hopeless_estimate_ms, hopeless_limit_ms; /* jobs that last as long fit on no free devices */
+};
+
+/* Whether what stages for a job class has been considered. */
+enum job_class_standing {
+    JOB_CLASS_IDLE,      /* it has no waiting jobs */
+    JOB_CLASS_UNSETTLED, /* it is to be considered */
+    JOB_CLASS_SETTLED,   /* it was, and nothing has happened since that could change the answer */
 };
 
 /* Waiting jobs with one resource request. */
@@ -48,25 +72,49 @@ struct job_class {
     char *gpu_type, *pool, *host_id; /* owned, or NULL; the resource request borrows them */
     struct constraints *constraints; /* owned, with their terms */
     struct resource_request request;
+    struct job_family *family;
     struct environment *environment; /* of its jobs; the resource request borrows its key; NULL: none */
-    uint64_t registry;               /* the registry's stamp for which largest was calculated */
-    int64_t largest;                 /* the largest gang that the registered nodes could ever hold */
-    size_t staging_count;            /* its jobs in STAGING */
-    size_t job_count; /* live jobs with this resource request, queued or not; 0: the job class is freed */
+    struct job_class *prev_sharing, *next_sharing; /* with the same environment */
+    uint64_t registry;                             /* the registry's stamp for which largest was calculated */
+    int64_t largest;      /* the largest gang that the registered nodes could ever hold */
+    size_t staging_count; /* its jobs in STAGING */
+    size_t job_count;     /* live jobs with this resource request, queued or not; 0: the job class is freed */
     struct queue_entry *entries; /* of its batches, unordered */
     size_t entry_count, entry_room;
-    int64_t looked_at_ms;          /* when all entries were last recalculated */
     struct job_class *prev, *next; /* job classes with waiting jobs */
     int64_t told_key;              /* the job whose wait the trace has explained */
     int64_t promised_key;          /* the job that was last promised a start */
     int64_t promised_ms;           /* the first start that it was promised */
     UT_hash_handle hh;
 
-    /* in the current scheduling pass */
-    bool closed;
+    int64_t first; /* index of the first queue entry; BEST_UNKNOWN: to be found */
+    enum job_class_standing standing;
+    bool considered; /* in this pass, which settles it */
+    bool stuck;      /* no node could stage for it: it is considered again when any node has changed */
+    enum pool_kind settled_kind;           /* the kind of pool that it was led to when it was settled */
+    struct queue_entry order;              /* of SETTLED: its first queue entry */
+    struct job_class *after[ORDER_LEVELS]; /* of SETTLED, in the family */
+    struct job_class *prev_unsettled, *next_unsettled; /* of UNSETTLED */
+
+    /* in the current turn of the queue */
+    size_t turn_index;  /* in the heap of turns; NO_TURN: it does not come any more */
+    uint64_t turn;      /* the last one in which it came */
+    bool leads;         /* it stands for the settled job classes of its family that come after it */
+    bool whole;         /* what stages for it is considered, too */
     int32_t tries;      /* jobs that were skipped one by one */
     int64_t longest_ms; /* jobs that will run longer are skipped */
-    int64_t best;       /* index of the best queue entry; BEST_NONE; BEST_UNKNOWN: to be found */
+    int64_t best;       /* index of the best queue entry that was not skipped; BEST_NONE */
+};
+
+#define NO_TURN SIZE_MAX
+
+/* The job classes that may come next in the current turn of the queue, as a heap by their best entries. */
+struct turns {
+    struct job_class **items; /* owned */
+    size_t count, room;
+    uint64_t number; /* of the turn */
+    bool all;        /* all job classes are considered as if none were settled */
+    bool ready;      /* the settled ones that are ready on free devices come in any case */
 };
 
 /* The properties by which waiting jobs of one job class are equal to the policy. */

@@ -34,9 +34,12 @@ struct environment_copy {
 struct environment {
     char *key, *text;                /* owned */
     size_t job_class_count;          /* job classes with this environment; 0: idle */
+    struct job_class *job_classes;   /* the same, as a list */
     size_t ordered_count;            /* of its copies */
     struct environment_copy *copies; /* by node; in order of creation */
     struct environment *prev, *next; /* idle ones, longest idle first */
+    bool changed;                    /* its copies, or their nodes, since the last pass */
+    struct environment *prev_changed, *next_changed;
     UT_hash_handle hh;
 };
 

@@ -101,6 +101,12 @@ struct core {
     struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS jobs, in a ring; owned */
     size_t outcome_count;     /* of all that ever ended */
     struct job_class *job_classes;
+    struct job_family *job_families; /* by key */
+    struct job_family *settled_families;
+    struct job_class *unsettled; /* job classes */
+    struct turns turns;
+    int64_t refreshed_ms;                    /* when all queue entries were last recalculated */
+    bool fleet_changed;                      /* since the last pass */
     int64_t demand_count;                    /* live jobs */
     uint32_t demand[LIMIT_NODE_DEVICES + 1]; /* by the GPUs that they ask for; the last counts all above */
     struct batch *batches;
@@ -118,6 +124,7 @@ struct core {
 
     struct environment *environments; /* by key */
     struct environment *idle_environments;
+    struct environment *changed_environments; /* since the last pass */
     size_t idle_environment_count;
 
     struct attempt *attempts_by_attempt_id;

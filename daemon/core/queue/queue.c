@@ -17,23 +17,23 @@
 #include "daemon/core/model/trace.h"
 #include "daemon/core/queue/fragment.h"
 #include "daemon/core/queue/history.h"
+#include "daemon/core/queue/turn.h"
 #include "daemon/core/quota/account.h"
 
 #define STRETCH     10
 #define PATIENCE_MS (60LL * 24 * 3600 * 1000)
-#define REFRESH_MS  (10LL * 60 * 1000) /* the greatest age of a sort key */
 
 /* --- job classes ---------------------------------------------------------------------------------------- */
 
-/* Resource requests are equal if their keys are. Names contain no tabs; GPU types are compared ignoring
- * case. */
-static void request_key(const struct resource_request *request, struct text *out)
+/* Resource requests are equal if their keys are, but for the environment if it is not given. Names contain no
+ * tabs; GPU types are compared ignoring case. */
+static void request_key(const struct resource_request *request, const char *environment, struct text *out)
 {
     const char *const parts[] = {request->gpu_type,
                                  request->pool,
                                  request->host_id,
                                  use_reserved_text(request->use_reserved),
-                                 request->environment,
+                                 environment,
                                  request->terms,
                                  placement_text(request->placement)};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -51,24 +51,55 @@ static void request_key(const struct resource_request *request, struct text *out
 struct job_class *queue_find(const struct core *core, const struct resource_request *request)
 {
     autotext struct text key = {0};
-    request_key(request, &key);
+    request_key(request, request->environment, &key);
     struct job_class *job_class;
     HASH_FIND_STR(core->job_classes_by_key, key.bytes, job_class);
     return job_class;
+}
+
+static struct job_family *join_family(struct core *core, const struct resource_request *request)
+{
+    struct text key = {0};
+    request_key(request, NULL, &key);
+    struct job_family *family;
+    HASH_FIND_STR(core->job_families, key.bytes, family);
+    if (family == NULL) {
+        family = xzalloc(sizeof *family);
+        family->key = text_take(&key);
+        family->least_estimate_ms = family->least_limit_ms = NEVER;
+        HASH_ADD_KEYPTR(hh, core->job_families, family->key, strlen(family->key), family);
+    }
+    text_finish(&key);
+    family->job_class_count++;
+    return family;
+}
+
+static void leave_family(struct core *core, struct job_family *family)
+{
+    if (--family->job_class_count == 0) {
+        HASH_DEL(core->job_families, family);
+        free(family->key);
+        free(family);
+    }
 }
 
 static struct job_class *job_class_create(struct core *core, const struct resource_request *request,
                                           const struct environment_spec *environment)
 {
     struct text key = {0};
-    request_key(request, &key);
+    request_key(request, request->environment, &key);
     struct job_class *job_class = xzalloc(sizeof *job_class);
+    job_class->turn_index = NO_TURN;
+    job_class->family = join_family(core, request);
     job_class->key = text_take(&key);
     job_class->gpu_type = copy_or_null(request->gpu_type);
     job_class->pool = copy_or_null(request->pool);
     job_class->host_id = copy_or_null(request->host_id);
     job_class->constraints = constraints_create(request->terms);
     job_class->environment = staging_join(core, environment);
+    if (environment != NULL) {
+        DL_APPEND2(job_class->environment->job_classes, job_class, prev_sharing, next_sharing);
+    }
     job_class->request = (struct resource_request){
         .gpu_type = job_class->gpu_type,
         .pool = job_class->pool,
@@ -88,6 +119,10 @@ static void job_class_destroy(struct core *core, struct job_class *job_class)
 {
     assert(job_class->entry_count == 0);
     HASH_DEL(core->job_classes_by_key, job_class);
+    leave_family(core, job_class->family);
+    if (job_class->environment != NULL) {
+        DL_DELETE2(job_class->environment->job_classes, job_class, prev_sharing, next_sharing);
+    }
     staging_leave(core, job_class->environment);
     free(job_class->gpu_type);
     free(job_class->pool);
@@ -242,7 +277,7 @@ static void list_entry(struct core *core, struct batch *batch)
     XGROW(job_class->entries, job_class->entry_count, job_class->entry_room, 1);
     batch->index = job_class->entry_count++;
     job_class->entries[batch->index] = entry_of(core, batch->jobs);
-    job_class->best = BEST_UNKNOWN;
+    turn_entries_changed(core, job_class);
 }
 
 static void unlist_entry(struct core *core, struct batch *batch)
@@ -250,20 +285,24 @@ static void unlist_entry(struct core *core, struct batch *batch)
     struct job_class *job_class = batch->key.job_class;
     job_class->entries[batch->index] = job_class->entries[--job_class->entry_count];
     job_class->entries[batch->index].batch->index = batch->index;
-    job_class->best = BEST_UNKNOWN;
+    turn_entries_changed(core, job_class);
     if (job_class->entry_count == 0) {
         DL_DELETE(core->job_classes, job_class);
     }
 }
 
+void queue_recalculate(struct core *core, struct queue_entry *entry)
+{
+    uint64_t passed = entry->passed;
+    *entry = entry_of(core, entry->batch->jobs);
+    entry->passed = passed;
+}
+
 /* Recalculates the entry after the batch's first job has changed. */
 static void renew_entry(struct core *core, struct batch *batch)
 {
-    struct queue_entry *entry = &batch->key.job_class->entries[batch->index];
-    bool passed = entry->passed;
-    *entry = entry_of(core, batch->jobs);
-    entry->passed = passed;
-    batch->key.job_class->best = BEST_UNKNOWN;
+    queue_recalculate(core, &batch->key.job_class->entries[batch->index]);
+    turn_entries_changed(core, batch->key.job_class);
 }
 
 static void insert(struct batch *batch, struct job *job)
@@ -330,20 +369,20 @@ static int by_key_downwards(const void *a, const void *b)
 
 /* The order of the entries depends on earlier questions. Changes of their jobs must not depend on it, so they
  * are sorted first. */
-static void sort_entries(struct job_class *job_class)
+static void sort_entries(struct core *core, struct job_class *job_class)
 {
     qsort(job_class->entries, job_class->entry_count, sizeof *job_class->entries, by_key_downwards);
     for (size_t i = 0; i < job_class->entry_count; i++) {
         job_class->entries[i].batch->index = i;
     }
-    job_class->best = BEST_UNKNOWN;
+    turn_entries_sorted(core, job_class);
 }
 
 void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure)
 {
     if (job_class->entry_count > 1) {
-        sort_entries(job_class);
+        sort_entries(core, job_class);
     }
     for (size_t i = job_class->entry_count; i > 0; i--) { /* the last one replaces a removed one */
         struct job *job, *next;
@@ -353,101 +392,7 @@ void queue_each(struct core *core, struct job_class *job_class,
     }
 }
 
-/* --- scheduling passes ---------------------------------------------------------------------------------- */
-
-void queue_refresh(struct core *core)
-{
-    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
-        if (core->now_ms - job_class->looked_at_ms >= REFRESH_MS) {
-            job_class->looked_at_ms = core->now_ms;
-            for (size_t i = 0; i < job_class->entry_count; i++) {
-                renew_entry(core, job_class->entries[i].batch);
-            }
-        }
-    }
-}
-
-void queue_open(struct core *core)
-{
-    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
-        job_class->closed = false;
-        job_class->best = BEST_UNKNOWN;
-        job_class->longest_ms = NEVER;
-        job_class->tries = 0;
-        for (size_t i = 0; i < job_class->entry_count; i++) {
-            job_class->entries[i].passed = false;
-        }
-    }
-}
-
-static void find_best(struct job_class *job_class)
-{
-    job_class->best = BEST_NONE;
-    for (size_t i = 0; i < job_class->entry_count; i++) {
-        const struct queue_entry *entry = &job_class->entries[i];
-        bool open = !entry->passed && entry->estimate_ms <= job_class->longest_ms;
-        if (open &&
-            (job_class->best == BEST_NONE || queue_before(entry, &job_class->entries[job_class->best]))) {
-            job_class->best = (int64_t)i;
-        }
-    }
-}
-
-struct queue_entry *queue_next(struct core *core)
-{
-    struct queue_entry *next = NULL;
-    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
-        if (job_class->closed) {
-            continue;
-        }
-        if (job_class->best == BEST_UNKNOWN) {
-            find_best(job_class);
-        }
-        if (job_class->best == BEST_NONE) {
-            job_class->closed = true;
-        } else if (next == NULL || queue_before(&job_class->entries[job_class->best], next)) {
-            next = &job_class->entries[job_class->best];
-        }
-    }
-    return next;
-}
-
-bool queue_renew(struct core *core, struct queue_entry *entry)
-{
-    const struct queue_entry old = *entry;
-    renew_entry(core, entry->batch);
-    return entry->sort_key != old.sort_key || entry->estimate_ms != old.estimate_ms;
-}
-
 struct job *queue_first(const struct queue_entry *entry)
 {
     return entry->batch->jobs;
-}
-
-void queue_close(struct job_class *job_class)
-{
-    job_class->closed = true;
-}
-
-void queue_narrow(struct job_class *job_class, int64_t longest_ms)
-{
-    job_class->longest_ms = longest_ms < job_class->longest_ms ? longest_ms : job_class->longest_ms;
-    job_class->best = BEST_UNKNOWN;
-}
-
-void queue_skip_owner(struct job_class *job_class, const struct job *job)
-{
-    for (size_t i = 0; i < job_class->entry_count; i++) {
-        const struct job *other = job_class->entries[i].batch->jobs;
-        job_class->entries[i].passed =
-            job_class->entries[i].passed || (other->project == job->project && other->owner == job->owner);
-    }
-    job_class->best = BEST_UNKNOWN;
-}
-
-void queue_skip(struct queue_entry *entry)
-{
-    struct job_class *job_class = entry->batch->key.job_class;
-    entry->passed = true;
-    job_class->best = BEST_UNKNOWN;
 }

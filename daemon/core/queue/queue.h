@@ -50,29 +50,9 @@ int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry);
 void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure);
 
-/* --- a pass over the waiting jobs, in queue order ------------------------------------------------------- */
-
-/* Recalculates old queue entries, because estimates and shares change with time. */
-void queue_refresh(struct core *core);
-
-/* Begins a pass. During the pass jobs may leave the queue, but none may enter it. */
-void queue_open(struct core *core);
-
-/* The first queue entry that was not skipped; NULL: none. Valid until a job leaves the queue. */
-struct queue_entry *queue_next(struct core *core);
-
-/* Recalculates a queue entry that may be outdated; true: it has changed, and another entry may be first. */
-bool queue_renew(struct core *core, struct queue_entry *entry);
-
 /* The first job of a queue entry. */
 struct job *queue_first(const struct queue_entry *entry);
-
-/* Skips for the rest of this pass: the whole job class; jobs of it that will run longer than this; one
- * batch. */
-void queue_close(struct job_class *job_class);
-void queue_narrow(struct job_class *job_class, int64_t longest_ms);
-void queue_skip(struct queue_entry *entry);
-/* Skips all jobs of the job class that have this job's project and owner. */
-void queue_skip_owner(struct job_class *job_class, const struct job *job);
+/* Calculates the entry anew, because estimates and shares change with time. */
+void queue_recalculate(struct core *core, struct queue_entry *entry);
 
 #endif

@@ -20,6 +20,7 @@ struct resource_request;
 /* The reservations of earlier jobs. */
 struct reservations {
     bool trial;                  /* for a question only: promises nothing */
+    int64_t staged;              /* devices of earlier jobs whose environments come to free nodes */
     const struct job **whose;    /* by index of the partition: the last job with a reservation; NULL: none */
     uint8_t *partitions, *nodes; /* by index; 1: reserved completely */
     /* Start of a reservation in a partition, by its index; 0: none. Only gangs that end before it may take

@@ -14,6 +14,7 @@
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/trace.h"
 #include "daemon/core/queue/queue.h"
+#include "daemon/core/queue/turn.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/fit.h"
 #include "daemon/core/scheduler/preempt.h"
@@ -113,6 +114,7 @@ struct plan {
     enum move move;
     struct fit fit;
     struct victims victims;
+    bool stuck; /* more nodes would have to stage, and none can */
 };
 
 static void plan_finish(struct plan *plan)
@@ -145,26 +147,39 @@ struct search place_search(struct core *core, const struct job *job, enum view v
 
 /* Finds nodes that should stage for the job class. None are needed while enough others are ready or
  * staging. */
-static bool find_to_environment(struct core *core, const struct job *job, enum view view,
-                                const struct reservations *reservations, struct fit *ret_fit)
+static enum move plan_staging_ahead(struct core *core, const struct job *job, struct plan *plan)
 {
-    const struct search coming = reservation_search(core, job, view, reservations, READINESS_COMING);
-    const struct search possible = reservation_search(core, job, view, reservations, READINESS_POSSIBLE);
-    return !fits(&coming) && fit_find(&possible, ret_fit);
-}
-
-/* Chooses free nodes that are not ready; if none is free, the nodes that the job could get next. */
-static enum move plan_staging(struct core *core, const struct job *job,
-                              const struct reservations *reservations, struct fit *ret_fit)
-{
-    if (core->free > 0 && find_to_environment(core, job, VIEW_FREE, reservations, ret_fit)) {
-        return MOVE_STAGE;
-    }
-    const struct search soon = reservation_search(core, job, VIEW_FREE, reservations, READINESS_COMING);
-    if (core->free > 0 && fits(&soon)) {
+    const struct search coming = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_COMING);
+    const struct search possible = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_POSSIBLE);
+    if (fits(&coming)) {
         return MOVE_NONE;
     }
-    return find_to_environment(core, job, VIEW_WORKING, NULL, ret_fit) ? MOVE_STAGE : MOVE_NONE;
+    plan->stuck = !fit_find(&possible, &plan->fit);
+    return plan->stuck ? MOVE_NONE : MOVE_STAGE;
+}
+
+/* Whether free devices could be of nodes with this readiness for the job class. */
+static bool may_fit(const struct core *core, const struct job_class *job_class, enum readiness readiness)
+{
+    const struct environment *environment = job_class->environment;
+    return core->free > 0 &&
+           (core->turns.all || environment == NULL || staging_has_free(environment, readiness));
+}
+
+/* Chooses free nodes that are not ready; if none is free, the nodes that the job could get next. Free nodes
+ * stage for as many jobs as their devices could hold. */
+static enum move plan_staging(struct core *core, const struct job *job, struct reservations *reservations,
+                              struct plan *plan)
+{
+    const struct search soon = reservation_search(core, job, VIEW_FREE, reservations, READINESS_COMING);
+    const struct search possible = reservation_search(core, job, VIEW_FREE, reservations, READINESS_POSSIBLE);
+    bool coming = may_fit(core, job->job_class, READINESS_COMING) && fits(&soon);
+    bool wanted = !coming && core->free > reservations->staged;
+    if (coming || (wanted && fit_find(&possible, &plan->fit))) {
+        reservations->staged += job->job_class->request.gpus;
+        return coming ? MOVE_NONE : MOVE_STAGE;
+    }
+    return job->job_class->whole ? plan_staging_ahead(core, job, plan) : MOVE_NONE;
 }
 
 static enum move plan_preemption(struct core *core, const struct queue_entry *entry,
@@ -181,12 +196,12 @@ static enum move plan_preemption(struct core *core, const struct queue_entry *en
 }
 
 static struct plan plan_for(struct core *core, const struct queue_entry *entry,
-                            const struct reservations *reservations)
+                            struct reservations *reservations)
 {
     struct plan plan = {0};
     const struct search ready = search_of(core, entry, reservations);
     const struct job_class *job_class = queue_first(entry)->job_class;
-    if (core->free > 0 && fit_find(&ready, &plan.fit)) {
+    if (may_fit(core, job_class, READINESS_READY) && fit_find(&ready, &plan.fit)) {
         plan.move = MOVE_PLACE;
         return plan;
     }
@@ -194,7 +209,7 @@ static struct plan plan_for(struct core *core, const struct queue_entry *entry,
         plan.move = plan_preemption(core, entry, reservations, &plan);
     }
     if (plan.move == MOVE_NONE && job_class->environment != NULL) {
-        plan.move = plan_staging(core, queue_first(entry), reservations, &plan.fit);
+        plan.move = plan_staging(core, queue_first(entry), reservations, &plan);
     }
     return plan;
 }
@@ -271,21 +286,28 @@ static void pass_by(struct core *core, struct queue_entry *entry, const struct r
     const struct search search = reservation_search(core, job, VIEW_FREE, NULL, READINESS_READY);
     int64_t longest_ms = reservation_gap_ms(core, &search, reservations);
     if (job_class->tries >= LIMIT_BACKFILL_TRIES) {
-        queue_close(job_class);
+        turn_close(core, job_class);
     } else if (core->departing_count > 0) { /* a shorter one may end before a node leaves */
         job_class->tries++;
-        queue_skip(entry);
+        turn_skip(core, entry);
     } else if (longest_ms == 0 || !fits(&search)) {
-        queue_close(job_class);
+        turn_close(core, job_class);
     } else if (entry->estimate_ms > longest_ms) {
-        queue_narrow(job_class, longest_ms);
+        turn_narrow(core, job_class, longest_ms);
     } else {
         job_class->tries++;
-        queue_skip(entry);
+        turn_skip(core, entry);
     }
 }
 
 /* --- the scheduling pass -------------------------------------------------------------------------------- */
+
+/* Whether enough devices for a job are of nodes that are ready for it. */
+static bool is_ready_for_all(const struct job_class *job_class)
+{
+    return job_class->environment == NULL ||
+           staging_ready_devices(job_class->environment) >= job_class->request.gpus;
+}
 
 /* Applies the effect of a job that is not placed on the others. Returns when another look is due; NEVER: only
  * after an event. */
@@ -296,20 +318,20 @@ static int64_t wait(struct core *core, struct queue_entry *entry, const struct p
     struct job_class *job_class = queue_first(entry)->job_class;
     bool awaits = plan->move == MOVE_AWAIT || plan->move == MOVE_PREEMPT;
     if (is_barred(core, queue_first(entry), reservations->borrow, NULL)) {
-        queue_skip_owner(job_class, queue_first(entry));
+        turn_skip_owner(core, job_class, queue_first(entry));
         return NEVER;
     }
     switch (waiting_of(core)) {
     case WAITING_RESERVES_ALL:
-        if (core->free > 0) {
+        if (may_fit(core, job_class, READINESS_READY) && is_ready_for_all(job_class)) {
             reserve_all(reservations, core, queue_first(entry));
         }
-        queue_close(job_class);
+        turn_close(core, job_class);
         return NEVER;
     case WAITING_RESERVES:
         if (awaits) {
             reserve_fit(reservations, queue_first(entry), &plan->fit, core->now_ms, true);
-        } else if (core->free > 0) {
+        } else if (core->free > 0 && is_ready_for_all(job_class)) {
             again_ms = reserve_start(core, entry, reservations);
         }
         pass_by(core, entry, reservations);
@@ -318,7 +340,7 @@ static int64_t wait(struct core *core, struct queue_entry *entry, const struct p
         if (awaits) {
             reserve_fit(reservations, queue_first(entry), &plan->fit, core->now_ms, true);
         }
-        queue_close(job_class);
+        turn_close(core, job_class);
         return NEVER;
     }
     abort();
@@ -346,12 +368,13 @@ static void carry_out(struct core *core, struct queue_entry *entry, const struct
     for (size_t i = 0; plan->move == MOVE_STAGE && i < plan->fit.count; i++) {
         staging_order(core, job_class->environment, plan->fit.shares[i].capacity->node);
     }
+    bool whole = job_class->whole;
     tell(core, job_class, job);
     int64_t again_ms = wait(core, entry, plan, reservations);
     core->again_ms = again_ms < core->again_ms ? again_ms : core->again_ms;
     if (plan->move == MOVE_PREEMPT) {
         preempt_stop(core, entry, &plan->victims);
-    } else if (job_class->environment != NULL) {
+    } else if (job_class->environment != NULL && whole) {
         settle(core, job_class, job);
     }
 }
@@ -366,13 +389,103 @@ static bool moves(enum move move)
  * and may now belong later. */
 static struct queue_entry *next_entry(struct core *core, bool apply, bool *renewed)
 {
-    struct queue_entry *entry = queue_next(core);
+    struct queue_entry *entry = turn_next(core);
     bool renews = apply && waiting_of(core) == WAITING_PREEMPTS;
-    while (renews && entry != NULL && queue_renew(core, entry)) {
+    while (renews && entry != NULL && turn_renew(core, entry)) {
         *renewed = true;
-        entry = queue_next(core);
+        entry = turn_next(core);
     }
     return entry;
+}
+
+/* Whether settled job classes need no visit once their family is closed: nothing then depends on time alone,
+ * and no job makes others give way. */
+static bool may_close(const struct core *core)
+{
+    return core->departing_count == 0 && !preempt_possible(core);
+}
+
+/* Whether a job of the family could still reserve its start, if it were ready on all nodes. */
+static bool may_reserve(const struct core *core, const struct search *search)
+{
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (partition->free > 0 && search->reservations->until_ms[partition->index] == 0 &&
+            fit_allowed(search, partition)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the entry could not be placed even if all nodes were ready. Then neither can longer jobs of its
+ * family. */
+static bool is_in_vain(struct core *core, const struct queue_entry *entry, const struct search *search)
+{
+    const struct job *job = queue_first(entry);
+    struct job_family *family = job->job_class->family;
+    int64_t limit_ms = job->time_limit_ms > 0 ? job->time_limit_ms : NEVER;
+    if (turn_is_hopeless(core, family, entry->estimate_ms, limit_ms)) {
+        return true;
+    }
+    if (core->free > 0 && fits(search)) {
+        return false;
+    }
+    turn_note_hopeless(core, family, entry->estimate_ms, limit_ms);
+    return true;
+}
+
+/* Whether the entry needs more than a look at what is free: an environment that was not considered, or a line
+ * in the trace. */
+static bool is_new(const struct core *core, const struct queue_entry *entry)
+{
+    const struct job *job = queue_first(entry);
+    const struct job_class *job_class = job->job_class;
+    return (job_class->whole && job_class->environment != NULL) ||
+           (core->trace != NULL && job_class->told_key != job->key);
+}
+
+/* Closes the family of an entry if no more jobs of it can be placed, but those that are ready on free
+ * devices. Where a waiting job reserves all that it could use, these come in any case. */
+static void close_family(struct core *core, const struct queue_entry *entry, bool vain, bool spent)
+{
+    struct job_family *family = queue_first(entry)->job_class->family;
+    if (vain ? !turn_all_hopeless(core, family) : !spent) {
+        return;
+    }
+    if (!vain || waiting_of(core) == WAITING_RESERVES_ALL) {
+        turn_add_ready(core);
+    }
+    turn_close_family(core, family);
+}
+
+/* Skips an entry that cannot be placed, make a reservation or have nodes staged, and all others of its family
+ * of which that is known, too. false: it has to be visited. */
+static bool skip_in_vain(struct core *core, const struct queue_entry *entry,
+                         const struct reservations *reservations)
+{
+    struct job_class *job_class = queue_first(entry)->job_class;
+    bool reserves_all = waiting_of(core) == WAITING_RESERVES_ALL;
+    bool ready = may_fit(core, job_class, READINESS_READY);
+    bool spent = reservations->staged >= core->free; /* no free node stages for a job from here on */
+    struct search search = search_of(core, entry, reservations);
+    search.environment = NULL;
+    search.job = NULL;
+    search.borrow = true;
+    if (core->turns.all || (!reserves_all && may_reserve(core, &search))) {
+        return false;
+    }
+    bool vain = is_in_vain(core, entry, &search);
+    close_family(core, entry, vain, spent);
+    if (is_new(core, entry) || (reserves_all && ready) || (!vain && (ready || !spent))) {
+        return false;
+    }
+    if (vain) {
+        turn_skip_hopeless(core, job_class);
+    } else {
+        turn_close(core, job_class);
+    }
+    return true;
 }
 
 /* Visits all queue entries in order. apply: carries out the moves. true: there was a move, or an entry was
@@ -380,9 +493,15 @@ static struct queue_entry *next_entry(struct core *core, bool apply, bool *renew
 static bool visit_queue(struct core *core, struct reservations *reservations, bool apply)
 {
     bool moved = false;
-    queue_open(core);
+    turn_open(core, !apply || !may_close(core));
     for (struct queue_entry *entry; (entry = next_entry(core, apply, &moved)) != NULL;) {
+        if (skip_in_vain(core, entry, reservations)) {
+            continue;
+        }
         struct plan plan = plan_for(core, entry, reservations);
+        if (apply && (plan.move == MOVE_NONE || plan.move == MOVE_STAGE)) {
+            turn_consider(core, queue_first(entry)->job_class, plan.stuck);
+        }
         moved = moved || moves(plan.move);
         if (apply) {
             carry_out(core, entry, &plan, reservations);
@@ -401,10 +520,16 @@ static bool visit_twice(struct core *core, bool apply)
     struct reservations reservations;
     reservations_begin(&reservations, core);
     reservations.trial = !apply;
+    if (apply) {
+        turn_pass_begin(core);
+    }
     bool moved = visit_queue(core, &reservations, apply);
     reservations.borrow = true;
     if (account_any_limited(core)) {
         moved = visit_queue(core, &reservations, apply) || moved;
+    }
+    if (apply) {
+        turn_pass_end(core);
     }
     reservations_end(&reservations);
     return moved;
@@ -422,7 +547,7 @@ static bool run_pass(struct core *core)
 void place_pass(struct core *core)
 {
     core->look_ms = core->now_ms;
-    queue_refresh(core);
+    turn_refresh(core);
     do {
         core->again_ms = NEVER;
         array_queue_due(core);
@@ -442,8 +567,8 @@ bool place_would(struct core *core)
 static bool consider(struct core *core, const struct job *job, struct outlook *outlook)
 {
     const struct queue_entry own = queue_entry_of(core, job);
-    queue_open(core);
-    for (struct queue_entry *entry; (entry = queue_next(core)) != NULL;) {
+    turn_open(core, true);
+    for (struct queue_entry *entry; (entry = turn_next(core)) != NULL;) {
         bool reached = queue_first(entry) == job;
         if (!reached && queue_before(&own, entry)) {
             return false; /* it was skipped with its job class, or is not the first of its batch */
