@@ -485,6 +485,8 @@
 #define LIMIT_LOG_PIECE_BYTES (32 * KIB)
 /* records of an index that are read at once: 4 KiB */
 #define LIMIT_INDEX_BLOCK_RECORDS 128
+/* records that are passed at once in the search for a wanted one: as many bytes of an index as a piece has */
+#define LIMIT_LOG_PASSED_RECORDS 1024
 /* streams whose sync state is remembered, 300 bytes each */
 #define LIMIT_LOG_SYNC_ENTRIES 16384
 /* with less free space submissions, blobs and artifacts are refused: a twentieth of the disk, but no less
