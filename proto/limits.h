@@ -51,6 +51,11 @@
 /* rows per page; the default is 50 */
 #define LIMIT_LIST_ROWS         200
 #define LIMIT_LIST_DEFAULT_ROWS 50
+/* jobs that a page of a filtered list looks at: 2 ms of the HTTP thread, at 4 us each */
+#define LIMIT_SCAN_ROWS 500
+/* a filtered list that is older than its `since` by this much is over: jobs are listed in the order of their
+ * submission, and that of their times differs where the wall clock was set back in between */
+#define LIMIT_SINCE_SLACK_MS (24LL * 3600 * 1000)
 /* results per page: the page ends with the result that reaches this */
 #define LIMIT_RESULTS_BYTES (1 * MIB)
 /* points of metrics per page: 1 MiB of JSON */
