@@ -152,8 +152,9 @@ struct dependency_record {
 struct rows reader_dependencies(struct reader *reader, int64_t job_key, struct err *err);
 bool rows_dependency_with_job(struct rows *rows, struct dependency_record *ret_record);
 
-/* Attempts of a job, newest first. */
-struct rows reader_attempts(struct reader *reader, int64_t job_key, struct err *err);
+/* Attempts of a job with smaller numbers, newest first; ALL_ATTEMPTS: from the newest. */
+#define ALL_ATTEMPTS INT64_MAX
+struct rows reader_attempts(struct reader *reader, int64_t job_key, int64_t before, struct err *err);
 bool rows_attempt(struct rows *rows, struct attempt_row *ret_row);
 struct rows reader_members(struct reader *reader, uint64_t attempt_id, struct err *err);
 bool rows_member(struct rows *rows, struct member_row *ret_row);

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of jobs that are longer than one answer looks at."""
+"""Lists that are longer than one answer looks at."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -63,3 +63,18 @@ def test_ps_shows_the_jobs_that_lie_far_back(many: Cluster) -> None:
     for options in (["--all"], [], ["--all", "--limit", "2"], ["--all", "--owner", "ann"]):
         shown = run_gpuctl("ps", "--name", "rare", *options, "-o", "json", env=access)
         assert [job["name"] for job in json.loads(shown.stdout)["jobs"]] == ["rare", "rare"], shown.stderr
+
+
+def test_attempts_of_many_ranks_take_several_pages(make_cluster: Callable[..., Cluster]) -> None:
+    ours = make_cluster(60)
+    job = ours.api.submit(["false"], gpus=60, retries=9)
+    assert ours.api.wait(job)["attempt"] == 10
+    numbers, position = [], ""
+    while True:
+        page = ours.api.get(f"/v1/jobs/{job}/attempts{position}")
+        numbers.append([attempt["attempt"] for attempt in page["attempts"]])
+        assert all(len(attempt["nodes"]) == 1 and len(attempt["ranks"]) == 60 for attempt in page["attempts"])
+        if page["next"] is None:
+            break
+        position = f"?cursor={page['next']}"
+    assert numbers == [[10, 9, 8, 7, 6, 5, 4, 3, 2], [1]]

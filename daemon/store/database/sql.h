@@ -28,7 +28,8 @@
 #define SQL_WITH_ALL_PARTS     SQL_WITH_PARTS("SELECT max(key) FROM jobs", "0")
 #define SQL_NEWEST_BEFORE      "SELECT max(key) FROM jobs WHERE key < ?1"
 #define SQL_WITH_PARTS_OF_PAGE SQL_WITH_PARTS(SQL_NEWEST_BEFORE, "(?9 >> " SCHEMA_PART_BITS ")")
-#define SQL_WITH_PARTS_OF_SCAN SQL_WITH_PARTS(SQL_NEWEST_BEFORE, "0 LIMIT ?2")
+#define SQL_WITH_PARTS_OF_SCAN                                                                               \
+    SQL_WITH_PARTS(SQL_NEWEST_BEFORE, "0 LIMIT ?2 / 2") /* each costs as two jobs */
 
 /* Parameters of a list of jobs: before, limit, prefix of the id, name, project, since, owner, key of the
  * array whose tasks they are, behind, then one a state: its name when it is wanted. '{' follows 'z', the last
@@ -206,7 +207,8 @@
     X(DEPENDENCIES, READER,                                                                                  \
       "SELECT {dependencies}, id, state, started_ms FROM dependencies "                                      \
       "CROSS JOIN jobs ON key = on_key WHERE job_key = ? ORDER BY on_key")                                   \
-    X(ATTEMPTS, READER, "SELECT {attempts} FROM attempts WHERE job_key = ? ORDER BY number DESC")            \
+    X(ATTEMPTS, READER,                                                                                      \
+      "SELECT {attempts} FROM attempts WHERE job_key = ? AND number < ? ORDER BY number DESC")               \
     X(MEMBERS, READER, "SELECT {members} FROM members WHERE epoch = ? ORDER BY node_rank")                   \
     X(RANKS, READER, "SELECT {ranks} FROM ranks WHERE epoch = ? ORDER BY rank")                              \
     X(RESULTS, READER,                                                                                       \
