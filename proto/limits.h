@@ -51,6 +51,11 @@
 /* rows per page; the default is 50 */
 #define LIMIT_LIST_ROWS         200
 #define LIMIT_LIST_DEFAULT_ROWS 50
+/* jobs that a page of a filtered list looks at: 2 ms of the HTTP thread, at 4 us each */
+#define LIMIT_SCAN_ROWS 500
+/* a filtered list that is older than its `since` by this much is over: jobs are listed in the order of their
+ * submission, and that of their times differs where the wall clock was set back in between */
+#define LIMIT_SINCE_SLACK_MS (24LL * 3600 * 1000)
 /* results per page: the page ends with the result that reaches this */
 #define LIMIT_RESULTS_BYTES (1 * MIB)
 /* points of metrics per page: 1 MiB of JSON */
@@ -485,6 +490,8 @@
 #define LIMIT_LOG_PIECE_BYTES (32 * KIB)
 /* records of an index that are read at once: 4 KiB */
 #define LIMIT_INDEX_BLOCK_RECORDS 128
+/* records that are passed at once in the search for a wanted one: as many bytes of an index as a piece has */
+#define LIMIT_LOG_PASSED_RECORDS 1024
 /* streams whose sync state is remembered, 300 bytes each */
 #define LIMIT_LOG_SYNC_ENTRIES 16384
 /* with less free space submissions, blobs and artifacts are refused: a twentieth of the disk, but no less

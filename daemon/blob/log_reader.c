@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/blob/log_index.h"
@@ -17,6 +16,7 @@
 
 /* The position of a place's offset in its stream's lines. Output uses only the first. */
 enum place_at {
+    AT_NO_PLACE, /* no record of the stream was read yet */
     AT_LINE,     /* at the start of a line */
     AT_ANYWHERE, /* not known yet */
     AT_INSIDE,   /* in a line that is too long to be returned */
@@ -36,7 +36,8 @@ struct log_reader {
     int64_t rank;
     enum stream stream;
     struct log_index index;
-    int64_t next; /* number of the next record, or of the record being read */
+    int64_t first; /* number of the record that it began with */
+    int64_t next;  /* number of the next record, or of the record being read */
     struct place *places;
     size_t place_room;
     int fd; /* of the channel that was read last; -1: none */
@@ -92,24 +93,7 @@ bool log_id_attempt(const char *id, int64_t *ret_attempt)
     return id_parse(id, ret_attempt, &record, &offset);
 }
 
-/* Moves places back to the end of their file: bytes that the index promises but the file lacks were not
- * returned, because they come again. */
-static void cap_places(struct log_reader *reader)
-{
-    for (size_t i = 0; i < reader->place_room; i++) {
-        struct place *place = &reader->places[i];
-        const struct log_name name = {reader->job_id, reader->attempt, (int64_t)(i / STREAM_COUNT),
-                                      (enum stream)(i % STREAM_COUNT)};
-        struct stat status;
-        if (place->at == AT_ANYWHERE) {
-            autofree char *path = log_stream_path(reader->logs, &name);
-            int64_t size = stat(path, &status) == 0 ? status.st_size : 0;
-            place->offset = place->offset < size ? place->offset : size;
-        }
-    }
-}
-
-/* Moves the reader past the piece of the id, by reading the index up to its record. */
+/* Moves the reader past the piece of the id. The records before it are not read: see meet. */
 static bool skip_to(struct log_reader *reader, const char *after, struct err *err)
 {
     int64_t attempt, record, offset;
@@ -119,15 +103,7 @@ static bool skip_to(struct log_reader *reader, const char *after, struct err *er
         return err_field(err, ERR_FIELD, "Last-Event-ID", "send the id of an event of this stream, or none",
                          "the id \"%.64s\" is not of these logs", after);
     }
-    for (reader->next = 0; reader->next < record; reader->next++) {
-        struct log_record passed;
-        if (log_index_read(&reader->index, reader->next, &passed) && wanted(reader, passed.channel)) {
-            struct place *place = place_of(reader, passed.channel);
-            int64_t end = passed.offset + passed.length;
-            *place = (struct place){end > place->offset ? end : place->offset, AT_ANYWHERE};
-        }
-    }
-    cap_places(reader);
+    reader->first = reader->next = record;
     *place_of(reader, found.channel) = (struct place){offset, AT_ANYWHERE};
     return true;
 }
@@ -232,6 +208,16 @@ static bool read_output(struct log_reader *reader, const struct log_record *reco
     return true;
 }
 
+/* Gives a stream its place at the first record of it that is read. A stream is only appended to, so what came
+ * before the record ends where the record begins. Bytes that an earlier record promises and that were lost
+ * come again in the record that is met. */
+static void meet(const struct log_reader *reader, const struct log_record *record, struct place *place)
+{
+    if (place->at == AT_NO_PLACE) {
+        *place = (struct place){reader->first > 0 ? record->offset : 0, AT_ANYWHERE};
+    }
+}
+
 /* Moves a place with only a known offset back to the start of its line. */
 static bool align(struct log_reader *reader, struct place *place, struct err *err)
 {
@@ -295,6 +281,7 @@ static bool read_piece(struct log_reader *reader, const struct log_record *recor
                                 .rank = log_channel_rank(record->channel),
                                 .stream = stream,
                                 .bytes = reader->buffer};
+    meet(reader, record, place);
     if (place->offset >= record->offset + record->length) {
         return true;
     }
@@ -305,11 +292,27 @@ static bool read_piece(struct log_reader *reader, const struct log_record *recor
                                     : read_lines(reader, record, place, piece, ret_found, err);
 }
 
+/* A piece without bytes in front of the record. */
+static struct log_piece pause_at(const struct log_reader *reader, const struct log_record *record)
+{
+    return (struct log_piece){.attempt = reader->attempt,
+                              .record = reader->next,
+                              .rank = log_channel_rank(record->channel),
+                              .stream = log_channel_stream(record->channel),
+                              .offset = record->offset,
+                              .bytes = reader->buffer};
+}
+
 bool log_reader_next(struct log_reader *reader, bool *ret_found, struct log_piece *ret_piece, struct err *err)
 {
     struct log_record record;
     *ret_found = false;
-    for (; log_index_read(&reader->index, reader->next, &record); reader->next++) {
+    for (int passed = 0; log_index_read(&reader->index, reader->next, &record); reader->next++) {
+        if (passed++ == LIMIT_LOG_PASSED_RECORDS) {
+            *ret_piece = pause_at(reader, &record);
+            *ret_found = true;
+            return true;
+        }
         if (!wanted(reader, record.channel)) {
             continue;
         }

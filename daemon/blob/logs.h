@@ -49,8 +49,8 @@ bool logs_measure(const struct logs *logs, int64_t *ret_bytes, struct err *err);
 
 /* A piece of output is cut inside a line only if the line is longer than LIMIT_LOG_PIECE_BYTES, or if its end
  * has not arrived yet. A piece of metrics is a number of whole lines, each in the piece in which it ends.
- * Lines of metrics longer than LIMIT_LOG_PIECE_BYTES are skipped; a piece of length 0 says that a part of
- * such a line was skipped. */
+ * Lines of metrics longer than LIMIT_LOG_PIECE_BYTES are skipped. A piece of length 0 says that a part of
+ * such a line was skipped, or that LIMIT_LOG_PASSED_RECORDS records had nothing for the reader. */
 struct log_piece {
     int64_t attempt;
     int64_t record; /* the piece's record in the index */
@@ -69,7 +69,8 @@ void log_piece_id(const struct log_piece *piece, size_t length, char out[LOG_ID_
 struct log_reader;
 
 /* rank -1: all ranks; stream STREAM_COUNT: stdout and stderr. after is an id of log_piece_id, of this
- * attempt; NULL: from the start. ERR_FIELD if after is no such id. */
+ * attempt; NULL: from the start. The way to it costs the same wherever it is. ERR_FIELD if after is no such
+ * id. */
 struct log_reader *log_reader_open(const struct logs *logs, const char *job_id, int64_t attempt, int64_t rank,
                                    enum stream stream, const char *after, struct err *err);
 void log_reader_close(struct log_reader *reader);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries for jobs and their history. One job, a page of live jobs, and a page of one owner's jobs are found
- * by an index. A filter that no index serves walks back through the jobs until the page is full. */
+/* Queries for jobs and their history. A list of jobs goes back through one index, of all jobs, those of an
+ * owner, those that live, those of an array, or by the start of the id, until the page is full. What else a
+ * filter says costs a look at each job on that way, and reader_jobs_bound says where the looks should end. */
 #include <assert.h>
 
 #include "daemon/store/query.h"
@@ -64,31 +65,57 @@ static bool only_live(uint32_t states)
     return states != 0;
 }
 
+enum way { WAY_TOP, WAY_OWNER, WAY_LIVE, WAY_ARRAY, WAY_PREFIX };
+
+static const struct {
+    enum sql jobs, behind;
+} ways[] = {
+    [WAY_TOP] = {SQL_JOBS, SQL_BEHIND},
+    [WAY_OWNER] = {SQL_JOBS_OF_OWNER, SQL_BEHIND_OF_OWNER},
+    [WAY_LIVE] = {SQL_JOBS_LIVE, SQL_BEHIND_LIVE},
+    [WAY_ARRAY] = {SQL_JOBS_OF_ARRAY, SQL_BEHIND_OF_ARRAY},
+    [WAY_PREFIX] = {SQL_JOBS_BY_PREFIX, SQL_BEHIND_BY_PREFIX},
+};
+
 /* The way to the rows that passes the fewest others. */
-static enum sql way_to(const struct job_filter *filter)
+static enum way way_to(const struct job_filter *filter)
 {
     if (filter->array_key != 0) {
-        return SQL_JOBS_OF_ARRAY;
+        return WAY_ARRAY;
     }
     if (filter->id_prefix != NULL) {
-        return SQL_JOBS_BY_PREFIX;
+        return WAY_PREFIX;
     }
     if (only_live(filter->states)) {
-        return SQL_JOBS_LIVE;
+        return WAY_LIVE;
     }
-    return filter->owner != NULL ? SQL_JOBS_OF_OWNER : SQL_JOBS;
+    return filter->owner != NULL ? WAY_OWNER : WAY_TOP;
+}
+
+/* The way passes no job that does not fit. */
+static bool all_fit(const struct job_filter *filter, enum way way)
+{
+    bool by_way = way == WAY_TOP || way == WAY_OWNER || (way == WAY_ARRAY && filter->owner == NULL);
+    return by_way && filter->name == NULL && filter->project == NULL && filter->since_ms == 0 &&
+           filter->states == 0;
+}
+
+static void bind_before(struct query *query, const struct job_filter *filter)
+{
+    query_bind_number(query, filter->before_key == 0 ? INT64_MAX : filter->before_key);
 }
 
 static void bind_filter(struct query *query, const struct job_filter *filter)
 {
-    query_bind_number(query, filter->before_key == 0 ? INT64_MAX : filter->before_key);
+    bind_before(query, filter);
     query_bind_number(query, filter->limit);
-    query_bind_text(query, filter->owner);
+    query_bind_text(query, filter->id_prefix);
     query_bind_text(query, filter->name);
     query_bind_text(query, filter->project);
     query_bind_number(query, filter->since_ms);
-    query_bind_text(query, filter->id_prefix);
+    query_bind_text(query, filter->owner);
     query_bind_number(query, filter->array_key);
+    query_bind_number(query, filter->behind_key);
     for (enum job_state state = 0; state < JOB_STATE_COUNT; state++) {
         bool wanted = filter->states == 0 || (filter->states & (1u << state)) != 0;
         query_bind_text(query, wanted ? job_state_text(state) : NULL);
@@ -98,9 +125,46 @@ static void bind_filter(struct query *query, const struct job_filter *filter)
 struct rows reader_jobs(struct reader *reader, const struct job_filter *filter, struct err *err)
 {
     assert(filter->limit > 0);
-    struct query query = query_begin(&reader->connection, way_to(filter));
+    struct query query = query_begin(&reader->connection, ways[way_to(filter)].jobs);
     bind_filter(&query, filter);
     return rows_open(reader, &query, err);
+}
+
+static void bind_way(struct query *query, const struct job_filter *filter, enum way way)
+{
+    bind_before(query, filter);
+    query_bind_number(query, LIMIT_SCAN_ROWS);
+    switch (way) {
+    case WAY_OWNER:
+        query_bind_text(query, filter->owner);
+        break;
+    case WAY_ARRAY:
+        query_bind_number(query, filter->array_key);
+        break;
+    case WAY_PREFIX:
+        query_bind_text(query, filter->id_prefix);
+        break;
+    case WAY_TOP:
+    case WAY_LIVE:
+        break;
+    }
+}
+
+bool reader_jobs_bound(struct reader *reader, struct job_filter *filter, bool *ret_over, struct err *err)
+{
+    enum way way = way_to(filter);
+    *ret_over = true;
+    if (all_fit(filter, way)) {
+        return true;
+    }
+    autoquery struct query query = query_begin(&reader->connection, ways[way].behind);
+    bind_way(&query, filter, way);
+    if (!query_step(&query, err)) {
+        return !query.failed;
+    }
+    filter->behind_key = query_read_number(&query);
+    *ret_over = query_read_number(&query) < filter->since_ms - LIMIT_SINCE_SLACK_MS;
+    return query_read_end(&query, err);
 }
 
 struct rows reader_events(struct reader *reader, int64_t job_key, int64_t after_seq, int64_t limit,

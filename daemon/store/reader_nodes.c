@@ -6,10 +6,11 @@
 #include "daemon/store/query.h"
 #include "daemon/store/reader.h"
 
-struct rows reader_attempts(struct reader *reader, int64_t job_key, struct err *err)
+struct rows reader_attempts(struct reader *reader, int64_t job_key, int64_t before, struct err *err)
 {
     struct query query = query_begin(&reader->connection, SQL_ATTEMPTS);
     query_bind_number(&query, job_key);
+    query_bind_number(&query, before);
     return rows_open(reader, &query, err);
 }
 

@@ -124,10 +124,14 @@ struct job_filter {
     int64_t array_key;     /* the tasks of this array; 0: jobs and arrays, but no tasks, unless by prefix */
     uint32_t states;       /* bit (1 << enum job_state); 0: any */
     int64_t before_key;    /* rows with a smaller key: newest first; 0: from the newest */
+    int64_t behind_key;    /* rows with a greater key; 0: to the oldest */
     int64_t since_ms;      /* created at or after; 0: any */
     int64_t limit;
 };
 struct rows reader_jobs(struct reader *reader, const struct job_filter *filter, struct err *err);
+/* Sets filter->behind_key so that reader_jobs looks at some LIMIT_SCAN_ROWS jobs. *ret_over: no older job
+ * fits, so the list need not go on behind that key. */
+bool reader_jobs_bound(struct reader *reader, struct job_filter *filter, bool *ret_over, struct err *err);
 
 struct rows reader_events(struct reader *reader, int64_t job_key, int64_t after_seq, int64_t limit,
                           struct err *err);
@@ -148,8 +152,9 @@ struct dependency_record {
 struct rows reader_dependencies(struct reader *reader, int64_t job_key, struct err *err);
 bool rows_dependency_with_job(struct rows *rows, struct dependency_record *ret_record);
 
-/* Attempts of a job, newest first. */
-struct rows reader_attempts(struct reader *reader, int64_t job_key, struct err *err);
+/* Attempts of a job with smaller numbers, newest first; ALL_ATTEMPTS: from the newest. */
+#define ALL_ATTEMPTS INT64_MAX
+struct rows reader_attempts(struct reader *reader, int64_t job_key, int64_t before, struct err *err);
 bool rows_attempt(struct rows *rows, struct attempt_row *ret_row);
 struct rows reader_members(struct reader *reader, uint64_t attempt_id, struct err *err);
 bool rows_member(struct rows *rows, struct member_row *ret_row);

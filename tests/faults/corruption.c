@@ -172,7 +172,7 @@ static bool read_job(int64_t key, struct text *out)
     bool ok = one_job(reader_job_by_key(rig.reader, key, &rig.err), visit_one_job, out, &by_key) &&
               one_job(reader_job(rig.reader, rig_id(key), &rig.err), visit_one_job, out, &by_id) &&
               each_event(reader_events(rig.reader, key, 0, 10, &rig.err), visit_event, out) &&
-              each_attempt(reader_attempts(rig.reader, key, &rig.err), visit_attempt, out) &&
+              each_attempt(reader_attempts(rig.reader, key, ALL_ATTEMPTS, &rig.err), visit_attempt, out) &&
               each_member(reader_members(rig.reader, (uint64_t)key, &rig.err), visit_member, out) &&
               each_rank(reader_ranks(rig.reader, (uint64_t)key, &rig.err), visit_rank, out) &&
               store_find_reply(rig.store, asked.reply.scope, &replied, &reply, &rig.err);

@@ -316,7 +316,7 @@ class Handler(BaseHTTPRequestHandler):
             following = first + 2 if first + 2 < len(job.points) else None
             self.reply(200, {"attempt": job.attempt, "metrics": job.points[first : first + 2], "next": following})
         elif part == "attempts":
-            self.reply(200, {"attempts": job.attempts})
+            self.reply(200, {"attempts": job.attempts, "next": None})
         elif part == "runs":
             self.reply(200, {"runs": job.runs})
         else:

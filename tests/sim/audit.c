@@ -202,8 +202,8 @@ static void audit_attempts(struct auditing *auditing)
     struct err err;
     const struct submission *submission = auditing->submission;
     auditing->attempts = auditing->user_failures = auditing->infra_failures = 0;
-    bool ok =
-        each_attempt(reader_attempts(auditing->reader, auditing->life.key, &err), audit_attempt, auditing);
+    bool ok = each_attempt(reader_attempts(auditing->reader, auditing->life.key, ALL_ATTEMPTS, &err),
+                           audit_attempt, auditing);
     CHECK(ok, "I3", "the attempts of job %s cannot be read: %s", auditing->id, err.text);
     CHECK(auditing->attempts == auditing->life.attempt, "I5", "job %s is at attempt %lld and has %lld",
           auditing->id, (long long)auditing->life.attempt, (long long)auditing->attempts);

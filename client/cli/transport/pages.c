@@ -73,7 +73,7 @@ json_t *api_list(struct api *api, const char *path, const char *name, const char
         for (size_t i = 0; i < json_array_size(found) && (int64_t)json_array_size(items) < max; i++) {
             json_array_append(items, json_array_get(found, i));
         }
-        bool more = (int64_t)json_array_size(items) < max && json_array_size(found) > 0;
+        bool more = (int64_t)json_array_size(items) < max; /* also behind a page without items */
         free(next);
         next = more ? next_of(page) : NULL;
     } while (next != NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists a job's attempts, each with its members and the exits of its ranks. */
+/* Lists a job's attempts, each with its members and the exits of its ranks. A page ends with the attempt that
+ * brings it to LIMIT_SCAN_ROWS rows. */
 #include "daemon/http/api/job_lookup.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
@@ -8,23 +9,28 @@
 #include "proto/limits.h"
 #include "proto/members.h"
 
-static bool write_members(struct reader *reader, uint64_t epoch, struct text *out, struct err *err)
+/* *rows_read grows by those that were read. */
+static bool write_members(struct reader *reader, uint64_t epoch, int64_t *rows_read, struct text *out,
+                          struct err *err)
 {
     autorows struct rows rows = reader_members(reader, epoch, err);
     struct member_row row;
     while (rows_member(&rows, &row)) {
         const struct placement_view placement = job_placement(&row);
+        ++*rows_read;
         member_separate(out);
         placement_view_encode(&placement, out);
     }
     return !rows.failed;
 }
 
-static bool write_ranks(struct reader *reader, uint64_t epoch, struct text *out, struct err *err)
+static bool write_ranks(struct reader *reader, uint64_t epoch, int64_t *rows_read, struct text *out,
+                        struct err *err)
 {
     autorows struct rows rows = reader_ranks(reader, epoch, err);
     struct rank_row row;
     while (rows_rank(&rows, &row)) {
+        ++*rows_read;
         member_separate(out);
         member_write_int(out, "{\"rank\":", row.rank);
         member_write_int(out, ",\"exit_code\":", row.code);
@@ -59,25 +65,40 @@ static void write_head(const struct attempt_row *row, struct text *out)
                              row->failed_rank < 0 ? row->failed_code : -1);
 }
 
-static bool write_attempts(struct reader *reader, int64_t job_key, struct text *out, struct err *err)
+static bool write_attempt(struct reader *reader, const struct attempt_row *row, int64_t *rows_read,
+                          struct text *out, struct err *err)
 {
-    autorows struct rows rows = reader_attempts(reader, job_key, err);
-    struct attempt_row row;
-    text_append(out, "{\"attempts\":[");
-    for (size_t i = 0; i < LIMIT_LIST_ROWS && rows_attempt(&rows, &row); i++) {
-        member_separate(out);
-        write_head(&row, out);
-        text_append(out, ",\"nodes\":[");
-        if (!write_members(reader, row.attempt_id, out, err)) {
-            return false;
-        }
-        text_append(out, "],\"ranks\":[");
-        if (!write_ranks(reader, row.attempt_id, out, err)) {
-            return false;
-        }
-        text_append(out, "]}");
+    ++*rows_read;
+    member_separate(out);
+    write_head(row, out);
+    text_append(out, ",\"nodes\":[");
+    if (!write_members(reader, row->attempt_id, rows_read, out, err)) {
+        return false;
+    }
+    text_append(out, "],\"ranks\":[");
+    if (!write_ranks(reader, row->attempt_id, rows_read, out, err)) {
+        return false;
     }
     text_append(out, "]}");
+    return true;
+}
+
+static bool write_page(struct reader *reader, int64_t job_key, int64_t before, struct text *out,
+                       struct err *err)
+{
+    autorows struct rows rows = reader_attempts(reader, job_key, before, err);
+    struct attempt_row row;
+    int64_t rows_read = 0, last = 0;
+    text_append(out, "{\"attempts\":[");
+    while (rows_read < LIMIT_SCAN_ROWS && rows_attempt(&rows, &row)) {
+        if (!write_attempt(reader, &row, &rows_read, out, err)) {
+            return false;
+        }
+        last = row.number;
+    }
+    bool more = rows_read >= LIMIT_SCAN_ROWS && last > 1; /* attempts are numbered from 1 */
+    member_write_int_or_null(out, "],\"next\":", more ? last : -1, -1);
+    text_append(out, "}");
     return !rows.failed;
 }
 
@@ -85,6 +106,8 @@ bool attempts_list(struct request *request, struct err *err)
 {
     struct job_facts job;
     autotext struct text json = {0};
-    return job_find(request, &job, err) && write_attempts(request->server->reader, job.key, &json, err) &&
+    int64_t before = ALL_ATTEMPTS;
+    return query_int(request->query, "cursor", 1, INT64_MAX, &before, err) && job_find(request, &job, err) &&
+           write_page(request->server->reader, job.key, before, &json, err) &&
            request_reply_json(request, 200, &json);
 }

@@ -111,12 +111,10 @@ bool job_find(const struct request *request, struct job_facts *ret_facts, struct
 bool job_attempt_id(struct reader *reader, int64_t job_key, int64_t attempt, uint64_t *ret_attempt_id,
                     struct err *err)
 {
-    autorows struct rows rows = reader_attempts(reader, job_key, err);
+    autorows struct rows rows = reader_attempts(reader, job_key, attempt + 1, err);
     struct attempt_row row;
-    *ret_attempt_id = 0;
-    while (*ret_attempt_id == 0 && rows_attempt(&rows, &row) && row.number >= attempt) {
-        *ret_attempt_id = row.number == attempt ? row.attempt_id : 0;
-    }
+    bool found = rows_attempt(&rows, &row) && row.number == attempt;
+    *ret_attempt_id = found ? row.attempt_id : 0;
     return !rows.failed;
 }
 

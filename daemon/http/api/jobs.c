@@ -263,10 +263,15 @@ static bool asks_for_others(const struct request *request)
     return owner != NULL && !request_may_see(request, owner);
 }
 
-/* One row more than the page has tells whether there is a next one. */
+/* The cursor of the next page: behind the last job of a full page, else where the search was left off. One
+ * row more than the page has tells whether it is full. */
 static bool write_page(struct reader *reader, struct job_filter *filter, struct text *out, struct err *err)
 {
     int64_t limit = filter->limit++, last_key = 0;
+    bool over;
+    if (!reader_jobs_bound(reader, filter, &over, err)) {
+        return false;
+    }
     autorows struct rows rows = reader_jobs(reader, filter, err);
     struct job_record job;
     bool more;
@@ -278,8 +283,8 @@ static bool write_page(struct reader *reader, struct job_filter *filter, struct 
         last_key = job.birth.key;
     }
     char cursor[17];
-    write_cursor(last_key, cursor);
-    member_write_text(out, "],\"next\":", more ? cursor : NULL);
+    write_cursor(more ? last_key : filter->behind_key + 1, cursor);
+    member_write_text(out, "],\"next\":", more || !over ? cursor : NULL);
     text_append(out, "}");
     return !rows.failed;
 }

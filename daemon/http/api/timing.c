@@ -256,7 +256,7 @@ static bool write_attempt(struct server *server, const struct attempt_row *row, 
 
 static bool write_job(struct server *server, const struct job_facts *job, struct text *out, struct err *err)
 {
-    autorows struct rows rows = reader_attempts(server->reader, job->key, err);
+    autorows struct rows rows = reader_attempts(server->reader, job->key, ALL_ATTEMPTS, err);
     struct attempt_row row;
     member_write_text(out, "{\"id\":", job->id);
     member_write_text(out, ",\"state\":", job_state_text(job->state));

@@ -288,6 +288,9 @@ static enum sse_more fill(void *closure, struct text *out)
     }
     switch (step) {
     case LOG_CURSOR_PIECE:
+        if (piece.length == 0) {
+            return SSE_PAUSE;
+        }
         append_piece(&piece, out);
         return SSE_MORE;
     case LOG_CURSOR_WAIT:

@@ -354,7 +354,7 @@ static bool copy_last(struct job_runs *runs, const struct attempt_row *attempt, 
 static void end_attempts(struct job_runs *runs, int64_t job_key, const char *job_id, uint64_t attempt_id)
 {
     struct err err;
-    autorows struct rows rows = reader_attempts(runs->server->reader, job_key, &err);
+    autorows struct rows rows = reader_attempts(runs->server->reader, job_key, ALL_ATTEMPTS, &err);
     struct attempt_row row;
     bool ok = true;
     while (rows_attempt(&rows, &row)) {

@@ -60,7 +60,7 @@ static void inquiry_reply(struct request_work *work)
 
 static bool add_attempts(json_t *asked, const struct server *server, int64_t job_key, struct err *err)
 {
-    autorows struct rows rows = reader_attempts(server->reader, job_key, err);
+    autorows struct rows rows = reader_attempts(server->reader, job_key, ALL_ATTEMPTS, err);
     struct attempt_row row;
     while (json_array_size(asked) < LIMIT_LIST_ROWS && rows_attempt(&rows, &row)) {
         char run_id[TRACKING_RUN_ID_BYTES];

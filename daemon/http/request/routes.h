@@ -43,7 +43,7 @@
          INPUT_RELEASE, "Let a held job wait again")                                                         \
     PLAIN(GET, "/v1/jobs/{id}/events", USER, "after limit", events_show, 0,                                  \
           "Show or follow the history of a job")                                                             \
-    PLAIN(GET, "/v1/jobs/{id}/attempts", USER, NULL, attempts_list, 0, "List the attempts of a job")         \
+    PLAIN(GET, "/v1/jobs/{id}/attempts", USER, "cursor", attempts_list, 0, "List the attempts of a job")     \
     PLAIN(GET, "/v1/jobs/{id}/timing", USER, NULL, timing_show, 0,                                           \
           "Show where the time of a job's start went")                                                       \
     PLAIN(GET, "/v1/jobs/{id}/results", USER, "attempt after limit bytes", results_list, 0,                  \

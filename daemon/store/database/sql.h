@@ -20,25 +20,35 @@
 #define SQL_SHOWN      "{jobs}, (SELECT id FROM jobs AS top WHERE top.key = jobs.array_key), {arrays}"
 #define SQL_WITH_ARRAY " LEFT JOIN arrays ON whole = key "
 
-/* All parts of the keys of jobs, the newest first. The join that uses it says CROSS JOIN, which keeps it
- * lazy. */
-#define SQL_WITH_PARTS                                                                                       \
-    "WITH RECURSIVE part (n) AS "                                                                            \
-    "(SELECT max(key) >> " SCHEMA_PART_BITS " FROM jobs UNION ALL SELECT n - 1 FROM part WHERE n > 0) "
+/* Parts of the keys of jobs, the newest first: from that of a key down to `oldest`. A join that uses them
+ * says CROSS JOIN, which keeps it lazy. */
+#define SQL_WITH_PARTS(newest, oldest)                                                                       \
+    "WITH RECURSIVE part (n) AS (SELECT (" newest ") >> " SCHEMA_PART_BITS                                   \
+    " UNION ALL SELECT n - 1 FROM part WHERE n > " oldest ") "
+#define SQL_WITH_ALL_PARTS     SQL_WITH_PARTS("SELECT max(key) FROM jobs", "0")
+#define SQL_NEWEST_BEFORE      "SELECT max(key) FROM jobs WHERE key < ?1"
+#define SQL_WITH_PARTS_OF_PAGE SQL_WITH_PARTS(SQL_NEWEST_BEFORE, "(?9 >> " SCHEMA_PART_BITS ")")
+#define SQL_WITH_PARTS_OF_SCAN                                                                               \
+    SQL_WITH_PARTS(SQL_NEWEST_BEFORE, "0 LIMIT ?2 / 2") /* each costs as two jobs */
 
-/* Parameters of a list of jobs: before, limit, owner, name, project, since, prefix of the id, key of the
- * array whose tasks they are, then one a state: its name when it is wanted. '{' follows 'z', the last
+/* Parameters of a list of jobs: before, limit, prefix of the id, name, project, since, owner, key of the
+ * array whose tasks they are, behind, then one a state: its name when it is wanted. '{' follows 'z', the last
  * character of ids. */
 #define SQL_STATE_PARAMETER(...) ", ?"
-#define SQL_PREFIX_FITS          "id >= ?7 AND id < ?7 || '{'"
+#define SQL_PREFIX_FITS          "id >= ?3 AND id < ?3 || '{'"
 #define SQL_JOBS_FILTER                                                                                      \
-    "key < ?1 AND (?3 IS NULL OR owner = ?3) AND (?4 IS NULL OR name = ?4) "                                 \
+    "key < ?1 AND key > ?9 AND (?3 IS NULL OR (" SQL_PREFIX_FITS ")) AND (?4 IS NULL OR name = ?4) "         \
     "AND (?5 IS NULL OR project = ?5) AND created_ms >= ?6 "                                                 \
-    "AND (?7 IS NULL OR (" SQL_PREFIX_FITS ")) AND (?8 = 0 OR array_key = ?8) "                              \
+    "AND (?7 IS NULL OR owner = ?7) AND (?8 = 0 OR array_key = ?8) "                                         \
     "AND state IN (NULL" JOB_STATES(SQL_STATE_PARAMETER)                                                     \
     ") "
 #define SQL_JOBS_PAGE "ORDER BY key DESC LIMIT ?2"
 #define SQL_JOBS_TOP  SQL_JOBS_FILTER "AND " SCHEMA_JOB_IS_NO_TASK " " SQL_JOBS_PAGE
+
+/* The first job that a list passes over, which begins before ?1 and looks at ?2 jobs of the index. */
+#define SQL_BEHIND(index, condition)                                                                         \
+    "SELECT key, created_ms FROM jobs INDEXED BY " index " WHERE key < ?1 AND " condition                    \
+    " ORDER BY key DESC LIMIT 1 OFFSET ?2"
 
 /* Rows (node, devices) of all live attempts. */
 #define SQL_LIVE_MEMBERS                                                                                     \
@@ -159,9 +169,9 @@
       "JOIN attempts ON job_key = key AND number = attempt JOIN members USING (epoch) "                      \
       "WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key, node_rank")                                                \
     X(JOB, READER,                                                                                           \
-      SQL_WITH_PARTS "SELECT " SQL_SHOWN ", coalesce(shown, spec) FROM part "                                \
-                     "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n AND id = ? "             \
-                     "CROSS JOIN specs ON job_key = coalesce(array_key, key)" SQL_WITH_ARRAY "LIMIT 1")      \
+      SQL_WITH_ALL_PARTS "SELECT " SQL_SHOWN ", coalesce(shown, spec) FROM part "                            \
+                         "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n AND id = ? "         \
+                         "CROSS JOIN specs ON job_key = coalesce(array_key, key)" SQL_WITH_ARRAY "LIMIT 1")  \
     X(JOB_BY_KEY, READER,                                                                                    \
       "SELECT " SQL_SHOWN ", spec FROM jobs "                                                                \
       "JOIN specs ON job_key = coalesce(array_key, key)" SQL_WITH_ARRAY "WHERE key = ?")                     \
@@ -169,7 +179,7 @@
       "SELECT " SQL_SHOWN " FROM jobs INDEXED BY jobs_top" SQL_WITH_ARRAY "WHERE " SQL_JOBS_TOP)             \
     X(JOBS_OF_OWNER, READER,                                                                                 \
       "SELECT " SQL_SHOWN " FROM jobs INDEXED BY jobs_owner" SQL_WITH_ARRAY                                  \
-      "WHERE owner = ?3 AND " SQL_JOBS_TOP)                                                                  \
+      "WHERE owner = ?7 AND " SQL_JOBS_TOP)                                                                  \
     X(JOBS_LIVE, READER,                                                                                     \
       "SELECT " SQL_SHOWN " FROM jobs INDEXED BY jobs_live" SQL_WITH_ARRAY "WHERE " SCHEMA_JOB_IS_LIVE       \
       " AND " SQL_JOBS_TOP)                                                                                  \
@@ -177,16 +187,28 @@
       "SELECT " SQL_SHOWN " FROM jobs INDEXED BY jobs_array" SQL_WITH_ARRAY                                  \
       "WHERE array_key = ?8 AND " SQL_JOBS_FILTER SQL_JOBS_PAGE)                                             \
     X(JOBS_BY_PREFIX, READER,                                                                                \
-      SQL_WITH_PARTS "SELECT " SQL_SHOWN " FROM part "                                                       \
-                     "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART                                \
-                     " = n AND " SQL_PREFIX_FITS SQL_WITH_ARRAY "WHERE " SQL_JOBS_FILTER SQL_JOBS_PAGE)      \
+      SQL_WITH_PARTS_OF_PAGE "SELECT " SQL_SHOWN " FROM part "                                               \
+                             "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART                        \
+                             " = n AND " SQL_PREFIX_FITS SQL_WITH_ARRAY                                      \
+                             "WHERE " SQL_JOBS_FILTER SQL_JOBS_PAGE)                                         \
+    X(BEHIND, READER, SQL_BEHIND("jobs_top", SCHEMA_JOB_IS_NO_TASK))                                         \
+    X(BEHIND_OF_OWNER, READER, SQL_BEHIND("jobs_owner", "owner = ?3 AND " SCHEMA_JOB_IS_NO_TASK))            \
+    X(BEHIND_LIVE, READER, SQL_BEHIND("jobs_live", SCHEMA_JOB_IS_LIVE))                                      \
+    X(BEHIND_OF_ARRAY, READER, SQL_BEHIND("jobs_array", "array_key = ?3"))                                   \
+    X(BEHIND_BY_PREFIX, READER,                                                                              \
+      SQL_WITH_PARTS_OF_SCAN                                                                                 \
+      "SELECT key, created_ms FROM jobs WHERE key < coalesce("                                               \
+      "(SELECT n FROM part CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n "                   \
+      "AND " SQL_PREFIX_FITS " LIMIT 1 OFFSET ?2), (SELECT min(n) FROM part)) << " SCHEMA_PART_BITS          \
+      " ORDER BY key DESC LIMIT 1")                                                                          \
     X(EVENTS, READER, "SELECT {events} FROM events WHERE job_key = ? AND seq > ? ORDER BY seq LIMIT ?")      \
     X(NEWEST_EVENT, READER,                                                                                  \
       "SELECT {events} FROM events WHERE job_key = ? AND kind = ? ORDER BY seq DESC LIMIT 1")                \
     X(DEPENDENCIES, READER,                                                                                  \
       "SELECT {dependencies}, id, state, started_ms FROM dependencies "                                      \
       "CROSS JOIN jobs ON key = on_key WHERE job_key = ? ORDER BY on_key")                                   \
-    X(ATTEMPTS, READER, "SELECT {attempts} FROM attempts WHERE job_key = ? ORDER BY number DESC")            \
+    X(ATTEMPTS, READER,                                                                                      \
+      "SELECT {attempts} FROM attempts WHERE job_key = ? AND number < ? ORDER BY number DESC")               \
     X(MEMBERS, READER, "SELECT {members} FROM members WHERE epoch = ? ORDER BY node_rank")                   \
     X(RANKS, READER, "SELECT {ranks} FROM ranks WHERE epoch = ? ORDER BY rank")                              \
     X(RESULTS, READER,                                                                                       \

@@ -21,6 +21,7 @@ MODULES = {
     "pass": "passes",
     "array": "array",
     "restart": "restart",
+    "old": "old",
     "logs": "logs",
     "training": "training",
     "ray": "ray",

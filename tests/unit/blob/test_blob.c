@@ -181,6 +181,79 @@ START_TEST(a_reader_that_comes_back_misses_and_repeats_nothing)
 }
 END_TEST
 
+/* Bytes that this process has read so far, from any file. */
+static int64_t bytes_read(void)
+{
+    long long bytes = -1;
+    FILE *io = fopen("/proc/self/io", "r");
+    ck_assert_ptr_nonnull(io);
+    ck_assert_int_eq(fscanf(io, "rchar: %lld", &bytes), 1);
+    ck_assert_int_eq(fclose(io), 0);
+    return bytes;
+}
+
+/* Records of stderr of rank 1 without bytes, up to that number. */
+static void lengthen_index(int64_t count)
+{
+    const struct log_record record = {.channel = log_channel(1, STREAM_STDERR)};
+    autofree char *path = log_index_path(logs, out0.job_id, 1);
+    FILE *index = fopen(path, "a");
+    ck_assert_ptr_nonnull(index);
+    while (ftell(index) < count * (int64_t)sizeof record) {
+        ck_assert_uint_eq(fwrite(&record, sizeof record, 1, index), 1);
+    }
+    ck_assert_int_eq(fclose(index), 0);
+}
+
+START_TEST(to_come_back_costs_the_same_wherever_in_a_long_index)
+{
+    char id[LOG_ID_BYTES];
+    append_ok(&out0, 0, "one\n");
+    append_ok(&metrics0, 0, "{}\n{\"a\"");
+    lengthen_index(100000);
+    append_ok(&out0, 4, "two\n");
+    append_ok(&metrics0, 7, ": 1}\n");
+    append_ok(&err1, 0, "three\n");
+    snprintf(id, sizeof id, "1.%d.8", 100000);
+    int64_t before = bytes_read();
+    struct log_reader *reader = reader_from(id);
+    expect_piece(reader, 1, "three\n", NULL);
+    expect_nothing(reader);
+    log_reader_close(reader);
+    struct log_reader *lines = log_reader_open(logs, out0.job_id, 1, -1, STREAM_METRICS, id, &err);
+    expect_piece(lines, 0, "{\"a\": 1}\n", NULL);
+    expect_nothing(lines);
+    log_reader_close(lines);
+    ck_assert_int_lt(bytes_read() - before, 16 * KIB);
+}
+END_TEST
+
+START_TEST(records_that_nobody_wants_are_passed_a_number_at_a_time)
+{
+    bool found;
+    struct log_piece piece;
+    char id[LOG_ID_BYTES];
+    append_ok(&out0, 0, "one\n");
+    lengthen_index(3 * LIMIT_LOG_PASSED_RECORDS);
+    append_ok(&out0, 4, "two\n");
+    struct log_reader *reader = log_reader_open(logs, out0.job_id, 1, 0, STREAM_STDOUT, NULL, &err);
+    expect_piece(reader, 0, "one\n", NULL);
+    for (int i = 0; i < 3; i++) {
+        int64_t before = bytes_read();
+        ck_assert(log_reader_next(reader, &found, &piece, &err) && found);
+        ck_assert_uint_eq(piece.length, 0);
+        ck_assert_int_lt(bytes_read() - before, 2 * LIMIT_LOG_PIECE_BYTES);
+        log_piece_id(&piece, 0, id);
+        log_reader_close(reader); /* one that comes back goes on from there */
+        reader = log_reader_open(logs, out0.job_id, 1, 0, STREAM_STDOUT, id, &err);
+        ck_assert_ptr_nonnull(reader);
+    }
+    expect_piece(reader, 0, "two\n", NULL);
+    expect_nothing(reader);
+    log_reader_close(reader);
+}
+END_TEST
+
 START_TEST(a_reader_with_a_foreign_id_is_refused)
 {
     append_ok(&out0, 0, "one\n");
@@ -417,6 +490,8 @@ int main(void)
     tcase_add_test(tests, a_repeated_upload_adds_only_what_is_new);
     tcase_add_test(tests, a_gap_is_refused_and_says_where_to_go_on);
     tcase_add_test(tests, a_reader_that_comes_back_misses_and_repeats_nothing);
+    tcase_add_test(tests, to_come_back_costs_the_same_wherever_in_a_long_index);
+    tcase_add_test(tests, records_that_nobody_wants_are_passed_a_number_at_a_time);
     tcase_add_test(tests, a_reader_with_a_foreign_id_is_refused);
     tcase_add_test(tests, a_reader_can_choose_rank_and_stream);
     tcase_add_test(tests, long_pieces_are_cut_at_lines_and_nothing_is_lost);

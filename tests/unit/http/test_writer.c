@@ -109,7 +109,7 @@ static struct member_row stored_member(uint64_t *ret_attempt_id)
 {
     struct err err = {0};
     struct member_row row = {0};
-    must(each_attempt(reader_attempts(reader, 1, &err), take_attempt_id, ret_attempt_id), &err);
+    must(each_attempt(reader_attempts(reader, 1, ALL_ATTEMPTS, &err), take_attempt_id, ret_attempt_id), &err);
     must(each_member(reader_members(reader, *ret_attempt_id, &err), take_member, &row), &err);
     return row;
 }

@@ -9,6 +9,7 @@ int main(void)
     SRunner *runner = srunner_create(store_rows_suite());
     srunner_add_suite(runner, store_results_suite());
     srunner_add_suite(runner, store_lists_suite());
+    srunner_add_suite(runner, store_scan_suite());
     srunner_add_suite(runner, store_live_suite());
     srunner_add_suite(runner, store_replies_suite());
     srunner_add_suite(runner, store_retention_suite());

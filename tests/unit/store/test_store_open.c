@@ -197,7 +197,7 @@ START_TEST(an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_c
     attempt.attempt.timing = (struct attempt_timing){0};
     autotext struct text written = {0};
     visit_attempt(&attempt.attempt, &written);
-    ck_assert(each_attempt(reader_attempts(rig.reader, 1, &rig.err), visit_attempt, &read));
+    ck_assert(each_attempt(reader_attempts(rig.reader, 1, ALL_ATTEMPTS, &rig.err), visit_attempt, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
     attempt.kind = CHANGE_ATTEMPT_UPDATE;
     attempt.attempt.timing.settled_us = 10;

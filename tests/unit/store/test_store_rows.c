@@ -155,7 +155,7 @@ START_TEST(attempts_read_back_newest_first)
     autotext struct text read = {0};
     visit_attempt(&second.attempt, &written);
     visit_attempt(&first.attempt, &written);
-    ck_assert(each_attempt(reader_attempts(rig.reader, 7, &rig.err), visit_attempt, &read));
+    ck_assert(each_attempt(reader_attempts(rig.reader, 7, ALL_ATTEMPTS, &rig.err), visit_attempt, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
 }
 END_TEST
@@ -186,7 +186,7 @@ START_TEST(an_update_of_an_attempt_keeps_what_it_was_made_with)
     autotext struct text written = {0};
     autotext struct text read = {0};
     visit_attempt(&update.attempt, &written);
-    ck_assert(each_attempt(reader_attempts(rig.reader, 7, &rig.err), visit_attempt, &read));
+    ck_assert(each_attempt(reader_attempts(rig.reader, 7, ALL_ATTEMPTS, &rig.err), visit_attempt, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
 }
 END_TEST
@@ -201,8 +201,9 @@ START_TEST(moments_of_another_number_are_refused)
         rig_close();
         rig_meddle(sql);
         rig_reopen();
-        ck_assert_msg(!each_attempt(reader_attempts(rig.reader, 7, &rig.err), visit_attempt, &read), "%s",
-                      wrong[i]);
+        ck_assert_msg(
+            !each_attempt(reader_attempts(rig.reader, 7, ALL_ATTEMPTS, &rig.err), visit_attempt, &read), "%s",
+            wrong[i]);
         ck_assert_int_eq(rig.err.code, ERR_INTERNAL);
     }
 }

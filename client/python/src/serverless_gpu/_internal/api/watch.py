@@ -83,6 +83,6 @@ class Watch:
             self._messages.say(f"job {self._job_id} {text}")
 
     def _reason_of(self, number: int) -> str:
-        attempts = self._controller.get(f"/v1/jobs/{self._job_id}/attempts")["attempts"]
-        reasons = [attempt["reason"] or attempt["cause"] for attempt in attempts if attempt["attempt"] == number]
-        return reasons[0] if reasons and reasons[0] else "its gang failed"
+        attempts = self._controller.pages(f"/v1/jobs/{self._job_id}/attempts", "attempts", "cursor")
+        reasons = (attempt["reason"] or attempt["cause"] for attempt in attempts if attempt["attempt"] == number)
+        return next(reasons, None) or "its gang failed"

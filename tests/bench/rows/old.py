@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a long history costs: lists of a controller with 1,000,000 ended jobs (GPUCTL_BENCH_OLD_JOBS: another number).
+
+The rows are made by SQL (tests/bench/old.c). For each filter of `gpuctl ps`, one answer after another is asked for, and the cursor is
+followed until the list has 200 jobs or ends: how long an answer takes, which is how long the one HTTP thread serves nobody else, and how
+long the list takes (`list_ms`). Then 200 connections ask for a name that no job has, without a pause, while another connection asks for
+/healthz: what a beat of a node would wait. Jobs are asked for by their ids, too: the newest, the oldest, and one that is not there.
+
+Gate: 20 ms for the slowest answer, by its 99th percentile (aim 5 ms), and 2 s for a beat in the crowd (aim 1 s).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from common import BUILD, Goal, cluster, prepare, said, worst
+from harness import Cluster
+
+GOALS = (
+    Goal("slowest_p99_ms", "one answer of the slowest filter, 99th percentile", "ms", 20, 5),
+    Goal("crowd_p99_ms", "/healthz beside 200 lists of a name that no job has, 99th percentile", "ms", 2000, 1000),
+)
+JOBS = int(os.environ.get("GPUCTL_BENCH_OLD_JOBS", "1000000"))
+PAGE = 200
+ANSWERS = 200
+ENOUGH_S = 10.0
+CROWD = 200
+DAY_MS = 24 * 3600 * 1000
+ENDED = "state=SUCCEEDED,FAILED,CANCELED,TIMED_OUT"
+FILTERS = {
+    "all": "",
+    "live": "state=QUEUED,RUNNING",
+    "name": "name=train-77",
+    "no_such_name": "name=nope",
+    "project": "project=project7",
+    "ended": ENDED,
+    "canceled": "state=CANCELED",
+    "owner": "owner=user7",
+    "owner_name": "owner=ann&name=nope",
+    "rare_owner_name": "owner=user7&name=nope",  # each of the jobs lies in another page of the database
+    "since": "since={now}",
+    "since_name": "since={yesterday}&name=nope",
+    "prefix": "id_prefix=abcdefg",
+}
+
+
+class Line:
+    """One connection that is kept alive."""
+
+    def __init__(self, ours: Cluster):
+        self.connection = http.client.HTTPConnection("127.0.0.1", ours.port, timeout=600)
+        self.headers = {"Authorization": f"Bearer {ours.admin_token}"}
+
+    def get(self, path: str) -> tuple[float, Any]:
+        """Milliseconds, and the document; None where there is no such thing."""
+        begin = time.perf_counter()
+        self.connection.request("GET", path, headers=self.headers)
+        reply = self.connection.getresponse()
+        text = reply.read()
+        spent = 1000 * (time.perf_counter() - begin)
+        assert reply.status in (200, 404), (path, reply.status, text)
+        return spent, json.loads(text) if reply.status == 200 else None
+
+
+def percentile(values: list[float], percent: int) -> float:
+    return round(sorted(values)[(len(values) - 1) * percent // 100], 2)
+
+
+def answers_of(times: list[float]) -> dict[str, float]:
+    return {"p50_ms": percentile(times, 50), "p99_ms": percentile(times, 99)}
+
+
+def listed(line: Line, path: str, times: list[float]) -> bool:
+    """Go through a list to its end, or to the end of the page that a person asks for; False when that takes too long."""
+    found, position, begin = 0, "", time.perf_counter()
+    while time.perf_counter() - begin < ENOUGH_S:
+        spent, page = line.get(path + position)
+        times.append(spent)
+        found += len(page["jobs"])
+        if page["next"] is None or found >= PAGE:
+            return True
+        position = f"&cursor={page['next']}"
+    return False
+
+
+def filter_figures(line: Line, query: str) -> dict[str, float]:
+    """Answers for one filter, until there are enough or it took long enough."""
+    now = int(1000 * time.time())
+    path = f"/v1/jobs?limit={PAGE}&{query.format(now=now, yesterday=now - DAY_MS)}"
+    times: list[float] = []
+    lists: list[float] = []
+    begin = time.perf_counter()
+    while len(times) < ANSWERS and time.perf_counter() - begin < ENOUGH_S:
+        start = time.perf_counter()
+        if listed(line, path, times):
+            lists.append(1000 * (time.perf_counter() - start))
+    return {**answers_of(times), "answers": len(times), **({"list_ms": percentile(lists, 50)} if lists else {})}
+
+
+def by_id(line: Line) -> dict[str, dict[str, float]]:
+    """Answers for jobs by their ids."""
+    newest = line.get("/v1/jobs?limit=1")[1]["jobs"][0]["id"]
+    oldest = line.get("/v1/jobs?limit=1&cursor=0200000000000000")[1]["jobs"][0]["id"]
+    return {
+        name: answers_of([line.get(f"/v1/jobs/{job}")[0] for _ in range(ANSWERS)])
+        for name, job in {"newest": newest, "oldest": oldest, "unknown": "a" * 16}.items()
+    }
+
+
+def ask_without_pause(ours: Cluster, over: threading.Event, answered: list[int]) -> None:
+    """Connections that each ask again as soon as they are answered."""
+    request = f"GET /v1/jobs?limit=1&name=nope HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {ours.admin_token}\r\n\r\n".encode()
+    with contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(socket.create_connection(("127.0.0.1", ours.port))) for _ in range(CROWD)]
+        while not over.is_set():
+            for line in lines:
+                line.sendall(request)
+            for line in lines:
+                if over.is_set():
+                    return
+                answer = b""
+                while not answer.endswith(b"}"):
+                    answer += line.recv(65536)
+                assert answer.startswith(b"HTTP/1.1 200"), answer
+                answered[0] += 1
+
+
+@contextlib.contextmanager
+def crowd(ours: Cluster) -> Iterator[list[int]]:
+    over = threading.Event()
+    answered = [0]
+    thread = threading.Thread(target=ask_without_pause, args=(ours, over, answered))
+    thread.start()
+    yield answered
+    over.set()
+    thread.join()
+
+
+def crowd_figures(ours: Cluster) -> dict[str, float]:
+    line = Line(ours)
+    with crowd(ours) as answered:
+        begin = time.perf_counter()
+        times: list[float] = []
+        while time.perf_counter() - begin < ENOUGH_S or not times:
+            start = time.perf_counter()
+            line.connection.request("GET", "/healthz")
+            line.connection.getresponse().read()
+            times.append(1000 * (time.perf_counter() - start))
+        rate = answered[0] / (time.perf_counter() - begin)
+    return {"crowd_p50_ms": percentile(times, 50), "crowd_p99_ms": percentile(times, 99), "crowd_answers_per_s": round(rate)}
+
+
+def grow(ours: Cluster) -> None:
+    """The controller has the jobs once it serves again."""
+    assert ours.controller.kill(signal.SIGTERM) == 0
+    said([BUILD / "tests" / "bench" / "bench-old", ours.folder / "controller" / "gpuctl.db", JOBS])
+    ours.start_controller()
+
+
+def run() -> dict[str, object]:
+    prepare(targets=("bench-old",))
+    with cluster([]) as ours:
+        grow(ours)
+        line = Line(ours)
+        filters = {}
+        for name, query in FILTERS.items():
+            filters[name] = filter_figures(line, query)
+            print(json.dumps({name: filters[name]}), flush=True)
+        slowest = max(figures["p99_ms"] for figures in filters.values())
+        figures: dict[str, object] = {
+            "slowest_p99_ms": slowest,
+            **crowd_figures(ours),
+            "jobs": JOBS,
+            "filters": filters,
+            "ids": by_id(line),
+        }
+        return {"ratio": worst(GOALS, figures), **figures}
