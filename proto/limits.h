@@ -422,6 +422,13 @@
 #define LIMIT_COPY_LOG_BYTES (192 * MIB)
 /* pages of 4 KiB that a copy reads at a time: 1 MiB, less than 2 ms of the disk */
 #define COPY_STEP_PAGES 256
+/* after each such piece the scrub of the database, which begins with the controller, rests for so many times
+ * as long: 20 GB take some minutes, and the disk is free for others most of the time */
+#define SCRUB_REST 4
+/* when the scrub looks again at a page that a checkpoint may be writing */
+#define SCRUB_AGAIN_US 20000
+/* instructions of SQLite between two looks whether a scrub is to stop: some ms */
+#define SCRUB_STOP_STEPS 100000
 /* automatic backups: at most this much work is lost with a disk */
 #define DEFAULT_BACKUP_INTERVAL_MS (10 * 60 * 1000)
 /* an hour's worth */
