@@ -81,6 +81,13 @@
 /* a transaction of retention takes fewer pieces when one has taken longer than this, its wait for the disk
  * included, and more when it took less than half of it */
 #define RETENTION_PIECES_MS 10
+/* pages that retention takes out of the file of the database at a time, each the last one, in the place of a
+ * free one: 2 ms of the writer */
+#define RETENTION_STEP_PAGES 64
+/* it does so while more than one page in so many is free: those are used again before long */
+#define RETENTION_FREE_SHARE 8
+/* a database of before it could shrink is written anew at the start when it is no larger: a second */
+#define LIMIT_REWRITE_BYTES (64 * MIB)
 /* after a transaction of retention the writer is left alone for this many times as long */
 #define RETENTION_REST 4
 /* the first round after the start, the time between rounds, and the wait for a round that is wanted */

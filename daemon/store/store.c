@@ -14,6 +14,7 @@
 
 #include "daemon/store/incarnation.h"
 #include "daemon/store/handle.h"
+#include "daemon/store/database/schema.h"
 #include "daemon/store/database/scrub.h"
 #include "daemon/store/query.h"
 #include "proto/base/cleanup.h"
@@ -169,7 +170,7 @@ static bool open_all(struct store *store, const char *path, struct reserve_file 
         return false;
     }
     wal_watch(&store->wal, &store->connection);
-    return check_pages(store, err) &&
+    return check_pages(store, err) && schema_make_shrinkable(store->connection.db, err) &&
            incarnation_begin(&store->connection, path, &store->incarnation, &store->restored, err) &&
            wal_grow(&store->connection, err) && sync_home(path, err) && find_next_job_key(store, err) &&
            load_scopes(store, err) && note_use(store, path, err);

@@ -209,6 +209,12 @@ bool rows_removal(struct rows *rows, struct removal_row *ret_row);
 /* The last of the oldest `count` first answers that are forgotten; *ret_key 0: there are none. */
 bool reader_old_reply(struct reader *reader, int64_t count, int64_t *ret_key, struct err *err);
 
+/* The file of the database, and how much of it holds nothing. */
+struct file_use {
+    int64_t bytes, free_bytes;
+};
+bool reader_file_use(struct reader *reader, struct file_use *ret_use, struct err *err);
+
 /* Blobs with row numbers above after, in their order. */
 struct blob_use {
     int64_t number; /* of its row */

@@ -26,6 +26,16 @@ def rows(cluster: Cluster) -> dict[str, int]:
         database.close()
 
 
+def free_share(cluster: Cluster) -> float:
+    """How much of the database's file holds nothing."""
+    database = sqlite3.connect(f"file:{cluster.folder}/controller/gpuctl.db?mode=ro", uri=True)
+    try:
+        free, pages = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+        return float(free / pages)
+    finally:
+        database.close()
+
+
 def logs_of(cluster: Cluster, job: str) -> Path:
     return cluster.folder / "controller" / "logs" / job[:2] / job
 
@@ -170,3 +180,21 @@ def test_a_project_may_have_ages_of_its_own_and_a_user_may_not(cluster: Cluster)
     with pytest.raises(Problem) as caught:
         cluster.api.call("PUT", "/v1/accounts/users/alice", {"keep_jobs_days": 1})
     assert caught.value.status == 422
+
+
+def test_the_database_file_gives_back_the_space_of_removed_jobs(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1)
+    runs = cluster.api.submit(HANG)  # the others wait
+    jobs = [cluster.api.submit(["true"], env={"LARGE": "x" * 60_000}) for _ in range(40)]
+    for job in jobs:
+        cluster.api.post(f"/v1/jobs/{job}/cancel", {})
+        cluster.api.call("DELETE", f"/v1/jobs/{job}")
+    assert cluster.api.post("/v1/retention", {"dry_run": True})["file_bytes"] == 0
+    eventually(lambda: rows(cluster)["removals"] == 0 and free_share(cluster) <= 1 / 8, "a round to shrink the file")
+    assert cluster.api.post("/v1/retention", {})["file_bytes"] == 0  # there is no more to give
+    assert "file_bytes=" in cluster.controller.said()
+    cluster.controller.kill(15)
+    assert (cluster.folder / "controller" / "gpuctl.db").stat().st_size < 1_000_000
+    cluster.start_controller()
+    cluster.api.post(f"/v1/jobs/{runs}/cancel", {})
+    cluster.api.wait(runs)
