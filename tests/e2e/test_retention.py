@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness import Cluster, Problem, eventually
+from harness import Cluster, Problem, eventually, run_gpuctl
 
 HANG = ["python", "-S", "-c", "import signal; signal.pause()"]
 TABLES = ["jobs", "specs", "arrays", "events", "attempts", "members", "ranks", "results", "uses", "dependencies", "removals"]
@@ -145,12 +145,28 @@ def test_what_is_old_goes_and_a_dry_run_only_counts(make_cluster: MakeCluster) -
     cluster.api.wait(runs)
 
 
+def expect_gone(cluster: Cluster, job: str) -> None:
+    """Its output was removed, and whoever asks for it is told so."""
+    for headers in ({}, {"Accept": "text/event-stream"}):
+        with pytest.raises(Problem) as caught:
+            cluster.api.call("GET", f"/v1/jobs/{job}/logs", None, headers)
+        assert (caught.value.status, caught.value.code) == (410, "gone")
+        assert "was removed (retention)" in caught.value.body["detail"] and "--keep-logs" in caught.value.body["hint"]
+    token = cluster.folder / "controller" / "admin.token"
+    said = run_gpuctl("logs", job, env={"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(token)})
+    assert said.returncode == 3 and "was removed (retention)" in said.stderr and said.stdout == ""
+
+
 def test_output_goes_before_its_job(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(1, controller=["--keep-logs", "300ms"])
     job = cluster.api.submit(["echo", "soon gone"])
+    silent = cluster.api.submit(["true"])
     cluster.api.wait(job)
+    cluster.api.wait(silent)
+    assert cluster.api.log(silent) == ""  # there was none, so none is gone
     eventually(lambda: cluster.api.post("/v1/retention", {})["logs"] == 1, "the output to go")
     assert not logs_of(cluster, job).exists() and cluster.api.job(job)["state"] == "SUCCEEDED"
+    expect_gone(cluster, job)
     assert cluster.api.events(job)[-1] == "succeeded"
 
 
@@ -162,6 +178,7 @@ def test_output_of_the_tasks_of_an_array_goes_by_its_age(make_cluster: MakeClust
     assert len(tasks) == 5
     eventually(lambda: cluster.api.post("/v1/retention", {})["logs"] == 1, "the output to go")
     assert not any(logs_of(cluster, task).exists() for task in tasks)
+    expect_gone(cluster, f"{array}.3")
     assert cluster.api.job(array)["state"] == "SUCCEEDED" and rows(cluster)["jobs"] == 6
 
 
