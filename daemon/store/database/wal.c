@@ -182,7 +182,8 @@ bool wal_completes(struct connection *connection, bool *ret_completes, struct er
     if (*ret_completes) {
         return true;
     }
-    autofree uint8_t *seen = pages.seen = xzalloc((size_t)pages.count / 8 + 1);
+    autofree uint8_t *seen = xzalloc((size_t)pages.count / 8 + 1);
+    pages.seen = seen;
     code = journal_of(connection, &log, &size);
     code = code == SQLITE_OK && size > 0 ? see_frames(log, &pages) : code;
     *ret_completes = pages.seen_count == pages.count;
