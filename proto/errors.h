@@ -23,6 +23,7 @@
     X(ERR_FENCED, "fenced", 409, 5, false, "The attempt is no longer the current one")                       \
     X(ERR_IDEMPOTENCY, "idempotency_mismatch", 409, 5, false,                                                \
       "The Idempotency-Key was used with another body")                                                      \
+    X(ERR_GONE, "gone", 410, 3, false, "It was removed")                                                     \
     X(ERR_LENGTH_REQUIRED, "length_required", 411, 1, false, "The request must name its length")             \
     X(ERR_PRECONDITION, "precondition_failed", 412, 5, false, "It has changed since it was read")            \
     X(ERR_TOO_LARGE, "too_large", 413, 2, false, "The body is over its limit")                               \

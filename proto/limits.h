@@ -86,6 +86,13 @@
 /* a transaction of retention takes fewer pieces when one has taken longer than this, its wait for the disk
  * included, and more when it took less than half of it */
 #define RETENTION_PIECES_MS 10
+/* pages that retention takes out of the file of the database at a time, each the last one, in the place of a
+ * free one: 2 ms of the writer */
+#define RETENTION_STEP_PAGES 64
+/* it does so while more than one page in so many is free: those are used again before long */
+#define RETENTION_FREE_SHARE 8
+/* a database of before it could shrink is written anew at the start when it is no larger: a second */
+#define LIMIT_REWRITE_BYTES (64 * MIB)
 /* after a transaction of retention the writer is left alone for this many times as long */
 #define RETENTION_REST 4
 /* the first round after the start, the time between rounds, and the wait for a round that is wanted */
@@ -427,6 +434,13 @@
 #define LIMIT_COPY_LOG_BYTES (192 * MIB)
 /* pages of 4 KiB that a copy reads at a time: 1 MiB, less than 2 ms of the disk */
 #define COPY_STEP_PAGES 256
+/* after each such piece the scrub of the database, which begins with the controller, rests for so many times
+ * as long: 20 GB take some minutes, and the disk is free for others most of the time */
+#define SCRUB_REST 4
+/* when the scrub looks again at a page that a checkpoint may be writing */
+#define SCRUB_AGAIN_US 20000
+/* instructions of SQLite between two looks whether a scrub is to stop: some ms */
+#define SCRUB_STOP_STEPS 100000
 /* automatic backups: at most this much work is lost with a disk */
 #define DEFAULT_BACKUP_INTERVAL_MS (10 * 60 * 1000)
 /* an hour's worth */

@@ -306,3 +306,9 @@ int logs_open_stream(const struct logs *logs, const struct log_name *name, int64
     *ret_size = status.st_size;
     return fd;
 }
+
+bool logs_has(const struct logs *logs, const char *job_id)
+{
+    autofree char *folder = log_folder_path(logs, job_id);
+    return access(folder, F_OK) == 0 || errno != ENOENT;
+}

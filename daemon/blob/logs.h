@@ -38,6 +38,9 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
 int logs_open_stream(const struct logs *logs, const struct log_name *name, int64_t *ret_size,
                      struct err *err);
 
+/* Whether anything is stored of a job. */
+bool logs_has(const struct logs *logs, const char *job_id);
+
 /* Removes all output and metrics of a job. *ret_bytes is their size, 0 if there are none. dry: only measures
  * them. Any thread. */
 bool logs_remove(const struct logs *logs, const char *job_id, bool dry, int64_t *ret_bytes, struct err *err);

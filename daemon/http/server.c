@@ -36,14 +36,15 @@
 #include "daemon/http/request/peers.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/router.h"
+#include "daemon/http/scrubbing.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 
-#define LOOP_EVENTS  8 /* more watches than there are */
-#define LIBRARY_RUNS 3 /* a resumed request is called, sent and read again in three runs */
+#define LOOP_EVENTS  12 /* more watches than there are */
+#define LIBRARY_RUNS 3  /* a resumed request is called, sent and read again in three runs */
 
 /* --- ending --------------------------------------------------------------------------------------------- */
 
@@ -358,7 +359,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
     open_names(server);
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
         !open_library(server, err) || !open_loop(server, err) || !mlflow_open(server, err) ||
-        !backups_open(server, err) || !retention_open(server, err)) {
+        !backups_open(server, err) || !retention_open(server, err) || !scrubbing_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -409,6 +410,7 @@ void server_close(struct server *server)
         MHD_stop_daemon(server->daemon);
         assert(server->request_count == 0 && server->people_count == 0 && server->body_bytes == 0);
     }
+    scrubbing_close(server);
     retention_close(server);
     backups_close(server);
     mlflow_close(server);

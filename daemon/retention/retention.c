@@ -20,6 +20,7 @@ struct round {
     bool dry;
     int64_t wall_ms, elapsed_ms;
     size_t pieces;   /* of removals in one transaction */
+    size_t pages;    /* of the file, likewise */
     int64_t took_ms; /* by the last transaction */
     struct reader *reader;
     struct retention_rules rules;
@@ -145,12 +146,13 @@ static bool remove_pieces(struct round *round, const struct removal_row *items, 
     return ask_changes(round, pieces, count);
 }
 
-static void choose_pace(struct round *round)
+/* How many pieces the next transaction has, at most `most`. */
+static void choose_pace(const struct round *round, size_t most, size_t *pieces)
 {
-    if (round->took_ms > RETENTION_PIECES_MS && round->pieces > 1) {
-        round->pieces /= 2;
-    } else if (round->took_ms < RETENTION_PIECES_MS / 2 && round->pieces < RETENTION_STEP_JOBS) {
-        round->pieces++;
+    if (round->took_ms > RETENTION_PIECES_MS && *pieces > 1) {
+        *pieces /= 2;
+    } else if (round->took_ms < RETENTION_PIECES_MS / 2 && *pieces < most) {
+        ++*pieces;
     }
 }
 
@@ -166,7 +168,7 @@ static bool finish_removals(struct round *round)
         if (!ok) {
             return false;
         }
-        choose_pace(round);
+        choose_pace(round, RETENTION_STEP_JOBS, &round->pieces);
     }
     return true;
 }
@@ -410,13 +412,50 @@ static bool sweep_nodes(struct round *round)
     return ok;
 }
 
+/* --- the file of the database --------------------------------------------------------------------------- */
+
+static bool is_bloated(const struct file_use *use)
+{
+    return use->free_bytes > use->bytes / RETENTION_FREE_SHARE;
+}
+
+static bool shrink_a_little(struct round *round, struct file_use *use)
+{
+    const struct change change = {.kind = CHANGE_SHRINK, .pages = (int64_t)round->pages};
+    if (!ask_changes(round, &change, 1) || !reader_file_use(round->reader, use, round->err)) {
+        return false;
+    }
+    choose_pace(round, RETENTION_STEP_PAGES, &round->pages);
+    return true;
+}
+
+/* Gives free pages back to the disk while they are a large share. The database of an earlier program may be
+ * unable to: then the first try changes nothing. */
+static bool shrink(struct round *round)
+{
+    struct file_use use;
+    if (!reader_file_use(round->reader, &use, round->err)) {
+        return false;
+    }
+    for (int64_t before = INT64_MAX;
+         !round->dry && is_bloated(&use) && use.bytes < before && !stopped(round);) {
+        before = use.bytes;
+        if (!shrink_a_little(round, &use)) {
+            return false;
+        }
+        round->report->file_bytes += before - use.bytes;
+    }
+    return true;
+}
+
 /* --- a round -------------------------------------------------------------------------------------------- */
 
 static bool sweep(struct round *round)
 {
     return sweep_replies(round) && (round->dry || finish_removals(round)) &&
            (round->report->doubtful ||
-            (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) && sweep_nodes(round)));
+            (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) && sweep_nodes(round))) &&
+           shrink(round);
 }
 
 bool retention_run(const struct retention_config *config, bool dry, const struct retention_clock *clock,
@@ -429,6 +468,7 @@ bool retention_run(const struct retention_config *config, bool dry, const struct
                           .wall_ms = clock->wall_ms,
                           .elapsed_ms = clock->elapsed_ms,
                           .pieces = 1,
+                          .pages = 1,
                           .report = ret_report,
                           .err = err};
     round.reader = reader_open(config->store_path, err);

@@ -32,7 +32,8 @@ struct retention_report {
     int64_t log_bytes;
     int64_t blobs, blob_bytes;
     int64_t nodes;
-    bool doubtful; /* nothing went: the wall clock may be wrong */
+    int64_t file_bytes; /* by which the file of the database became smaller; 0 of a dry round */
+    bool doubtful;      /* nothing went: the wall clock may be wrong */
 };
 
 struct retention_clock {

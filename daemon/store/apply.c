@@ -202,6 +202,16 @@ static bool remove_piece(struct store *store, int64_t key, struct err *err)
            run_for(store, SQL_DELETE_REMOVAL, key, 0, NULL, err);
 }
 
+/* Each step of the statement puts the last page of the file in the place of a free one. */
+static bool shrink(struct store *store, int64_t pages, struct err *err)
+{
+    autoquery struct query query = query_begin(&store->connection, SQL_SHRINK);
+    while (pages > 0 && query_step(&query, err)) {
+        pages--;
+    }
+    return !query.failed;
+}
+
 /* Writes the row, and the other rows that change with it. */
 static bool apply(struct store *store, const struct change *change, struct err *err)
 {
@@ -225,6 +235,9 @@ static bool apply(struct store *store, const struct change *change, struct err *
     }
     if (change->kind == CHANGE_REPLIES_AGE) {
         return age_replies(store, change->reply.at_ms, err);
+    }
+    if (change->kind == CHANGE_SHRINK) {
+        return shrink(store, change->pages, err);
     }
     if (change->kind == CHANGE_REMOVAL_PIECE) {
         return remove_piece(store, change->removal.job_key, err);

@@ -16,7 +16,8 @@ struct store {
     int64_t next_job_key;
     uint32_t incarnation;
     struct store_restored restored;
-    int lock; /* fd of the lock file: one writer in the whole system */
+    int lock;     /* fd of the lock file: one writer in the whole system */
+    bool doubted; /* the last controller failed with this database */
 };
 
 #endif

@@ -31,6 +31,18 @@ bool reader_old_reply(struct reader *reader, int64_t count, int64_t *ret_key, st
     return query_read_end(&query, err);
 }
 
+bool reader_file_use(struct reader *reader, struct file_use *ret_use, struct err *err)
+{
+    autoquery struct query query = query_begin(&reader->connection, SQL_FILE_USE);
+    *ret_use = (struct file_use){0};
+    if (!query_step(&query, err)) {
+        return !query.failed;
+    }
+    ret_use->free_bytes = query_read_number(&query);
+    ret_use->bytes = query_read_number(&query);
+    return query_read_end(&query, err);
+}
+
 struct rows reader_blob_uses(struct reader *reader, int64_t after, int64_t limit, int64_t created_ms,
                              struct err *err)
 {

@@ -14,12 +14,31 @@
 
 #include "daemon/store/incarnation.h"
 #include "daemon/store/handle.h"
+#include "daemon/store/database/schema.h"
+#include "daemon/store/database/scrub.h"
 #include "daemon/store/query.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 
 /* --- opening -------------------------------------------------------------------------------------------- */
+
+/* What the lock file says of the database: nothing yet; or that there is one; or that the last controller
+ * found it damaged, or could not use it. */
+static const char in_use[] = "in use\n";
+static const char doubted[] = "failed\n";
+enum { NOTE_BYTES = sizeof in_use - 1 };
+
+static bool is_doubted(const struct store *store)
+{
+    char note[NOTE_BYTES];
+    return pread(store->lock, note, NOTE_BYTES, 0) == NOTE_BYTES && memcmp(note, doubted, NOTE_BYTES) == 0;
+}
+
+static bool note(const struct store *store, const char said[])
+{
+    return pwrite(store->lock, said, NOTE_BYTES, 0) == NOTE_BYTES;
+}
 
 static bool take_lock(struct store *store, const char *path, struct err *err)
 {
@@ -29,6 +48,7 @@ static bool take_lock(struct store *store, const char *path, struct err *err)
         return err_errno(err, "cannot open %s", name);
     }
     if (flock(store->lock, LOCK_EX | LOCK_NB) == 0) {
+        store->doubted = is_doubted(store);
         return true;
     }
     if (errno != EWOULDBLOCK) {
@@ -63,10 +83,8 @@ static bool check_there(const struct store *store, const char *path, struct err 
 
 static bool note_use(const struct store *store, const char *path, struct err *err)
 {
-    static const char used[] = "in use\n";
     struct stat lock;
-    return (fstat(store->lock, &lock) == 0 && lock.st_size > 0) ||
-           pwrite(store->lock, used, sizeof used - 1, 0) == (ssize_t)sizeof used - 1 ||
+    return (!store->doubted && fstat(store->lock, &lock) == 0 && lock.st_size > 0) || note(store, in_use) ||
            err_errno(err, "cannot write %s.lock", path);
 }
 
@@ -85,31 +103,16 @@ static bool sync_home(const char *path, struct err *err)
     return file_sync_folder(folder, err);
 }
 
-static bool quick_check(struct connection *connection, struct err *err)
+/* A start reads no page for its own sake: each is checked whenever it is read, and the scrub reads all of
+ * them while the controller serves. It makes sure that no page is cut off the end of the file. After an end
+ * that damage may have caused it reads everything. */
+static bool check_pages(struct store *store, struct err *err)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(connection->db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK ||
-        sqlite3_step(statement) != SQLITE_ROW) {
-        sqlite3_finalize(statement);
-        return connection_fail(connection, err);
+    bool completes = false;
+    if (!store->doubted && !wal_completes(&store->connection, &completes, err)) {
+        return false;
     }
-    const char *finding = connection_text(statement, 0);
-    const char *heading_end = strchr(finding, '\n'); /* "*** in database main ***" */
-    const char *what = heading_end != NULL ? heading_end + 1 : finding;
-    bool ok = strcmp(finding, "ok") == 0 || (pages_have_failed(connection->pages)
-                                                 ? err_set(err, ERR_IO, "cannot read the database: %s", what)
-                                                 : connection_damaged(err, what));
-    sqlite3_finalize(statement);
-    return ok;
-}
-
-/* Reads every page that is in use. */
-static bool check_pages(struct connection *connection, struct err *err)
-{
-    pages_set_strict(connection->pages, true);
-    bool ok = quick_check(connection, err);
-    pages_set_strict(connection->pages, false);
-    return ok;
+    return completes || scrub_whole(&store->connection, err);
 }
 
 static bool find_next_job_key(struct store *store, struct err *err)
@@ -167,7 +170,7 @@ static bool open_all(struct store *store, const char *path, struct reserve_file 
         return false;
     }
     wal_watch(&store->wal, &store->connection);
-    return check_pages(&store->connection, err) &&
+    return check_pages(store, err) && schema_make_shrinkable(store->connection.db, err) &&
            incarnation_begin(&store->connection, path, &store->incarnation, &store->restored, err) &&
            wal_grow(&store->connection, err) && sync_home(path, err) && find_next_job_key(store, err) &&
            load_scopes(store, err) && note_use(store, path, err);
@@ -209,6 +212,7 @@ void store_close(struct store *store)
 void store_distrust(struct store *store)
 {
     store->connection.failed = true;
+    note(store, doubted); /* where that fails, the next start finds out for itself */
 }
 
 uint32_t store_incarnation(const struct store *store)

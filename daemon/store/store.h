@@ -17,8 +17,9 @@
 struct reserve_file;
 struct store;
 
-/* Opens or makes the database, migrates it in one transaction a version, checks it (quick_check), syncs its
- * directory, and bumps the incarnation durably. A newer schema is refused untouched, and so is a database
+/* Opens or makes the database, migrates it in one transaction a version, checks that no page is cut off
+ * (and all pages, if store_distrust was the last word on it), syncs its directory, and bumps the incarnation
+ * durably. A newer schema is refused untouched, and so is a database
  * that is damaged (ERR_DAMAGED); an older one is copied to backups/before-schema-N.db beside it first. With a
  * reserve file (borrowed) that is released when the disk is full. */
 struct store *store_open(const char *path, struct err *err);
@@ -26,7 +27,8 @@ struct store *store_open_with(const char *path, struct reserve_file *reserve_fil
 /* Moves all of the WAL into the database, unless something has failed. */
 void store_close(struct store *store);
 
-/* Its database was found damaged elsewhere: store_close leaves it as it is. */
+/* Its database was found damaged elsewhere, or a commit failed: store_close leaves it as it is, and the next
+ * store_open reads all of it first. */
 void store_distrust(struct store *store);
 
 uint32_t store_incarnation(const struct store *store);
@@ -211,6 +213,12 @@ bool rows_removal(struct rows *rows, struct removal_row *ret_row);
 
 /* The last of the oldest `count` first answers that are forgotten; *ret_key 0: there are none. */
 bool reader_old_reply(struct reader *reader, int64_t count, int64_t *ret_key, struct err *err);
+
+/* The file of the database, and how much of it holds nothing. */
+struct file_use {
+    int64_t bytes, free_bytes;
+};
+bool reader_file_use(struct reader *reader, struct file_use *ret_use, struct err *err);
 
 /* Blobs with row numbers above after, in their order. */
 struct blob_use {

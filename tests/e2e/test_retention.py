@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness import Cluster, Problem, eventually
+from harness import Cluster, Problem, eventually, run_gpuctl
 
 HANG = ["python", "-S", "-c", "import signal; signal.pause()"]
 TABLES = ["jobs", "specs", "arrays", "events", "attempts", "members", "ranks", "results", "uses", "dependencies", "removals"]
@@ -22,6 +22,16 @@ def rows(cluster: Cluster) -> dict[str, int]:
     database = sqlite3.connect(f"file:{cluster.folder}/controller/gpuctl.db?mode=ro", uri=True)
     try:
         return {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
+    finally:
+        database.close()
+
+
+def free_share(cluster: Cluster) -> float:
+    """How much of the database's file holds nothing."""
+    database = sqlite3.connect(f"file:{cluster.folder}/controller/gpuctl.db?mode=ro", uri=True)
+    try:
+        free, pages = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+        return float(free / pages)
     finally:
         database.close()
 
@@ -135,12 +145,28 @@ def test_what_is_old_goes_and_a_dry_run_only_counts(make_cluster: MakeCluster) -
     cluster.api.wait(runs)
 
 
+def expect_gone(cluster: Cluster, job: str) -> None:
+    """Its output was removed, and whoever asks for it is told so."""
+    for headers in ({}, {"Accept": "text/event-stream"}):
+        with pytest.raises(Problem) as caught:
+            cluster.api.call("GET", f"/v1/jobs/{job}/logs", None, headers)
+        assert (caught.value.status, caught.value.code) == (410, "gone")
+        assert "was removed (retention)" in caught.value.body["detail"] and "--keep-logs" in caught.value.body["hint"]
+    token = cluster.folder / "controller" / "admin.token"
+    said = run_gpuctl("logs", job, env={"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(token)})
+    assert said.returncode == 3 and "was removed (retention)" in said.stderr and said.stdout == ""
+
+
 def test_output_goes_before_its_job(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(1, controller=["--keep-logs", "300ms"])
     job = cluster.api.submit(["echo", "soon gone"])
+    silent = cluster.api.submit(["true"])
     cluster.api.wait(job)
+    cluster.api.wait(silent)
+    assert cluster.api.log(silent) == ""  # there was none, so none is gone
     eventually(lambda: cluster.api.post("/v1/retention", {})["logs"] == 1, "the output to go")
     assert not logs_of(cluster, job).exists() and cluster.api.job(job)["state"] == "SUCCEEDED"
+    expect_gone(cluster, job)
     assert cluster.api.events(job)[-1] == "succeeded"
 
 
@@ -152,6 +178,7 @@ def test_output_of_the_tasks_of_an_array_goes_by_its_age(make_cluster: MakeClust
     assert len(tasks) == 5
     eventually(lambda: cluster.api.post("/v1/retention", {})["logs"] == 1, "the output to go")
     assert not any(logs_of(cluster, task).exists() for task in tasks)
+    expect_gone(cluster, f"{array}.3")
     assert cluster.api.job(array)["state"] == "SUCCEEDED" and rows(cluster)["jobs"] == 6
 
 
@@ -170,3 +197,21 @@ def test_a_project_may_have_ages_of_its_own_and_a_user_may_not(cluster: Cluster)
     with pytest.raises(Problem) as caught:
         cluster.api.call("PUT", "/v1/accounts/users/alice", {"keep_jobs_days": 1})
     assert caught.value.status == 422
+
+
+def test_the_database_file_gives_back_the_space_of_removed_jobs(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1)
+    runs = cluster.api.submit(HANG)  # the others wait
+    jobs = [cluster.api.submit(["true"], env={"LARGE": "x" * 60_000}) for _ in range(40)]
+    for job in jobs:
+        cluster.api.post(f"/v1/jobs/{job}/cancel", {})
+        cluster.api.call("DELETE", f"/v1/jobs/{job}")
+    assert cluster.api.post("/v1/retention", {"dry_run": True})["file_bytes"] == 0
+    eventually(lambda: rows(cluster)["removals"] == 0 and free_share(cluster) <= 1 / 8, "a round to shrink the file")
+    assert cluster.api.post("/v1/retention", {})["file_bytes"] == 0  # there is no more to give
+    assert "file_bytes=" in cluster.controller.said()
+    cluster.controller.kill(15)
+    assert (cluster.folder / "controller" / "gpuctl.db").stat().st_size < 1_000_000
+    cluster.start_controller()
+    cluster.api.post(f"/v1/jobs/{runs}/cancel", {})
+    cluster.api.wait(runs)

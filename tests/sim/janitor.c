@@ -128,6 +128,10 @@ static void finish_removals(struct sim *sim)
         request->changes[request->count++] =
             (struct change){.kind = CHANGE_REMOVAL_PIECE, .removal.job_key = row.job_key};
     }
+    if (request->count < RETENTION_STEP_JOBS) {
+        request->changes[request->count++] = (struct change){
+            .kind = CHANGE_SHRINK, .pages = world_between(&sim->world, 1, RETENTION_STEP_PAGES)};
+    }
     request->writer.records = request->changes;
     request->writer.record_count = request->count;
     ask(request);

@@ -178,6 +178,12 @@ const char *life_judge(const struct life *life, struct store *store, uint64_t *r
     return knows_replies(life, store, life->done + next) ? NULL : "a first answer is not found again";
 }
 
+void life_close(struct life *life)
+{
+    store_close(life->store);
+    life->store = NULL;
+}
+
 bool life_open(struct life *life, const char **ret_wrong)
 {
     assert(life->store == NULL);
@@ -188,18 +194,17 @@ bool life_open(struct life *life, const char **ret_wrong)
     }
     uint64_t seen;
     *ret_wrong = life_judge(life, life->store, &seen);
+    if (seen == 0) { /* the judge is the first to read most of it, and the disk failed */
+        *ret_wrong = NULL;
+        life_close(life);
+        return err_set(&life->err, ERR_IO, "the database cannot be read");
+    }
     if (*ret_wrong == NULL) {
         life->done += seen != life->expected[life->done];
         life->in_flight = false;
         life->incarnation = store_incarnation(life->store);
     }
     return *ret_wrong == NULL;
-}
-
-void life_close(struct life *life)
-{
-    store_close(life->store);
-    life->store = NULL;
 }
 
 void life_end(struct life *life, bool power)

@@ -13,7 +13,13 @@
 #include "proto/limits.h"
 #include "tests/trace/chance.h"
 
-enum { MOST_CHANGES = 32, MOST_JOBS = 4096, LARGE_SPEC_BYTES = 1400 * 1024, BLOB_BYTES = 60 * 1024 };
+enum {
+    MOST_CHANGES = 32,
+    MOST_JOBS = 4096,
+    LARGE_SPEC_BYTES = 1400 * 1024,
+    BLOB_BYTES = 60 * 1024,
+    WINDOW_BYTES = 20 * 1024
+};
 
 struct script_job {
     enum job_state state;
@@ -250,6 +256,7 @@ static void make_token(struct writer *writer)
     }
 }
 
+/* The nodes of a window that goes leave free pages, which the file gives back. */
 static void make_window(struct writer *writer)
 {
     if (writer->last_window > 0) {
@@ -259,6 +266,7 @@ static void make_window(struct writer *writer)
     add(writer, CHANGE_WINDOW_INSERT)->window =
         (struct window_row){.id = keep(writer, xprintf("w%" PRId64, ++writer->last_window)),
                             .pool = "default",
+                            .nodes = filled(writer, "{\"nodes\": \"", WINDOW_BYTES),
                             .from_ms = 1,
                             .until_ms = 2,
                             .owner = "admin"};
@@ -266,6 +274,7 @@ static void make_window(struct writer *writer)
         (struct limits_row){.kind = ACCOUNT_USER,
                             .name = "bob",
                             .limits = keep(writer, xprintf("{\"gpus\": %" PRId64 "}", writer->last_window))};
+    add(writer, CHANGE_SHRINK)->pages = 1 + (int64_t)chance_below(&writer->chance, WINDOW_BYTES / 4096);
 }
 
 static void write_batch(struct writer *writer)
@@ -278,7 +287,7 @@ static void write_batch(struct writer *writer)
         put_node(writer);
     } else if (kind < 65) {
         make_token(writer);
-    } else if (kind < 70) {
+    } else if (kind < 75) {
         make_window(writer);
     } else {
         submit(writer);

@@ -41,6 +41,10 @@ static void say_report(const json_t *report, struct text *out)
     say_bytes(report, "blob_bytes", out);
     text_append(out, ", ");
     say_count(report, "nodes", "node", "nodes", out);
+    if (json_integer_value(json_object_get(report, "file_bytes")) > 0) {
+        text_append(out, "; the database became smaller");
+        say_bytes(report, "file_bytes", out);
+    }
     if (json_is_true(json_object_get(report, "clock_doubtful"))) {
         text_append(out, "; nothing goes by its age for a day: the controller's clock is far ahead of what "
                          "was known before");

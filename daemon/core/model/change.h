@@ -33,6 +33,7 @@ enum change_kind {
                              last */
     CHANGE_REPLIES_AGE,   /* reply.at_ms: for how long the controller has run since the last one */
     CHANGE_REPLIES_TRIM,  /* reply.key: forgotten first answers up to this key */
+    CHANGE_SHRINK,        /* pages: at most so many free ones go from the file of the database */
     CHANGE_HISTORY_PUT,
     CHANGE_USAGE_PUT,
     CHANGE_USAGE_DELETE, /* project and owner of usage; there need not be such a row */
@@ -47,6 +48,7 @@ struct change {
     enum change_kind kind;
     union {
         struct job_row job;
+        int64_t pages;
 #define CHANGE_ROW(table, row, ...) struct row##_row row;
         ROW_TABLES(CHANGE_ROW)
 #undef CHANGE_ROW

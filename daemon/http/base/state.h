@@ -42,7 +42,8 @@ struct server {
     struct staging_board *stagings;
     struct space *space;
     struct mlflow *mlflow;
-    struct retention *retention;  /* NULL: nothing is removed by its age */
+    struct retention *retention; /* NULL: nothing is removed by its age */
+    struct scrubbing *scrubbing;
     struct backups *backups;      /* NULL: no shelf is configured */
     uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get */
 

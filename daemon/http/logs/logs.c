@@ -203,6 +203,43 @@ static bool read_query(struct request *request, struct output_query *wanted, str
     return ok;
 }
 
+/* The ranks of the attempt have written something. */
+static bool had_output(const struct request *request, const struct log_query *log, bool *ret_had,
+                       struct err *err)
+{
+    struct reader *reader = request->server->reader;
+    uint64_t attempt_id;
+    *ret_had = false;
+    if (!job_attempt_id(reader, log->job.key, log->attempt > 0 ? log->attempt : log->job.attempt, &attempt_id,
+                        err)) {
+        return false;
+    }
+    autorows struct rows rows = reader_ranks(reader, attempt_id, err);
+    struct rank_row rank;
+    while (!*ret_had && rows_rank(&rows, &rank)) {
+        *ret_had = rank.out_bytes + rank.err_bytes > 0;
+    }
+    return !rows.failed;
+}
+
+/* Output goes before its job does: nothing of it is left, and its ranks' rows say that there was some. */
+static bool check_stays(const struct request *request, const struct log_query *log, struct err *err)
+{
+    bool had;
+    if (!job_state_terminal(log->job.state) || logs_has(request->server->config.logs, log->job.id)) {
+        return true;
+    }
+    if (!had_output(request, log, &had, err)) {
+        return false;
+    }
+    if (had) {
+        err_set(err, ERR_GONE, "the output of job %s was removed (retention)", request->argument);
+        err_hint(err,
+                 "gpuctld --keep-logs says how long output stays; gpuctl results and gpuctl events go on");
+    }
+    return !had;
+}
+
 /* --- one stream as bytes -------------------------------------------------------------------------------- */
 
 /* "bytes=2-4", "bytes=7-", "bytes=-3"; any other unit or form is ignored, as RFC 9110 has it. */
@@ -313,7 +350,7 @@ static void finish(void *closure)
 bool logs_show(struct request *request, struct err *err)
 {
     struct output_query wanted;
-    if (!read_query(request, &wanted, err)) {
+    if (!read_query(request, &wanted, err) || !check_stays(request, &wanted.log, err)) {
         return false;
     }
     if (!request_wants_events(request)) {

@@ -93,12 +93,22 @@ static bool reserve_sums(struct connection *connection, struct err *err)
     return code == SQLITE_OK || connection_fail(connection, err);
 }
 
+/* From its first page on, or from its next VACUUM on. Where it is so, SQLite would write it again: behind
+ * what a crash has left in the log, before that was looked after. */
+static bool let_shrink(struct connection *connection, struct err *err)
+{
+    bool can;
+    return schema_can_shrink(connection->db, &can, err) &&
+           (can || connection_set(connection, "PRAGMA auto_vacuum = INCREMENTAL", err));
+}
+
 static bool configure_writer(struct connection *connection, struct err *err)
 {
     char limit[64];
     sqlite3_snprintf(sizeof limit, limit, "PRAGMA journal_size_limit = %lld", 2 * WAL_PASSIVE_BYTES);
     return connection_set(connection, "PRAGMA page_size = 4096", err) && reserve_sums(connection, err) &&
-           set_wal(connection, err) && connection_set(connection, "PRAGMA synchronous = FULL", err) &&
+           let_shrink(connection, err) && set_wal(connection, err) &&
+           connection_set(connection, "PRAGMA synchronous = FULL", err) &&
            connection_set(connection, limit, err);
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "daemon/store/database/pages.h"
+#include "proto/limits.h"
 
 /* Marks the file as ours: "gpuc". */
 #define APPLICATION_ID      0x67707563
@@ -541,9 +542,9 @@ static bool move_log(sqlite3 *db)
     return sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK;
 }
 
-/* Writes the whole file anew, with sums, and makes it the one on disk. A crash leaves the old one or the new
- * one, and in either case this is done again. */
-static bool add_sums(sqlite3 *db)
+/* Writes the whole file anew, with sums and able to shrink, and makes it the one on disk. A crash leaves the
+ * old one or the new one, and in either case this is done again. */
+static bool rewrite(sqlite3 *db)
 {
     return move_log(db) && sqlite3_exec(db, "VACUUM", NULL, NULL, NULL) == SQLITE_OK && move_log(db);
 }
@@ -559,7 +560,7 @@ bool schema_migrate_to(sqlite3 *db, int64_t last, struct err *err)
     if (!schema_version(db, &version, err)) {
         return false;
     }
-    if (version > 0 && version < SUMS_VERSION && last >= SUMS_VERSION && !add_sums(db)) {
+    if (version > 0 && version < SUMS_VERSION && last >= SUMS_VERSION && !rewrite(db)) {
         return fail(db, "migrate", err);
     }
     while (version < last) {
@@ -570,4 +571,21 @@ bool schema_migrate_to(sqlite3 *db, int64_t last, struct err *err)
         version = end;
     }
     return true;
+}
+
+bool schema_can_shrink(sqlite3 *db, bool *ret_can, struct err *err)
+{
+    int64_t mode = 0;
+    bool ok = number(db, "PRAGMA auto_vacuum", &mode, err);
+    *ret_can = mode != 0;
+    return ok;
+}
+
+bool schema_make_shrinkable(sqlite3 *db, struct err *err)
+{
+    bool can;
+    int64_t pages;
+    return schema_can_shrink(db, &can, err) && number(db, "PRAGMA page_count", &pages, err) &&
+           (can || pages > LIMIT_REWRITE_BYTES / PAGE_BYTES || rewrite(db) ||
+            (sqlite3_errcode(db) & 0xff) == SQLITE_FULL || fail(db, "rewrite", err));
 }

@@ -46,6 +46,13 @@ bool schema_wants_sums(sqlite3 *db, bool *ret_wants, struct err *err);
 /* Refuses a file that is no database of ours or has a newer schema; changes nothing. */
 bool schema_check(sqlite3 *db, struct err *err);
 
+/* Whether a database can give pages back to the disk. */
+bool schema_can_shrink(sqlite3 *db, bool *ret_can, struct err *err);
+
+/* Writes a database anew that cannot give pages back to the disk, as earlier programs made it, unless that
+ * would take long or the disk has no room for it. After schema_migrate. */
+bool schema_make_shrinkable(sqlite3 *db, struct err *err);
+
 /* Brings a database that schema_check let pass to the newest version, one transaction a version; an empty one
  * in one transaction. */
 bool schema_migrate(sqlite3 *db, struct err *err);

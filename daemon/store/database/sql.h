@@ -140,6 +140,7 @@
       "AND NOT EXISTS (SELECT 1 FROM attempts WHERE job_key = ?1) "                                          \
       "AND NOT EXISTS (SELECT 1 FROM jobs WHERE array_key = ?1)")                                            \
     X(TRIM_REPLIES, WRITER, "DELETE FROM replies WHERE key <= ?")                                            \
+    X(SHRINK, WRITER, "PRAGMA incremental_vacuum")                                                           \
     X(PUT_HISTORY, WRITER, SQL_PUT("history"))                                                               \
     X(PUT_USAGE, WRITER, SQL_PUT("usage"))                                                                   \
     X(DELETE_USAGE, WRITER, SQL_DELETE("usage"))                                                             \
@@ -237,6 +238,9 @@
     X(OLD_REPLIES, READER,                                                                                   \
       "SELECT max(key) FROM (SELECT key FROM replies WHERE key <= "                                          \
       "(SELECT value FROM meta WHERE name = 'replies_forgotten') ORDER BY key LIMIT ?)")                     \
+    X(FILE_USE, READER,                                                                                      \
+      "SELECT freelist_count * page_size, page_count * page_size "                                           \
+      "FROM pragma_freelist_count, pragma_page_count, pragma_page_size")                                     \
     X(BLOB_USES, READER,                                                                                     \
       "SELECT rowid, hash, size, bytes IS NULL, created_ms <= ?3 AND " SCHEMA_BLOB_IS_UNUSED                 \
       " FROM blobs WHERE rowid > ?1 ORDER BY rowid LIMIT ?2")                                                \

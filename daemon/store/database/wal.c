@@ -7,13 +7,23 @@
 #include "daemon/store/database/wal.h"
 
 #include <assert.h>
+#include <endian.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/cleanup.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 /* Of SQLite's format: a header of the log, then frames, each a header and a page. Both headers hold the salts
  * of the log; frames of an older log have others. */
-enum { HEADER_BYTES = 32, FRAME_BYTES = 4096 + 24, HEADER_SALTS = 16, FRAME_SALTS = 8, SALTS_BYTES = 8 };
+enum {
+    HEADER_BYTES = 32,
+    FRAME_BYTES = PAGE_BYTES + 24,
+    HEADER_SALTS = 16,
+    FRAME_SALTS = 8,
+    SALTS_BYTES = 8
+};
 
 static int count_pages(void *closure, sqlite3 *db, const char *name, int pages)
 {
@@ -104,6 +114,80 @@ bool wal_cut(struct connection *connection, int64_t frame, struct err *err)
         code = wipe_frames(file, HEADER_BYTES + frame * FRAME_BYTES, size);
     }
     return code == SQLITE_OK || fail(code, "cut", err);
+}
+
+/* The last pages of a database. */
+struct last_pages {
+    int64_t first, count; /* the first counts from 0 */
+    uint8_t *seen;        /* bits */
+    int64_t seen_count;
+};
+
+static void see(struct last_pages *pages, const char *frame)
+{
+    uint32_t number;
+    memcpy(&number, frame, sizeof number);
+    int64_t index = (int64_t)be32toh(number) - 1 - pages->first;
+    if (index < 0 || index >= pages->count) {
+        return;
+    }
+    uint8_t bit = (uint8_t)(1U << index % 8);
+    pages->seen_count += (pages->seen[index / 8] & bit) == 0;
+    pages->seen[index / 8] |= bit;
+}
+
+/* Sees the pages of all frames of this log. */
+static int see_frames(sqlite3_file *log, struct last_pages *pages)
+{
+    char header[HEADER_BYTES], frame[FRAME_BYTES - PAGE_BYTES];
+    int code = log->pMethods->xRead(log, header, sizeof header, 0);
+    for (sqlite3_int64 at = HEADER_BYTES; code == SQLITE_OK; at += FRAME_BYTES) {
+        code = log->pMethods->xRead(log, frame, sizeof frame, at);
+        if (code == SQLITE_OK && memcmp(frame + FRAME_SALTS, header + HEADER_SALTS, SALTS_BYTES) != 0) {
+            return SQLITE_OK;
+        }
+        if (code == SQLITE_OK) {
+            see(pages, frame);
+        }
+    }
+    return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+
+static int count_lacking(struct connection *connection, struct last_pages *ret_pages)
+{
+    sqlite3_stmt *statement = NULL;
+    sqlite3_file *file = NULL;
+    sqlite3_int64 size = 0, pages = 0;
+    int code = sqlite3_prepare_v2(connection->db, "PRAGMA page_count", -1, &statement, NULL);
+    if (code == SQLITE_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        pages = sqlite3_column_int64(statement, 0);
+        code = sqlite3_file_control(connection->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    }
+    sqlite3_finalize(statement);
+    code = code == SQLITE_OK ? file->pMethods->xFileSize(file, &size) : code;
+    *ret_pages = (struct last_pages){.first = size / PAGE_BYTES, .count = pages - size / PAGE_BYTES};
+    return code;
+}
+
+bool wal_completes(struct connection *connection, bool *ret_completes, struct err *err)
+{
+    sqlite3_file *log;
+    sqlite3_int64 size;
+    struct last_pages pages;
+    int code = count_lacking(connection, &pages);
+    if (code != SQLITE_OK) {
+        return connection_fail(connection, err);
+    }
+    *ret_completes = pages.count <= 0;
+    if (*ret_completes) {
+        return true;
+    }
+    autofree uint8_t *seen = xzalloc((size_t)pages.count / 8 + 1);
+    pages.seen = seen;
+    code = journal_of(connection, &log, &size);
+    code = code == SQLITE_OK && size > 0 ? see_frames(log, &pages) : code;
+    *ret_completes = pages.seen_count == pages.count;
+    return code == SQLITE_OK || fail(code, "read", err);
 }
 
 /* Zeros behind the log are no frames of it: the salts in their headers are not those of the log. */

@@ -28,6 +28,11 @@ bool wal_cut(struct connection *connection, int64_t frame, struct err *err);
  * before. */
 bool wal_grow(struct connection *connection, struct err *err);
 
+/* Whether the log has every page that the file of the database lacks at its end: only then was the file not
+ * cut. It lacks pages while the database grows, until the log moves. A free page that no transaction wrote is
+ * in neither, so false means that the pages have to be looked at. Comes after wal_cut. */
+bool wal_completes(struct connection *connection, bool *ret_completes, struct err *err);
+
 /* In the place of the header of a log that is over: SQLite takes it for an empty one, and wal_check knows
  * that nothing is missing. It is as long as a header. */
 #define WAL_FINISHED "the database has all of this log"

@@ -165,7 +165,7 @@ static bool follows(struct walk *walk, int64_t frame)
     return is_next(walk, bytes);
 }
 
-/* A loss of power may leave the first words of a header as they were in an older log, which is surely so
+/* A loss of power may leave the first words of a header as they were in an older log, which is likely
  * where the database was smaller, and possible where a sector ends behind them. */
 static bool is_older(const struct walk *walk, int64_t frame, const uint8_t *header)
 {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "daemon/store/database/scrub.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "tests/sim/life.h"
@@ -29,12 +30,25 @@ static void expect(struct filming *filming, const char *wrong)
 
 /* --- images --------------------------------------------------------------------------------------------- */
 
+static bool go_on(void *closure)
+{
+    return true;
+}
+
+/* What a crash leaves is no damage to the scrub either. */
+static const char *scrub(struct life *life)
+{
+    const struct copy_watch watch = {.go_on = go_on};
+    return scrub_run(life->stage->image_path, &watch, &life->err) ? NULL : life->err.text;
+}
+
 /* Opens the image and judges it; returns its fingerprint. */
 static uint64_t recover(struct filming *filming, struct life *life)
 {
     struct store *store = store_open(life->stage->image_path, &life->err);
     uint64_t seen = 0;
     expect(filming, store == NULL ? life->err.text : life_judge(life, store, &seen));
+    expect(filming, store == NULL ? NULL : scrub(life));
     store_close(store);
     disk_restart(life->stage->image, false);
     return seen;

@@ -19,6 +19,7 @@ Suite *store_retention_suite(void);
 Suite *store_results_suite(void);
 Suite *store_rows_suite(void);
 Suite *store_scan_suite(void);
+Suite *store_scrub_suite(void);
 Suite *store_sync_suite(void);
 
 #endif

@@ -383,26 +383,6 @@ START_TEST(a_database_that_was_emptied_or_removed_is_refused_while_anything_tell
 }
 END_TEST
 
-START_TEST(a_damaged_page_is_seen_at_the_start)
-{
-    rig_write((struct change[]){job_insert(1), node_put("gpu-1"), reply_insert(1, "one")}, 3);
-    rig_close();
-    rig_meddle("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"); /* a page that nothing uses may be as it likes */
-    autofree char *whole = NULL;
-    size_t size;
-    ck_assert(file_read(rig.path, 1 << 24, &whole, &size, &rig.err));
-    for (size_t page = 4096; page < size; page += 4096) {
-        autofree char *damaged = xalloc(size);
-        memcpy(damaged, whole, size);
-        memset(damaged + page, 0x5a, 512);
-        ck_assert(file_replace(rig.path, damaged, size, 0600, &rig.err));
-        rig.store = store_open(rig.path, &rig.err);
-        ck_assert_msg(rig.store == NULL, "page %zu", page / 4096 + 1);
-        ck_assert_int_eq(rig.err.code, ERR_DAMAGED);
-    }
-}
-END_TEST
-
 START_TEST(a_second_writer_is_refused_while_the_first_is_open)
 {
     struct store *first = rig.store;
@@ -495,7 +475,6 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, a_statement_that_does_not_fit_the_tables_ends_the_start);
     tcase_add_test(cases, every_statement_is_prepared_by_one_kind_of_connection);
     tcase_add_test(cases, a_database_that_was_emptied_or_removed_is_refused_while_anything_tells_of_it);
-    tcase_add_test(cases, a_damaged_page_is_seen_at_the_start);
     tcase_add_test(cases, a_second_writer_is_refused_while_the_first_is_open);
     tcase_add_test(cases, only_the_owner_may_read_the_files);
     tcase_add_test(cases, a_folder_that_is_not_there_is_named);

@@ -3,6 +3,7 @@
  * given again for their promised time. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/retention/old_jobs.h"
 #include "daemon/store/reader.h"
@@ -369,6 +370,77 @@ START_TEST(a_walk_over_many_jobs_comes_to_each_old_one_once)
 }
 END_TEST
 
+/* --- the file ------------------------------------------------------------------------------------------- */
+
+static int64_t file_size(void)
+{
+    struct stat status;
+    ck_assert_int_eq(stat(rig.path, &status), 0);
+    return status.st_size;
+}
+
+static struct file_use file_use(void)
+{
+    struct file_use use;
+    ck_assert(reader_file_use(rig.reader, &use, &rig.err));
+    return use;
+}
+
+static void put_large_jobs(int64_t first, int64_t last)
+{
+    static char spec[20000];
+    memset(spec, 'x', sizeof spec);
+    for (int64_t key = first; key <= last; key++) {
+        struct change job = job_insert(key);
+        job.job.birth.spec = spec;
+        job.job.birth.spec_length = sizeof spec;
+        rig_write((struct change[]){job, event(key, 1)}, 2);
+    }
+}
+
+START_TEST(the_file_becomes_smaller_by_what_was_removed_a_few_pages_at_a_time)
+{
+    put_large_jobs(1, 10);
+    int64_t little = file_use().bytes;
+    put_large_jobs(11, 150);
+    put_large_jobs(151, 152); /* the last ones stay: pages move */
+    rig_reopen();
+    int64_t most = file_size();
+    for (int64_t key = 11; key <= 150; key++) {
+        remove_job(key);
+        finish(key);
+    }
+    struct file_use before = file_use(), after;
+    ck_assert_int_eq(before.bytes, most);
+    ck_assert_int_gt(before.free_bytes, most / 10 * 8);
+    do {
+        rig_write_one((struct change){.kind = CHANGE_SHRINK, .pages = 7});
+        after = file_use();
+        int64_t went = before.bytes - after.bytes;
+        /* beside the pages, those go that say what the others are for */
+        ck_assert_msg(went >= (after.free_bytes > 0 ? 7 * 4096 : 0) && went <= 9 * 4096, "%lld",
+                      (long long)went);
+        before = after;
+    } while (after.free_bytes > 0);
+    rig_reopen();
+    ck_assert_int_lt(file_size(), little + 80000);
+    ck_assert_int_eq(count("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"), 0);
+    ck_assert_int_eq(count("SELECT count(*) FROM specs WHERE length(spec) = 20000"), 12);
+    rig_write_one((struct change){.kind = CHANGE_SHRINK, .pages = 7}); /* nothing is free */
+}
+END_TEST
+
+START_TEST(a_database_of_before_is_written_anew_at_the_start_and_can_shrink_then)
+{
+    put_large_jobs(1, 10);
+    rig_close();
+    rig_meddle("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM");
+    rig_reopen();
+    ck_assert_int_eq(count("SELECT auto_vacuum FROM pragma_auto_vacuum"), 2);
+    ck_assert_int_eq(count("SELECT count(*) FROM specs WHERE length(spec) = 20000"), 10);
+}
+END_TEST
+
 Suite *store_retention_suite(void)
 {
     Suite *suite = suite_create("store-retention");
@@ -385,6 +457,8 @@ Suite *store_retention_suite(void)
     tcase_add_test(cases, a_trim_leaves_what_may_be_given_again);
     tcase_add_test(cases, old_are_those_that_ended_long_ago_by_the_rule_of_their_project);
     tcase_add_test(cases, a_walk_over_many_jobs_comes_to_each_old_one_once);
+    tcase_add_test(cases, the_file_becomes_smaller_by_what_was_removed_a_few_pages_at_a_time);
+    tcase_add_test(cases, a_database_of_before_is_written_anew_at_the_start_and_can_shrink_then);
     suite_add_tcase(suite, cases);
     return suite;
 }
