@@ -22,6 +22,7 @@ MODULES = {
     "array": "array",
     "restart": "restart",
     "logs": "logs",
+    "tracking": "tracking",
     "training": "training",
     "ray": "ray",
     "function": "function",

@@ -8,6 +8,7 @@ int main(void)
 {
     SRunner *runner = srunner_create(auth_suite());
     srunner_add_suite(runner, deadline_suite());
+    srunner_add_suite(runner, fair_queue_suite());
     srunner_add_suite(runner, writer_suite());
     srunner_add_suite(runner, exit_results_suite());
     srunner_add_suite(runner, gate_suite());

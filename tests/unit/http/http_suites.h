@@ -7,6 +7,7 @@
 
 Suite *auth_suite(void);
 Suite *deadline_suite(void);
+Suite *fair_queue_suite(void);
 Suite *writer_suite(void);
 Suite *exit_results_suite(void);
 Suite *gate_suite(void);
