@@ -20,6 +20,10 @@
 /* one upload of log bytes */
 #define LIMIT_LOG_CHUNK_BYTES (1 * MIB)
 #define LIMIT_BLOB_BYTES      (1 * GIB)
+/* bytes of blobs that a person has sent and no job names, each counted as LIMIT_BLOB_ROW_BYTES at least: 16
+ * of the largest; of small ones 260,000, of 150 bytes of memory each */
+#define DEFAULT_UPLOAD_QUOTA_BYTES (16 * GIB)
+#define LIMIT_UPLOAD_QUOTA_BYTES   (1024 * GIB)
 /* bytes that an upload buffers before it writes: one system call per 256 KiB, not per 4 KiB */
 #define LIMIT_BLOB_GATHER_BYTES (256 * KIB)
 /* a blob up to this size is a database row; a row of 64 KiB costs one commit, not four syncs */

@@ -21,5 +21,6 @@ Suite *rank_token_suite(void);
 Suite *router_suite(void);
 Suite *excerpt_suite(void);
 Suite *staging_board_suite(void);
+Suite *uploads_suite(void);
 
 #endif
