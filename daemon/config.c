@@ -12,7 +12,7 @@
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 
-#define OPTION_COUNT 32
+#define OPTION_COUNT 33
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -94,6 +94,13 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .target = &config->log_limit_mib,
          .min = LIMIT_STREAM_MIN_BYTES / MIB,
          .max = LIMIT_STREAM_MAX_BYTES / MIB},
+        {.name = "upload-quota",
+         .value_name = "MIB",
+         .help = "what a person may send before jobs name it; beyond it uploads are refused (default 16384)",
+         .kind = OPTION_INT,
+         .target = &config->upload_quota_mib,
+         .min = 1,
+         .max = LIMIT_UPLOAD_QUOTA_BYTES / MIB},
         {.name = "policy",
          .value_name = "NAME",
          .help = "whose turn it is: fifo, easy, sjf or default (default: default)",
@@ -317,6 +324,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .lease_min_ms = LIMIT_LEASE_MIN_MS,
                                   .patience_ms = DEFAULT_PATIENCE_MS,
                                   .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
+                                  .upload_quota_mib = DEFAULT_UPLOAD_QUOTA_BYTES / MIB,
                                   .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
                                   .policy = POLICY_DEFAULT,
                                   .keep_jobs_ms = DEFAULT_KEEP_JOBS_MS,

@@ -23,6 +23,7 @@ struct config {
     int64_t lease_min_ms;
     int64_t patience_ms;
     int64_t log_limit_mib;
+    int64_t upload_quota_mib;
     int64_t per_address; /* 0: half of all connections */
     int64_t share_half_life_ms;
     const char *policy_name; /* as written */

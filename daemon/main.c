@@ -164,6 +164,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
         .lease_min_ms = config->lease_min_ms,
         .patience_ms = config->patience_ms,
         .log_limit = config->log_limit_mib * MIB,
+        .upload_quota = config->upload_quota_mib * MIB,
         .per_address = config->per_address,
         .policy = config->policy,
         .idle_exit_ms = config->idle_exit_ms,

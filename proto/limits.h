@@ -20,6 +20,10 @@
 /* one upload of log bytes */
 #define LIMIT_LOG_CHUNK_BYTES (1 * MIB)
 #define LIMIT_BLOB_BYTES      (1 * GIB)
+/* bytes of blobs that a person has sent and no job names, each counted as LIMIT_BLOB_ROW_BYTES at least: 16
+ * of the largest; of small ones 260,000, of 150 bytes of memory each */
+#define DEFAULT_UPLOAD_QUOTA_BYTES (16 * GIB)
+#define LIMIT_UPLOAD_QUOTA_BYTES   (1024 * GIB)
 /* bytes that an upload buffers before it writes: one system call per 256 KiB, not per 4 KiB */
 #define LIMIT_BLOB_GATHER_BYTES (256 * KIB)
 /* a blob up to this size is a database row; a row of 64 KiB costs one commit, not four syncs */
@@ -120,6 +124,12 @@
 #define LIMIT_MLFLOW_BYTES (1 * MIB)
 /* requests of MLflow's client that wait for the tracking store: 64 MiB of metrics in batches of 1,000 */
 #define LIMIT_MLFLOW_WAITING 1024
+/* searches that wait for their thread: 256 of 100 ms are half a minute, and 16 are what a page or a sweep of
+ * one user asks for at once; MLflow's client tries again when more are refused */
+#define LIMIT_MLFLOW_SEARCHES       256
+#define LIMIT_MLFLOW_SEARCHES_OWNER 16
+/* pause between two looks whether the clients of searches are still there */
+#define MLFLOW_LOOK_MS 500
 /* listed entries of one folder of artifacts */
 #define LIMIT_ARTIFACT_LIST 10000
 
@@ -609,8 +619,14 @@
 #define LIMIT_REGISTRY_MODEL_ROWS   1000
 #define DEFAULT_REGISTRY_MODEL_ROWS 100
 #define LIMIT_REGISTRY_VERSION_ROWS 200000
-/* a search delays the requests behind it: 100 times the search time of 10,000 runs */
+/* a search delays the searches behind it: 100 times the search time of 10,000 runs; a page ends at half of it
+ */
 #define LIMIT_TRACKING_SEARCH_MS 5000
+/* one row of an answer: a run with 200,000 metrics of 300 bytes */
+#define LIMIT_TRACKING_ROW_BYTES (64 * MIB)
+/* SQLite's log of changes: 4 times the length at which it goes into the database by itself; a longer one is
+ * brought there between two searches, which keep it from beginning anew */
+#define LIMIT_TRACKING_LOG_BYTES (16 * MIB)
 /* bytes of a metrics stream that are copied into a run at once: 1,000 points in 20 ms, and more than a rank's
  * message */
 #define LIMIT_TRACKING_TURN_BYTES (128 * KIB)

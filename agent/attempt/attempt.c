@@ -475,14 +475,15 @@ void attempt_adopt(struct attempt *attempt)
 
 /* --- forgetting ----------------------------------------------------------------------------------------- */
 
-/* Keeps the folder itself if nothing else records that the attempt id was seen. */
+/* Removes all that is in it, also of ranks, and half-written files of an agent that was killed. Keeps the
+ * folder itself if nothing else records that the attempt id was seen. */
 static void remove_run_folder(const struct attempt *attempt)
 {
-    static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_ADDRESSES_FILE, SHIM_PID_FILE,
-                                        SHIM_SOCKET_FILE, SHIM_RANK_SOCKET,    SHIM_MLFLOW_FILE};
-    autoclose int folder = open(attempt->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        unlinkat(folder, names[i], 0);
+    autonames struct file_names names = {0};
+    file_list(attempt->run, &names, NULL);
+    for (size_t i = 0; i < names.count; i++) {
+        autofree char *path = xprintf("%s/%s", attempt->run, names.items[i]);
+        file_remove_tree(path, NULL);
     }
     if (seen_add(attempt->context->seen, attempt->attempt_id)) {
         rmdir(attempt->run);

@@ -28,6 +28,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/base/waiters.h"
 #include "daemon/http/listener.h"
+#include "daemon/http/api/uploads.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/orders/outbox.h"
 #include "daemon/http/orders/specs.h"
@@ -330,6 +331,7 @@ static void open_parts(struct server *server)
     server->outbox = outbox_create(server);
     server->specs = specs_create(server->reader);
     server->space = space_create(server);
+    server->uploads = uploads_create(server->config.upload_quota);
     if (server->config.idle_exit_ms > 0) {
         server->idle = (struct deadline){.due = idle_due, .closure = server};
         deadline_set(server->deadlines, &server->idle, server->now_ms + server->config.idle_exit_ms);
@@ -341,6 +343,7 @@ static void fill_defaults(struct server_config *config)
     config->address = config->address != NULL ? config->address : "127.0.0.1";
     config->heartbeat_ms = config->heartbeat_ms > 0 ? config->heartbeat_ms : HEARTBEAT_MS;
     config->log_limit = config->log_limit > 0 ? config->log_limit : LIMIT_STREAM_BYTES;
+    config->upload_quota = config->upload_quota > 0 ? config->upload_quota : DEFAULT_UPLOAD_QUOTA_BYTES;
     config->patience_ms = config->patience_ms > 0 ? config->patience_ms : DEFAULT_PATIENCE_MS;
     config->lease_min_ms = config->lease_min_ms > 0 ? config->lease_min_ms : LIMIT_LEASE_MIN_MS;
 }
@@ -429,6 +432,7 @@ void server_close(struct server *server)
     deadlines_destroy(server->deadlines);
     auth_destroy(server->auth);
     space_destroy(server->space);
+    uploads_destroy(server->uploads);
     reader_close(server->reader);
     free(server->listen_name);
     free(server->name_items);

@@ -8,6 +8,7 @@
 
 #include "daemon/mlflow/call/endpoints.h"
 #include "daemon/mlflow/database/database.h"
+#include "proto/base/clock.h"
 
 /* --- the handle --- */
 
@@ -19,6 +20,16 @@ struct tracking *tracking_open(const char *path, struct err *err)
         return NULL;
     }
     return tracking;
+}
+
+void tracking_shorten_log(struct tracking *tracking)
+{
+    database_shorten_log(tracking);
+}
+
+void tracking_interrupt(struct tracking *tracking)
+{
+    sqlite3_interrupt(tracking->db);
 }
 
 bool tracking_sync(struct tracking *tracking, struct err *err)
@@ -36,13 +47,14 @@ void tracking_close(struct tracking *tracking)
 
 /* --- endpoints --- */
 
-enum effect { READS, WRITES, ADDS };
+enum effect { READS, SEARCHES, WRITES, ADDS };
 
 static const struct tracking_endpoint endpoints[] = {
-#define AS_ROW(method, path, name, effect) {#method, path, work_##name, (effect) != READS, (effect) == ADDS},
+#define AS_ROW(method, path, name, effect)                                                                   \
+    {#method, path, work_##name, (effect) == SEARCHES, (effect) >= WRITES, (effect) == ADDS},
     ENDPOINTS(AS_ROW)
 #undef AS_ROW
-        {"GET", "artifacts/list", NULL, false, false},
+        {"GET", "artifacts/list", NULL, true, false, false},
 };
 
 /* Goes along both; body not NULL: a part that stands for a parameter is put there. */
@@ -93,7 +105,9 @@ bool tracking_serve(struct tracking *tracking, const struct tracking_endpoint *e
     text_append(out, "");
     size_t before = out->length;
     database_begin(&call, endpoint->writes);
+    tracking->stop_ms = endpoint->searches ? clock_boot_ms() + tracking->search_ms : 0;
     endpoint->work(&call);
+    tracking->stop_ms = 0;
     if (!database_end(&call)) {
         out->length = before;
         out->bytes[before] = '\0';

@@ -4,8 +4,11 @@
  *
  * All calls read or write a file and may take long: call them on a helper thread (struct worker), never on
  * the HTTP thread. Only one thread at a time may use a handle; it may be a different thread each time. Each
- * call is one transaction: when it returns, every later call sees its effect. The effect survives the end of
- * the program, but a loss of power may undo the last calls. */
+ * call is one transaction: when it returns, every later call sees its effect, of any handle. The effect
+ * survives the end of the program, but a loss of power may undo the last calls.
+ *
+ * Searches on a second handle delay no call of the first. They may see a call whose effect is not on disk
+ * yet. */
 #ifndef MLFLOW_TRACKING_H
 #define MLFLOW_TRACKING_H
 
@@ -19,6 +22,11 @@
 /* Opens the database. If the file does not exist, makes it (mode 0600) with the experiment "Default" of id 0.
  * NULL with ERR_IO for a file of another program or with a newer schema; such a file is left as it is. */
 struct tracking *tracking_open(const char *path, struct err *err);
+/* Keeps the log of changes short, which grows as long as searches on another handle follow on one another.
+ * Call it when none is running. */
+void tracking_shorten_log(struct tracking *tracking);
+/* Any thread: ends the search that is running on the handle, unless it is between two statements. */
+void tracking_interrupt(struct tracking *tracking);
 /* What requests have changed is on disk when this returns; false: some of it may never be. */
 bool tracking_sync(struct tracking *tracking, struct err *err);
 /* Takes NULL. */
@@ -30,6 +38,7 @@ void tracking_close(struct tracking *tracking);
 struct tracking_endpoint {
     const char *method, *path;
     void (*work)(struct call *call); /* NULL: artifacts/list, which is the server's: it has the files */
+    bool searches; /* it may read much, and fails when it takes longer than LIMIT_TRACKING_SEARCH_MS */
     bool writes;
     bool adds; /* what is stored grows by it */
 };

@@ -124,11 +124,12 @@ struct rows reader_blob(struct reader *reader, const uint8_t hash[32], struct er
 }
 
 struct rows reader_blob_that_stays(struct reader *reader, const uint8_t hash[32], int64_t created_ms,
-                                   struct err *err)
+                                   const char *owner, struct err *err)
 {
     struct query query = query_begin(&reader->connection, SQL_BLOB_THAT_STAYS);
     query_bind_digest(&query, hash);
     query_bind_number(&query, created_ms);
+    query_bind_text(&query, owner);
     return rows_open(reader, &query, err);
 }
 

@@ -198,9 +198,10 @@ bool rows_join(struct rows *rows, struct join_row *ret_row);
 /* None: no such blob. bytes are NULL of one that is a file. */
 struct rows reader_blob(struct reader *reader, const uint8_t hash[32], struct err *err);
 bool rows_blob(struct rows *rows, struct blob_row *ret_row);
-/* The same, but none if retention may soon remove it: nothing uses it, and it was sent before created_ms. */
+/* The same, but none if retention may soon remove it: nothing uses it, and it was sent before created_ms; nor
+ * if an owner is given, and neither a job of theirs nor a result of one names it. */
 struct rows reader_blob_that_stays(struct reader *reader, const uint8_t hash[32], int64_t created_ms,
-                                   struct err *err);
+                                   const char *owner, struct err *err);
 
 /* --- for retention -------------------------------------------------------------------------------------- */
 

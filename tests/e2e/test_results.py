@@ -70,6 +70,16 @@ def test_every_rank_of_a_gang_leaves_its_value(cluster: Cluster) -> None:
     assert [value(cluster.api, row)["rank"] for row in found] == [0, 1, 2, 3]
 
 
+def test_a_large_result_is_there_for_the_owner_of_its_job(cluster: Cluster) -> None:
+    def large() -> bytes:
+        return b"result" * 50_000
+
+    ada, bob = cluster.user("ada"), cluster.user("bob")
+    row = succeeded(ada, submit(ada, large))[0]
+    assert value(ada, row) == large()
+    assert bob.raw("GET", f"/v1/blobs/{row['sha256']}")[0] == 404
+
+
 def test_a_payload_may_be_a_blob(cluster: Cluster) -> None:
     api = cluster.api
     call = payload(lambda: 7)

@@ -54,6 +54,26 @@ def test_an_agent_killed_under_a_gang_adopts_it_again(make_cluster: Callable[...
     assert_undisturbed(cluster, job)
 
 
+def test_a_node_keeps_no_run_folder_of_an_attempt_that_is_over(make_cluster: Callable[..., Cluster]) -> None:
+    """M5: the run folder is in memory, and is emptied by a reboot at the earliest."""
+    cluster = make_cluster(1)
+    run = cluster.folder / "node0.run"
+
+    def left() -> list[str]:
+        return [path.name for path in run.iterdir() if path.name.isdecimal()]
+
+    job = cluster.api.submit(["sh", "-c", 'cd "$(dirname "$GPUCTL_SOCKET")" && mkdir mine && echo x >mine/file'])
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED"
+    eventually(lambda: not left(), "the agent to remove what the job left in its run folder")
+    cluster.agents[0].kill()
+    for attempt, name in ((1, "addresses.Ab12Cd"), (2, None)):  # the agent was killed while it wrote, and while it removed
+        (run / str(attempt)).mkdir()
+        if name:
+            (run / str(attempt) / name).touch()
+    cluster.agents[0].start()
+    eventually(lambda: not left(), "the next agent to remove what was left")
+
+
 def test_an_agent_with_another_environment_finds_what_runs(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
     """M2: the run folder of this boot is remembered, whatever the settings of the next start say."""
     cluster = make_cluster(1, 1)

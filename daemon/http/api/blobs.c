@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves /v1/blobs. An upload is hashed while it arrives. The helper thread brings a large one to disk,
- * and only then the writer stores its row, so a blob that is listed has its bytes. */
+ * and only then the writer stores its row, so a blob that is listed has its bytes. For a person there are
+ * only blobs that they have sent, or that a job of theirs or its results name; nodes and admins see all. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 
 #include "daemon/blob/blobs.h"
 #include "daemon/http/api/ask.h"
+#include "daemon/http/api/uploads.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
@@ -51,12 +53,40 @@ static bool read_hash(const struct request *request, uint8_t out[HASH_BYTES], st
                      "\"%s\" is not a SHA-256", request->argument);
 }
 
+static bool is_node(const struct request *request)
+{
+    return identity_role(request->who) == ROLE_NODE;
+}
+
+/* The owner for whom there are only blobs that their jobs name; NULL: the sender may have this one. */
+static const char *limited_to(const struct request *request, const uint8_t *hash)
+{
+    const char *owner = is_node(request) ? NULL : request_owner_scope(request);
+    return owner == NULL || uploads_has(request->server->uploads, owner, hash) ? NULL : owner;
+}
+
+static struct rows visible_blob(const struct request *request, const uint8_t *hash, struct err *err)
+{
+    const struct server *server = request->server;
+    return reader_blob_that_stays(server->reader, hash, server->wall_ms - LIMIT_BLOB_UNUSED_MS,
+                                  limited_to(request, hash), err);
+}
+
+/* What nodes send are results: the reports that name them follow. */
+static bool quota_allows(const struct request *request, int64_t bytes, struct err *err)
+{
+    struct server *server = request->server;
+    return is_node(request) ||
+           uploads_allow(server->uploads, identity_owner(request->who), bytes, server->now_ms, err);
+}
+
 static bool upload_begin(struct request *request, struct err *err)
 {
     uint8_t hash[HASH_BYTES];
     int64_t length = request->headers.content_length;
-    if (!read_hash(request, hash, err) ||
-        !space_allows(request->server->space, length > 0 ? length : 0, err)) {
+    int64_t known = length > 0 ? length : 0;
+    if (!read_hash(request, hash, err) || !space_allows(request->server->space, known, err) ||
+        !quota_allows(request, known, err)) {
         return false;
     }
     struct keep *keep = xzalloc(sizeof *keep);
@@ -93,9 +123,19 @@ static void ask_finish(struct ask *ask)
     blob_upload_end(((struct blob_ask *)ask)->upload);
 }
 
-static bool blob_exists(struct reader *reader, const uint8_t *hash, bool *ret_exists, struct err *err)
+static void ask_committed(struct ask *ask)
 {
-    autorows struct rows rows = reader_blob(reader, hash, err);
+    const struct request *request = ask->request;
+    const struct blob_row *blob = &((struct blob_ask *)ask)->change.blob;
+    if (!is_node(request)) {
+        uploads_add(request->server->uploads, identity_owner(request->who), blob->hash, blob->size,
+                    request->server->now_ms);
+    }
+}
+
+static bool blob_exists(const struct request *request, const uint8_t *hash, bool *ret_exists, struct err *err)
+{
+    autorows struct rows rows = visible_blob(request, hash, err);
     struct blob_row row;
     *ret_exists = rows_blob(&rows, &row);
     return !rows.failed;
@@ -106,9 +146,10 @@ static bool ask_for_row(struct request *request, struct blob_upload *upload, str
 {
     const uint8_t *hash = blob_upload_hash(upload);
     autoask struct blob_ask *ask = ask_create(request, sizeof *ask, render_put);
+    ask->ask.committed = ask_committed;
     ask->ask.finish = ask_finish;
     ask->upload = upload;
-    if (!blob_exists(request->server->reader, hash, &ask->existed, err)) {
+    if (!blob_exists(request, hash, &ask->existed, err)) {
         return false;
     }
     ask->change = (struct change){.kind = CHANGE_BLOB_PUT,
@@ -139,7 +180,8 @@ static void keep_reply(struct request_work *work)
 bool blobs_put(struct request *request, struct err *err)
 {
     struct keep *keep = request->state;
-    if (!blob_upload_check(keep->upload, err)) {
+    if (!blob_upload_check(keep->upload, err) ||
+        !quota_allows(request, blob_upload_size(keep->upload), err)) {
         return false;
     }
     if (blob_upload_bytes(keep->upload) != NULL) {
@@ -168,9 +210,7 @@ bool blobs_get(struct request *request, struct err *err)
     if (!read_hash(request, hash, err)) {
         return false;
     }
-    const struct server *server = request->server;
-    autorows struct rows rows =
-        reader_blob_that_stays(server->reader, hash, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err);
+    autorows struct rows rows = visible_blob(request, hash, err);
     struct blob_row row;
     if (rows_blob(&rows, &row)) {
         return reply_row(request, &row, err);

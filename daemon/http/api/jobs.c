@@ -7,6 +7,7 @@
 
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/dependencies.h"
+#include "daemon/http/api/uploads.h"
 #include "daemon/http/api/job_lookup.h"
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/base/space.h"
@@ -50,9 +51,20 @@ static int render_submit(const struct writer_request *writer, const struct step 
     return 201;
 }
 
+static bool upload_is_named(void *closure, const char *hash, const char *field)
+{
+    const struct request *request = closure;
+    uint8_t digest[HASH_BYTES];
+    if (text_from_hex(hash, digest, sizeof digest)) {
+        uploads_remove(request->server->uploads, identity_owner(request->who), digest);
+    }
+    return true;
+}
+
 static void submit_committed(struct ask *ask)
 {
     struct submit *submit = (struct submit *)ask;
+    job_spec_each_blob(&submit->spec, upload_is_named, ask->request);
     if (submit->job_key != 0) {
         specs_keep(ask->request->server->specs, submit->job_key, submit->spec.json,
                    ask->request->body_length);
@@ -83,7 +95,7 @@ static bool blob_exists(void *closure, const char *hash, const char *field)
     uint8_t digest[32];
     if (text_from_hex(hash, digest, sizeof digest)) {
         autorows struct rows rows =
-            reader_blob_that_stays(search->reader, digest, search->created_ms, search->err);
+            reader_blob_that_stays(search->reader, digest, search->created_ms, NULL, search->err);
         struct blob_row row;
         if (rows_blob(&rows, &row) || rows.failed) {
             return !rows.failed;

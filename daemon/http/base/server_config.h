@@ -35,6 +35,8 @@ struct server_config {
     enum policy policy;   /* of the writer's core: told to those who ask for the version */
     int64_t patience_ms;  /* with clients that send or read slowly; 0: DEFAULT_PATIENCE_MS */
     int64_t log_limit;    /* bytes of one stream of one rank; 0: LIMIT_STREAM_BYTES */
+    int64_t
+        upload_quota; /* bytes that a person may send before jobs name them; 0: DEFAULT_UPLOAD_QUOTA_BYTES */
     int64_t per_address;  /* connections that one address may hold; 0: half of all */
     int64_t lease_min_ms; /* the smallest lease of a job spec; 0: LIMIT_LEASE_MIN_MS */
     int64_t

@@ -41,6 +41,7 @@ struct server {
     struct specs *specs;
     struct staging_board *stagings;
     struct space *space;
+    struct uploads *uploads;
     struct mlflow *mlflow;
     struct retention *retention; /* NULL: nothing is removed by its age */
     struct scrubbing *scrubbing;

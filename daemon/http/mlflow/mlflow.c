@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes what serves MLflow's clients: the tracking store and the artifacts, each with a helper
- * thread, and the runs of jobs. */
+/* Opens and closes what serves MLflow's clients: the tracking store, its searches and the artifacts, each
+ * with a helper thread, and the runs of jobs. */
 #include "daemon/http/mlflow/mlflow.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void worker_ready(struct watch *watch)
     worker_collect(watch->closure);
 }
 
-static bool start_worker(struct server *server, struct worker **ret_worker, struct watch *watch,
+bool mlflow_start_worker(struct server *server, struct worker **ret_worker, struct watch *watch,
                          struct err *err)
 {
     *ret_worker = worker_open(err);
@@ -60,7 +60,7 @@ static bool start_worker(struct server *server, struct worker **ret_worker, stru
 
 static bool start_store(struct server *server, struct mlflow *mlflow, struct err *err)
 {
-    if (!start_worker(server, &mlflow->worker, &mlflow->worker_watch, err)) {
+    if (!mlflow_start_worker(server, &mlflow->worker, &mlflow->worker_watch, err)) {
         return false;
     }
     worker_settle_by(mlflow->worker, settle, mlflow);
@@ -120,7 +120,8 @@ bool mlflow_open(struct server *server, struct err *err)
            rank_key_open(key, server->rank_key, err) &&
            (mlflow->copies = metric_copies_create(server)) != NULL &&
            (mlflow->runs = job_runs_create(server, err)) != NULL && start_store(server, mlflow, err) &&
-           start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) && recover(server, err);
+           mlflow_start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) && recover(server, err) &&
+           searches_open(server, &mlflow->searches, database, err);
 }
 
 void mlflow_close(struct server *server)
@@ -131,6 +132,7 @@ void mlflow_close(struct server *server)
     }
     worker_close(mlflow->worker);
     worker_close(mlflow->disk);
+    searches_close(&mlflow->searches);
     store_tasks_end(server, &mlflow->tasks);
     metric_copies_destroy(mlflow->copies);
     job_runs_destroy(mlflow->runs);

@@ -3,8 +3,11 @@
 #ifndef HTTP_MLFLOW_H
 #define HTTP_MLFLOW_H
 
+#include <stdatomic.h>
+
 #include "daemon/core/core.h"
 #include "daemon/http/base/state.h"
+#include "daemon/http/mlflow/searches.h"
 #include "daemon/http/mlflow/store_task.h"
 #include "daemon/http/request/route.h"
 #include "daemon/mlflow/tracking.h"
@@ -21,6 +24,9 @@ void mlflow_close(struct server *server);
 
 /* --- mlflow.c */
 
+/* Starts a helper thread, whose finished tasks the server collects. */
+bool mlflow_start_worker(struct server *server, struct worker **ret_worker, struct watch *watch,
+                         struct err *err);
 /* Whether MLflow's client sent the request. */
 bool mlflow_asks(const struct request *request);
 
@@ -43,6 +49,8 @@ unsigned mlflow_error_render(const struct err *err, bool routed, struct text *ou
 struct job_runs;
 struct job_runs *job_runs_create(struct server *server, struct err *err);
 void job_runs_destroy(struct job_runs *runs);
+/* The owner of the attempt's job, whom the caller frees; NULL with *err. */
+char *job_runs_owner(struct job_runs *runs, uint64_t attempt_id, struct err *err);
 /* Makes the run of the attempt before a call of its ranks is worked on. ERR_UNAUTHENTICATED once the attempt
  * has ended. */
 bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, struct err *err);
@@ -88,9 +96,10 @@ struct mlflow {
     struct job_runs *runs;
     struct metric_copies *copies;
     struct store_tasks tasks;
-    size_t waiting; /* calls that the worker has */
-    size_t samples; /* samples that it has */
-    bool unsettled; /* a sync has failed: no call succeeds any more */
+    struct searches searches;
+    size_t waiting;        /* calls that the worker has */
+    size_t samples;        /* samples that it has */
+    atomic_bool unsettled; /* a sync has failed: no call succeeds any more */
     struct err unsettled_by;
 };
 

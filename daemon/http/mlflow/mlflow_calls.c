@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves the calls of MLflow's tracking API: from a path to the endpoint of the store, which works on a
- * thread of its own, and back. Calls are worked on in the order in which they came. */
+ * thread of its own, and back. Calls are worked on in the order in which they came, but for searches, which
+ * searches.c has wait and run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,11 +19,13 @@
 
 /* A call on its way to the store. */
 struct pending_call {
-    struct request_work work; /* first */
+    struct search search; /* first */
     struct mlflow *mlflow;
+    struct tracking *tracking;
     const struct tracking_endpoint *endpoint;
     json_t *body;
     char *owner;
+    char *sharer;                        /* of a search: who has it in turn with others */
     char own_run[TRACKING_RUN_ID_BYTES]; /* of a rank; "": of others */
     int64_t wall_ms;
     bool ok;
@@ -33,13 +36,15 @@ struct pending_call {
 static void pending_free(struct request_work *work)
 {
     struct pending_call *pending = (struct pending_call *)work;
+    searches_leave(&pending->search);
     json_decref(pending->body);
     free(pending->owner);
+    free(pending->sharer);
     text_finish(&pending->out);
     free(pending);
 }
 
-/* --- on the thread of the store ------------------------------------------------------------------------- */
+/* --- on the thread of the store, or of searches --------------------------------------------------------- */
 
 static bool list_run(const struct artifacts *artifacts, const char *uri, const char *path, struct text *out,
                      struct tracking_error *error)
@@ -77,8 +82,8 @@ static bool list_artifacts(struct pending_call *pending)
     if (*path == '/' || !gate_file_path(path, &err)) {
         return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid path: %s", path);
     }
-    if (!tracking_artifact_uri(pending->mlflow->tracking,
-                               *run != '\0' ? run : text_of(pending->body, "run_uuid"), &uri, error)) {
+    if (!tracking_artifact_uri(pending->tracking, *run != '\0' ? run : text_of(pending->body, "run_uuid"),
+                               &uri, error)) {
         return false;
     }
     if (strncmp(uri, RUN_URI, sizeof RUN_URI - 1) != 0 || !gate_file_path(uri + sizeof RUN_URI - 1, &err)) {
@@ -95,10 +100,9 @@ static void work(struct task *task)
                                              .owner = pending->owner,
                                              .own_run = pending->own_run[0] != '\0' ? pending->own_run : NULL,
                                              .now_ms = pending->wall_ms};
-    pending->ok = pending->endpoint->work != NULL
-                      ? tracking_serve(pending->mlflow->tracking, pending->endpoint, &request, &pending->out,
-                                       &pending->error)
-                      : list_artifacts(pending);
+    pending->ok = pending->endpoint->work != NULL ? tracking_serve(pending->tracking, pending->endpoint,
+                                                                   &request, &pending->out, &pending->error)
+                                                  : list_artifacts(pending);
 }
 
 /* --- on the HTTP thread --------------------------------------------------------------------------------- */
@@ -149,14 +153,14 @@ static json_t *body_of_query(const struct query *query)
     return body;
 }
 
-/* Takes the body of the request, or its query, and gives the call to the thread of the store. */
-static bool ask(struct request *request, const struct tracking_endpoint *endpoint)
+/* Takes the body of the request, or its query. */
+static struct pending_call *begin(struct request *request, const struct tracking_endpoint *endpoint)
 {
     struct mlflow *mlflow = request->server->mlflow;
     struct pending_call *pending = xzalloc(sizeof *pending);
-    request_work_begin(&pending->work, request, pending_free);
-    pending->work.returned = returned;
+    request_work_begin(&pending->search.work, request, pending_free);
     pending->mlflow = mlflow;
+    pending->tracking = mlflow->tracking;
     pending->endpoint = endpoint;
     pending->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
     tracking_endpoint_arguments(endpoint, route_tail(request), pending->body);
@@ -166,8 +170,31 @@ static bool ask(struct request *request, const struct tracking_endpoint *endpoin
     pending->owner = xstrdup(identity_owner(request->who));
     pending->wall_ms = request->server->wall_ms;
     request_drop_body(request);
+    return pending;
+}
+
+static bool ask_store(struct request *request, const struct tracking_endpoint *endpoint, struct err *err)
+{
+    struct mlflow *mlflow = request->server->mlflow;
+    if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
+        return err_set(err, ERR_TOO_MANY, "too many calls wait for the tracking store");
+    }
+    struct pending_call *pending = begin(request, endpoint);
+    pending->search.work.returned = returned;
     mlflow->waiting++;
-    return request_work_give(&pending->work, mlflow->worker, work, reply);
+    return request_work_give(&pending->search.work, mlflow->worker, work, reply);
+}
+
+static bool ask_search(struct request *request, const struct tracking_endpoint *endpoint, struct err *err)
+{
+    struct mlflow *mlflow = request->server->mlflow;
+    struct pending_call *pending = begin(request, endpoint);
+    pending->tracking = mlflow->searches.tracking;
+    pending->sharer = request->ranks_attempt_id != 0
+                          ? job_runs_owner(mlflow->runs, request->ranks_attempt_id, err)
+                          : xstrdup(pending->owner);
+    return pending->sharer != NULL &&
+           searches_give(&mlflow->searches, &pending->search, pending->sharer, work, reply, err);
 }
 
 bool mlflow_call(struct request *request, struct err *err)
@@ -181,9 +208,6 @@ bool mlflow_call(struct request *request, struct err *err)
                       request->path);
         return reply_error(request, &error);
     }
-    if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
-        return err_set(err, ERR_TOO_MANY, "too many calls wait for the tracking store");
-    }
     if (endpoint->adds &&
         !space_allows_tracking(request->server->space, (int64_t)request->body_length, err)) {
         tracking_fail(&error, TRACKING_TEMPORARILY_UNAVAILABLE, "%s", err->text);
@@ -192,5 +216,5 @@ bool mlflow_call(struct request *request, struct err *err)
     if (request->ranks_attempt_id != 0 && !job_runs_begin(mlflow->runs, request->ranks_attempt_id, err)) {
         return false;
     }
-    return ask(request, endpoint);
+    return endpoint->searches ? ask_search(request, endpoint, err) : ask_store(request, endpoint, err);
 }

@@ -201,6 +201,19 @@ static bool begin(struct job_runs *runs, uint64_t attempt_id, const struct attem
     return true;
 }
 
+char *job_runs_owner(struct job_runs *runs, uint64_t attempt_id, struct err *err)
+{
+    bool found;
+    struct attempt_record attempt = {0};
+    if (!reader_attempt_record(runs->server->reader, attempt_id, &found, &attempt, err)) {
+        return NULL;
+    }
+    autorows struct rows rows = reader_job_by_key(runs->server->reader, attempt.job_key, err);
+    struct job_record job;
+    bool there = rows_job(&rows, &job);
+    return rows.failed ? NULL : xstrdup(there ? job.birth.owner : "");
+}
+
 /* The attempt has not ended. A beginning that waits for room is tried again at once, for the rank that
  * speaks. */
 static bool begin_once(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,

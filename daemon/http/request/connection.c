@@ -80,14 +80,19 @@ static uint64_t count_moved(const struct connection *connection)
     return connection->phase == CONNECTION_BODY ? info.tcpi_bytes_received : info.tcpi_bytes_acked;
 }
 
-/* It has ended its side, and the library has read all there was: the rest of the body will not come. The
- * library waits for it all the same. */
-static bool client_left(const struct connection *connection)
+bool connection_client_left(const struct connection *connection)
 {
     struct pollfd poll_fd = {.fd = connection->fd, .events = POLLRDHUP};
+    return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & (POLLRDHUP | POLLERR | POLLHUP)) != 0;
+}
+
+/* The client has left, and the library has read all there was: the rest of the body will not come. The
+ * library waits for it all the same. */
+static bool body_ended(const struct connection *connection)
+{
     int unread = 0;
-    return connection->phase == CONNECTION_BODY && poll(&poll_fd, 1, 0) == 1 &&
-           (poll_fd.revents & POLLRDHUP) != 0 && ioctl(connection->fd, FIONREAD, &unread) == 0 && unread == 0;
+    return connection->phase == CONNECTION_BODY && connection_client_left(connection) &&
+           ioctl(connection->fd, FIONREAD, &unread) == 0 && unread == 0;
 }
 
 static int64_t patience_ms(const struct connection *connection)
@@ -128,7 +133,7 @@ static void look_at(struct connection *connection)
         }
     } else if (connection->request != NULL && connection->request->suspended) {
         connection->count = NOT_COUNTED; /* the client waits for the next part of a stream */
-    } else if ((connection->left = client_left(connection)) && left) {
+    } else if ((connection->left = body_ended(connection)) && left) {
         cut(connection); /* at the second look: the bytes read at the first may have been the end of the body
                           */
     } else {

@@ -30,6 +30,8 @@ void connection_notify(void *closure, struct MHD_Connection *library, void **slo
 struct connection *connection_of(struct MHD_Connection *library);
 /* The request that is under way on it; NULL: none. */
 void connection_serve(struct connection *connection, struct request *request);
+/* Whether the client has ended its side. The library does not see this while a request waits. */
+bool connection_client_left(const struct connection *connection);
 void connection_enter(struct connection *connection, enum connection_phase phase);
 
 /* For server.c: begins to look, once the deadlines are there. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the tracking database and runs its statements. A search ends within its time limit. Texts of clients
+/* Opens the tracking database and runs its statements. A search ends within its time limit, and no row that
+ * is shown is larger than LIMIT_TRACKING_ROW_BYTES. Texts of clients
  * are only ever bound parameters. Each call is one transaction.
  *
  * With synchronous=NORMAL a commit writes to the log and does not wait for the disk. Only a checkpoint waits,
  * which SQLite makes by itself every 1,000 pages. No request is answered before database_sync has synced the
  * log, once for all calls that came together. FULL would sync for each call, at an eighth of the call rate.
- * The design uses one handle; a second handle waits for the first. */
+ * One handle writes. A second one searches; it waits for nobody, and nobody for it. */
 #include "daemon/mlflow/database/database.h"
 
 #include <assert.h>
@@ -51,16 +52,19 @@ static void restrain(sqlite3 *db)
         assert(code == SQLITE_OK);
     }
     sqlite3_busy_timeout(db, TRACKING_BUSY_MS);
+    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, LIMIT_TRACKING_ROW_BYTES);
 }
 
 static bool configure(struct tracking *tracking, struct err *err)
 {
-    char cache[64];
+    char cache[64], log[64];
     sqlite3_snprintf(sizeof cache, cache, "PRAGMA cache_size = -%lld", LIMIT_TRACKING_CACHE_BYTES / KIB);
+    sqlite3_snprintf(sizeof log, log, "PRAGMA journal_size_limit = %lld", LIMIT_TRACKING_LOG_BYTES);
     return set(tracking, "PRAGMA journal_mode = WAL", err) &&
            set(tracking, "PRAGMA synchronous = NORMAL", err) && set(tracking, "PRAGMA mmap_size = 0", err) &&
            set(tracking, "PRAGMA cell_size_check = ON", err) &&
-           set(tracking, "PRAGMA case_sensitive_like = ON", err) && set(tracking, cache, err);
+           set(tracking, "PRAGMA case_sensitive_like = ON", err) && set(tracking, cache, err) &&
+           set(tracking, log, err);
 }
 
 static const char *const texts[QUERY_COUNT] = {
@@ -139,9 +143,26 @@ bool database_open(struct tracking *tracking, const char *path, struct err *err)
         return open_fail(tracking, err);
     }
     restrain(tracking->db);
+    tracking->search_ms = LIMIT_TRACKING_SEARCH_MS;
     sqlite3_progress_handler(tracking->db, 10000, over_time, tracking);
     return tables_check(tracking->db, err) && configure(tracking, err) && tables_migrate(tracking->db, err) &&
            define(tracking, err) && prepare(tracking, err);
+}
+
+/* *ret_log has no methods while there is no log. */
+static int find_log(struct tracking *tracking, sqlite3_file **ret_log)
+{
+    return sqlite3_file_control(tracking->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, ret_log);
+}
+
+void database_shorten_log(struct tracking *tracking)
+{
+    sqlite3_file *log = NULL;
+    sqlite3_int64 size = 0;
+    if (find_log(tracking, &log) == SQLITE_OK && log->pMethods != NULL &&
+        log->pMethods->xFileSize(log, &size) == SQLITE_OK && size > LIMIT_TRACKING_LOG_BYTES) {
+        sqlite3_wal_checkpoint_v2(tracking->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    }
 }
 
 bool database_sync(struct tracking *tracking, struct err *err)
@@ -151,7 +172,7 @@ bool database_sync(struct tracking *tracking, struct err *err)
     if (changes == tracking->synced_changes) {
         return true;
     }
-    int code = sqlite3_file_control(tracking->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    int code = find_log(tracking, &log);
     if (code == SQLITE_OK && log->pMethods != NULL) {
         code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
     }
@@ -177,8 +198,15 @@ void database_fail(struct call *call)
     sqlite3 *db = call->tracking->db;
     switch (sqlite3_errcode(db) & 0xff) {
     case SQLITE_INTERRUPT:
-        call_refuse(call, "The search takes longer than %d seconds. Narrow it down.",
-                    LIMIT_TRACKING_SEARCH_MS / 1000);
+        call_refuse(
+            call,
+            "The search takes longer than %d seconds. Narrow it down with filter, or ask for fewer rows "
+            "with max_results and for the rest with page_token.",
+            LIMIT_TRACKING_SEARCH_MS / 1000);
+        return;
+    case SQLITE_TOOBIG:
+        call_refuse(call, "A row of the answer is larger than %lld MiB. Leave it out with filter.",
+                    LIMIT_TRACKING_ROW_BYTES / MIB);
         return;
     case SQLITE_FULL:
         call_fail(call, TRACKING_TEMPORARILY_UNAVAILABLE, "The disk of the tracking database is full.");
@@ -276,6 +304,12 @@ bool database_next(struct call *call, sqlite3_stmt *statement)
         database_fail(call);
     }
     return code == SQLITE_ROW;
+}
+
+bool database_is_late(const struct call *call)
+{
+    const struct tracking *tracking = call->tracking;
+    return clock_boot_ms() >= tracking->stop_ms - tracking->search_ms / 2;
 }
 
 int database_run(struct call *call, enum query query, const char *types, ...)

@@ -14,6 +14,7 @@ struct tracking {
     sqlite3 *db;
     sqlite3_stmt *statements[QUERY_COUNT];
     int synced_changes; /* SQLite's count of changed rows at the last sync of the log */
+    int64_t search_ms;  /* a search may take so long */
     int64_t stop_ms;    /* CLOCK_BOOTTIME: interrupts a search that still runs then; 0: none is running */
 };
 
@@ -21,6 +22,9 @@ struct tracking {
 bool database_open(struct tracking *tracking, const char *path, struct err *err);
 /* All commits are on disk when this returns. */
 bool database_sync(struct tracking *tracking, struct err *err);
+/* Brings what the log has into the database if the log is longer than LIMIT_TRACKING_LOG_BYTES, so that the
+ * next change begins it anew. */
+void database_shorten_log(struct tracking *tracking);
 void database_close(struct tracking *tracking);
 
 /* Begins the transaction of a call. */
@@ -40,6 +44,9 @@ static inline void cleanup_query(sqlite3_stmt **statement)
 sqlite3_stmt *database_query(struct call *call, enum query query, const char *types, ...);
 /* Goes to the next row; false: there are no more rows. */
 bool database_next(struct call *call, sqlite3_stmt *statement);
+
+/* Whether half of the time of a search is over: its page ends here, and the token leads to the rest. */
+bool database_is_late(const struct call *call);
 
 /* These run a statement to its end. Types as above. */
 

@@ -161,6 +161,9 @@ void work_metrics_get_history(struct call *call)
     text_append(call->out, "{\"metrics\":[");
     bool there;
     for (int64_t count = 0; (there = database_next(call, row)) && count < limit; count++) {
+        if (count > 0 && database_is_late(call)) {
+            break;
+        }
         text_append(call->out, count > 0 ? "," : "");
         text_append(call->out, column_text(row, 0));
         take_token(row, token);

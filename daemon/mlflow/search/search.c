@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the searches for runs, experiments, logged models, registered models and their versions. Pages are cut
- * by position. Rows made after the first page are not in the later pages, so nothing is shown twice, and
- * without changes nothing is left out. A page may have fewer rows than requested: the token says whether
- * there are more. */
+ * by position, by their bytes, and when half of the time is over. Rows made after the first page are not in
+ * the later pages, so nothing is shown twice, and without changes nothing is left out. A page may have fewer
+ * rows than requested: the token says whether there are more. */
 #include "daemon/mlflow/call/endpoints.h"
 #include "daemon/mlflow/call/field.h"
 #include "daemon/mlflow/database/database.h"
 #include "daemon/mlflow/search/filter.h"
 #include "daemon/mlflow/search/subjects.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
 
@@ -146,14 +145,20 @@ static sqlite3_stmt *prepare(struct call *call, const struct search *search)
 
 /* --- the page --- */
 
+/* Each page has at least one row, so that the next one is behind it. */
+static bool is_full(const struct call *call, const struct search *search, int64_t count, size_t bytes)
+{
+    return count == search->limit ||
+           (count > 0 && (bytes >= LIMIT_TRACKING_PAGE_BYTES || database_is_late(call)));
+}
+
 static void show_rows(struct call *call, struct search *search, sqlite3_stmt *row)
 {
     const struct subject *subject = search->filter.subject;
     size_t start = call->out->length;
     int64_t count = 0;
     bool there;
-    while ((there = database_next(call, row)) && count < search->limit &&
-           call->out->length - start < LIMIT_TRACKING_PAGE_BYTES) {
+    while ((there = database_next(call, row)) && !is_full(call, search, count, call->out->length - start)) {
         text_append(call->out, count > 0 ? "," : "");
         database_append(call, subject->show, "i", sqlite3_column_int64(row, 0));
         count++;
@@ -166,17 +171,13 @@ static void show_rows(struct call *call, struct search *search, sqlite3_stmt *ro
     }
 }
 
-/* Finding rows may take long; showing them is bounded by the page. Only finding needs a time limit, but
- * SQLite does both in one. */
 static void search(struct call *call, const struct subject *subject)
 {
     autosearch struct search search = {.filter = {.call = call, .subject = subject}};
     read_search(call, &search);
     autofinalize sqlite3_stmt *statement = prepare(call, &search);
     text_printf(call->out, "{\"%s\":[", subject->member);
-    call->tracking->stop_ms = clock_boot_ms() + LIMIT_TRACKING_SEARCH_MS;
     show_rows(call, &search, statement);
-    call->tracking->stop_ms = 0;
     text_append(call->out, "}");
 }
 

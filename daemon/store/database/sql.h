@@ -246,7 +246,11 @@
       " FROM blobs WHERE rowid > ?1 ORDER BY rowid LIMIT ?2")                                                \
     X(LIMITS, READER, "SELECT {limits} FROM limits ORDER BY kind, name")                                     \
     X(BLOB_THAT_STAYS, READER,                                                                               \
-      "SELECT {blobs} FROM blobs WHERE hash = ?1 AND (created_ms > ?2 OR NOT (" SCHEMA_BLOB_IS_UNUSED "))")  \
+      "SELECT {blobs} FROM blobs WHERE hash = ?1 AND (created_ms > ?2 OR NOT (" SCHEMA_BLOB_IS_UNUSED ")) "  \
+      "AND (?3 IS NULL OR EXISTS (SELECT 1 FROM uses CROSS JOIN jobs ON jobs.key = uses.job_key "            \
+      "WHERE uses.hash = lower(hex(?1)) AND owner = ?3) OR EXISTS (SELECT 1 FROM results "                   \
+      "CROSS JOIN attempts ON attempts.epoch = results.epoch CROSS JOIN jobs ON jobs.key = job_key "         \
+      "WHERE results.hash = ?1 AND owner = ?3))")                                                            \
     X(BLOB, READER, "SELECT {blobs} FROM blobs WHERE hash = ?")
 
 enum sql {

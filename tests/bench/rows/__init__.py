@@ -23,6 +23,7 @@ MODULES = {
     "restart": "restart",
     "old": "old",
     "logs": "logs",
+    "tracking": "tracking",
     "training": "training",
     "ray": "ray",
     "function": "function",

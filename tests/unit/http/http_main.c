@@ -8,6 +8,7 @@ int main(void)
 {
     SRunner *runner = srunner_create(auth_suite());
     srunner_add_suite(runner, deadline_suite());
+    srunner_add_suite(runner, fair_queue_suite());
     srunner_add_suite(runner, writer_suite());
     srunner_add_suite(runner, exit_results_suite());
     srunner_add_suite(runner, gate_suite());
@@ -21,6 +22,7 @@ int main(void)
     srunner_add_suite(runner, router_suite());
     srunner_add_suite(runner, excerpt_suite());
     srunner_add_suite(runner, staging_board_suite());
+    srunner_add_suite(runner, uploads_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -7,6 +7,7 @@
 
 Suite *auth_suite(void);
 Suite *deadline_suite(void);
+Suite *fair_queue_suite(void);
 Suite *writer_suite(void);
 Suite *exit_results_suite(void);
 Suite *gate_suite(void);
@@ -20,5 +21,6 @@ Suite *rank_token_suite(void);
 Suite *router_suite(void);
 Suite *excerpt_suite(void);
 Suite *staging_board_suite(void);
+Suite *uploads_suite(void);
 
 #endif

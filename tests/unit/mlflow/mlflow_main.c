@@ -11,6 +11,7 @@ int main(void)
     srunner_add_suite(runner, mlflow_runs_suite());
     srunner_add_suite(runner, mlflow_values_suite());
     srunner_add_suite(runner, mlflow_batch_suite());
+    srunner_add_suite(runner, mlflow_budget_suite());
     srunner_add_suite(runner, mlflow_filter_suite());
     srunner_add_suite(runner, mlflow_search_suite());
     srunner_add_suite(runner, mlflow_job_suite());

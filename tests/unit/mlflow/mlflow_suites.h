@@ -6,6 +6,7 @@
 #include <check.h>
 
 Suite *mlflow_batch_suite(void);
+Suite *mlflow_budget_suite(void);
 Suite *mlflow_experiments_suite(void);
 Suite *mlflow_filter_suite(void);
 Suite *mlflow_job_suite(void);

@@ -188,7 +188,7 @@ static char *unused_blobs(int64_t created_ms)
 static bool stays(uint8_t first, int64_t created_ms)
 {
     autorows struct rows rows =
-        reader_blob_that_stays(rig.reader, (uint8_t[32]){first}, created_ms, &rig.err);
+        reader_blob_that_stays(rig.reader, (uint8_t[32]){first}, created_ms, NULL, &rig.err);
     struct blob_row row;
     return rows_blob(&rows, &row);
 }

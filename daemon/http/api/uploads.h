@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people have sent and no job of theirs names yet. Each of them has a quota of bytes for it. HTTP thread
+ * only. */
+#ifndef HTTP_UPLOADS_H
+#define HTTP_UPLOADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/crypto/hash.h"
+#include "proto/base/err.h"
+
+struct uploads;
+
+struct uploads *uploads_create(int64_t quota_bytes);
+/* Takes NULL. */
+void uploads_destroy(struct uploads *uploads);
+
+/* ERR_LIMIT when the owner would have more than the quota with so many bytes more. Times are CLOCK_BOOTTIME.
+ */
+bool uploads_allow(struct uploads *uploads, const char *owner, int64_t bytes, int64_t now_ms,
+                   struct err *err);
+/* The owner has sent the blob: it counts until a job names it, and for RETENTION_BLOB_MS at most. */
+void uploads_add(struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES], int64_t bytes,
+                 int64_t now_ms);
+/* A job of the owner names the blob. */
+void uploads_remove(struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES]);
+/* Whether it is one that the owner has sent and no job of theirs names. */
+bool uploads_has(const struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES]);
+
+#endif
