@@ -165,6 +165,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
         .patience_ms = config->patience_ms,
         .log_limit = config->log_limit_mib * MIB,
         .per_address = config->per_address,
+        .request_wait_ms = config->request_wait_ms,
         .policy = config->policy,
         .idle_exit_ms = config->idle_exit_ms,
         .embedded = config->embedded,

@@ -421,6 +421,7 @@ static bool run_pass(struct core *core)
 
 void place_pass(struct core *core)
 {
+    core->pass_count++;
     core->look_ms = core->now_ms;
     queue_refresh(core);
     do {
