@@ -104,6 +104,7 @@ static struct sender *find(struct senders *senders, const char *name)
     if (sender == NULL) {
         sender = xzalloc(sizeof *sender);
         strcpy(sender->name, name);
+        sender->expected_us = SENDER_TURN_US; /* until it is known; else all of a first burst would begin */
         HASH_ADD_STR(senders->by_name, name, sender);
     } else if (sender->requests == 0) {
         DL_DELETE(senders->quiet, sender);
