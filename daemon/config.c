@@ -12,7 +12,7 @@
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 
-#define OPTION_COUNT 33
+#define OPTION_COUNT 34
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -86,6 +86,12 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .target = &config->per_address,
          .min = 1,
          .max = LIMIT_CONNECTIONS},
+        {.name = "request-wait",
+         .value_name = "TIME",
+         .help = "while several ask, each user and address has a share of the controller's time; refuse "
+                 "requests beyond it (429) that have waited this long; 0: no shares (default 10s)",
+         .kind = OPTION_DURATION,
+         .target = &config->request_wait_ms},
         {.name = "log-limit",
          .value_name = "MIB",
          .help = "what a rank's stdout or stderr may take; then its first part and its end are kept (default "
@@ -323,6 +329,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .heartbeat_ms = HEARTBEAT_MS,
                                   .lease_min_ms = LIMIT_LEASE_MIN_MS,
                                   .patience_ms = DEFAULT_PATIENCE_MS,
+                                  .request_wait_ms = DEFAULT_REQUEST_WAIT_MS,
                                   .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
                                   .upload_quota_mib = DEFAULT_UPLOAD_QUOTA_BYTES / MIB,
                                   .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,

@@ -24,7 +24,8 @@ struct config {
     int64_t patience_ms;
     int64_t log_limit_mib;
     int64_t upload_quota_mib;
-    int64_t per_address; /* 0: half of all connections */
+    int64_t per_address;     /* 0: half of all connections */
+    int64_t request_wait_ms; /* 0: senders have no shares */
     int64_t share_half_life_ms;
     const char *policy_name; /* as written */
     enum policy policy;

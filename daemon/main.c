@@ -166,6 +166,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
         .log_limit = config->log_limit_mib * MIB,
         .upload_quota = config->upload_quota_mib * MIB,
         .per_address = config->per_address,
+        .request_wait_ms = config->request_wait_ms,
         .policy = config->policy,
         .idle_exit_ms = config->idle_exit_ms,
         .embedded = config->embedded,

@@ -42,6 +42,7 @@ struct writer {
     pthread_cond_t asked;
 
     struct news_box box; /* what was committed */
+    struct writer_measures measures;
 
     /* Used only by the writer's thread. */
     struct writer_request *backlog; /* taken from the inbox, the oldest first */
@@ -284,6 +285,7 @@ static void publish(struct writer *writer, struct writer_request *list, int64_t 
     for (size_t i = 0; i < writer->batch.count; i++) {
         news_box_add_step(&writer->box, writer->core, &writer->batch.items[i]);
     }
+    writer->box.news.figures = core_figures(writer->core);
     news_box_add_answers(&writer->box, list);
     news_box_unlock(&writer->box);
     atomic_store(&writer->live, core_live_jobs(writer->core));
@@ -392,9 +394,11 @@ static void add_end(void *closure, uint64_t attempt_id, int64_t visible_us)
 /* Without a thread, the batch's time is the time of the commit. */
 static bool commit(struct writer *writer, struct moment now)
 {
+    int64_t begin_us = clock_boot_us();
     if (!store_commit(writer->store, &writer->failure)) {
         return false;
     }
+    histogram_add(&writer->measures.commits, clock_boot_us() - begin_us);
     writer->in_transaction = false;
     int64_t batch_us = now.boot_us != 0 ? now.boot_us : now.boot_ms * 1000;
     news_box_lock(&writer->box);
@@ -403,16 +407,39 @@ static bool commit(struct writer *writer, struct moment now)
     return true;
 }
 
+/* Where the last step of a batch ended. */
+struct lap {
+    int64_t at_us;
+    size_t passes; /* scheduling passes by then */
+};
+
+/* The time of the step that has just been done. */
+static int64_t take_time(struct writer *writer, struct lap *lap)
+{
+    const struct lap now = {.at_us = clock_boot_us(), .passes = core_pass_count(writer->core)};
+    int64_t took_us = now.at_us - lap->at_us;
+    if (now.passes != lap->passes) {
+        histogram_add(&writer->measures.passes, took_us);
+    }
+    *lap = now;
+    return took_us;
+}
+
 /* Runs one batch in one transaction. */
 static bool do_batch(struct writer *writer, struct writer_request *list, bool closing, struct moment now)
 {
+    struct lap lap = {.at_us = clock_boot_us(), .passes = core_pass_count(writer->core)};
     for (struct writer_request *request = list; request != NULL; request = request->next) {
         if (!do_request(writer, request)) {
             return false;
         }
+        request->took_us = take_time(writer, &lap);
     }
-    if (now.boot_ms >= core_deadline(writer->core) && !do_alone(writer, INPUT_TICK, now)) {
-        return false;
+    if (now.boot_ms >= core_deadline(writer->core)) {
+        if (!do_alone(writer, INPUT_TICK, now)) {
+            return false;
+        }
+        take_time(writer, &lap);
     }
     if (lazy_due(writer, closing, now.boot_ms) && !transaction_open(writer)) {
         return false;
@@ -519,6 +546,7 @@ static bool boot(struct writer *writer, struct moment now, struct err *err)
     }
     steps_clear(&writer->batch);
     writer->queue_stale = true;
+    writer->box.news.figures = core_figures(writer->core);
     core_each_node(writer->core, publish_node, writer);
     atomic_store(&writer->live, core_live_jobs(writer->core));
     return true;
@@ -616,6 +644,16 @@ int writer_fd(const struct writer *writer)
 void writer_collect(struct writer *writer, struct writer_news *ret_news)
 {
     news_box_collect(&writer->box, ret_news);
+}
+
+const struct writer_measures *writer_measures(const struct writer *writer)
+{
+    return &writer->measures;
+}
+
+size_t writer_waiting(const struct writer *writer)
+{
+    return atomic_load(&writer->waiting);
 }
 
 size_t writer_live_jobs(const struct writer *writer)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/core/core.h"
+#include "daemon/histogram.h"
 #include "daemon/store/store.h"
 #include "daemon/writer_news.h"
 #include "proto/base/text/text.h"
@@ -42,6 +43,8 @@ struct writer_request {
     struct text answer;
     bool replayed; /* it repeats the first answer to an earlier request with the same key */
 
+    int64_t took_us; /* on the writer's thread, without the commit */
+
     /* NULL: the request is collected. Else the writer's thread calls it when the request is answered, and
      * does not touch the request afterwards. It must not wait. */
     void (*done)(struct writer_request *request);
@@ -54,6 +57,13 @@ struct writer_request {
 struct moment {
     int64_t boot_ms, wall_ms;
     int64_t boot_us; /* boot_ms in microseconds, for records; 0: boot_ms has the time */
+};
+
+/* How long the writer's work has taken. */
+struct writer_measures {
+    struct histogram commits; /* transactions, until they were on disk */
+    struct histogram
+        passes; /* requests and ticks that had scheduling passes, with the changes of their rows */
 };
 
 struct writer_config {
@@ -87,6 +97,10 @@ int writer_fd(const struct writer *writer);
 /* Takes the news since the last call. */
 void writer_collect(struct writer *writer, struct writer_news *ret_news);
 
+/* As long as the writer lives. Any thread. */
+const struct writer_measures *writer_measures(const struct writer *writer);
+/* Requests that wait for the next batch. Any thread. */
+size_t writer_waiting(const struct writer *writer);
 /* The number of live jobs as of the last commit. Any thread. */
 size_t writer_live_jobs(const struct writer *writer);
 /* Whether most nodes are silent, so that no lease expires. Any thread. */

@@ -60,7 +60,8 @@ void news_box_collect(struct news_box *box, struct writer_news *ret_news)
     (void)got; /* an empty counter is no error */
     news_box_lock(box);
     *ret_news = box->news;
-    box->news = (struct writer_news){.failed = box->news.failed, .error = box->news.error};
+    box->news = (struct writer_news){
+        .figures = box->news.figures, .failed = box->news.failed, .error = box->news.error};
     box->touched_room = 0;
     news_box_unlock(box);
 }

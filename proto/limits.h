@@ -528,6 +528,23 @@
 #define RESERVE_FILE_BYTES (64 * MIB)
 
 /* --- the HTTP thread --- */
+/* a sender's share of a turn of the loop while others ask, too: four small requests, so another sender waits
+ * for these and not for all that were sent at once */
+#define SENDER_TURN_US 100
+/* time on the writer's and helper threads that a sender's requests under way take, while others ask: five
+ * submissions, which another sender's change waits for */
+#define SENDER_WORK_US 400
+/* what a request costs beside its handler: the kernel's part and the library's */
+#define SENDER_REQUEST_US 20
+/* senders that asked within this time count as asking: people who look at a page, and polls of a notebook */
+#define SENDER_RECENT_MS 10000
+/* senders that are remembered without an open request, 200 bytes each */
+#define LIMIT_SENDERS_KEPT 1024
+/* how long a request waits for its turn before it is refused, and then has to be away: our clients wait 30 s
+ * for an answer, and so try twice; gpuctld --request-wait */
+#define DEFAULT_REQUEST_WAIT_MS (10LL * 1000)
+/* when to try again what failed for a reason that passes */
+#define RETRY_AFTER_MS 1000
 /* path and query: 200 ids of a filter, and within LIMIT_HEADER_BYTES */
 #define LIMIT_URI_BYTES (4 * KIB)
 /* a route knows at most 8, and `state` may come once per state */

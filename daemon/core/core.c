@@ -212,6 +212,22 @@ struct silence core_silence(const struct core *core)
     return (struct silence){core->silent_count, core->known_count, core->braked};
 }
 
+struct core_figures core_figures(const struct core *core)
+{
+    struct core_figures figures = {.silent_count = core->silent_count,
+                                   .attempt_count =
+                                       HASH_COUNT(core->attempts_by_attempt_id) - core->ended_count,
+                                   .submit_count = (size_t)(core->next_job_key - core->config.next_job_key)};
+    memcpy(figures.jobs, core->job_counts, sizeof figures.jobs);
+    memcpy(figures.nodes, core->node_counts, sizeof figures.nodes);
+    return figures;
+}
+
+size_t core_pass_count(const struct core *core)
+{
+    return core->pass_count;
+}
+
 size_t core_live_jobs(const struct core *core)
 {
     return HASH_CNT(by_id, core->jobs_by_id);

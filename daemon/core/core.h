@@ -97,6 +97,18 @@ struct silence {
 };
 struct silence core_silence(const struct core *core);
 
+/* What the core has, and what it has done since it was created. */
+struct core_figures {
+    size_t jobs[JOB_STATE_COUNT]; /* live ones; of the states in which a job ends, those that have ended */
+    size_t nodes[NODE_STATE_COUNT];
+    size_t silent_count;  /* of the nodes that are not LOST */
+    size_t attempt_count; /* live ones */
+    size_t submit_count;  /* jobs that were taken */
+};
+struct core_figures core_figures(const struct core *core);
+/* Scheduling passes so far. */
+size_t core_pass_count(const struct core *core);
+
 /* The number of live jobs: an embedded controller ends when there are none for long. */
 size_t core_live_jobs(const struct core *core);
 

@@ -51,6 +51,8 @@ void core_load_node(struct core *core, const struct node_row *row)
 #define FROM_ROW(to, type, name, role) (to)->name = row->name;
     NODE_OWN_ROW(FROM_ROW, node)
     NODE_OWN_ROW(ROW_OWN, *node)
+    core->node_counts[NODE_LOST]--;
+    core->node_counts[node->state]++;
     replace_text(&node->agent_id, row->agent_id != NULL ? row->agent_id : "");
     node->labels = labels_decode(row->labels, &node->label_count);
     node->devices = device_list_decode(row->devices, &node->device_count);
@@ -72,7 +74,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     assert(!core->booted && birth->key < core->next_job_key && !job_state_terminal(life->state));
     struct job *job = job_create(core, birth->key, birth->id, birth->owner, spec, environment);
     account_join(core, job, birth->project, birth->owner);
-    job->state = life->state;
+    job_enter(core, job, life->state);
     job->seq = life->seq;
     job->event_ms = life->event_ms;
     job->attempt_number = life->attempt;

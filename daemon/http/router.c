@@ -18,9 +18,11 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
 #include "daemon/http/request/routes.h"
+#include "daemon/http/request/senders.h"
 #include "daemon/store/store.h"
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
+#include "proto/base/text/text.h"
 #include "proto/limits.h"
 
 const struct route routes[] = {
@@ -36,6 +38,22 @@ const struct route routes[] = {
 #undef OTHER
         {.path = NULL},
 };
+
+enum { ROUTE_COUNT = sizeof routes / sizeof *routes - 1 };
+
+struct route_measures *router_measures(void)
+{
+    return xzalloc((ROUTE_COUNT + 1) * sizeof(struct route_measures));
+}
+
+static enum MHD_Result send_reply(struct request *request, int64_t now_us)
+{
+    ptrdiff_t number = request->route != NULL ? request->route - routes : ROUTE_COUNT;
+    struct route_measures *measures = &request->server->measures[number];
+    measures->replies[request->status / 100 % STATUS_CLASSES]++;
+    histogram_add(&measures->took, request->whole_us != 0 ? now_us - request->whole_us : 0);
+    return request_queue_reply(request);
+}
 
 static void refuse_path(struct request *request, const char *method, unsigned allowed)
 {
@@ -217,23 +235,37 @@ static enum MHD_Result judge(struct request *request, const char *method, const 
     if (headers_announce_body(&request->headers)) {
         request->closing = true;
     }
-    return request->closing ? request_queue_reply(request) : MHD_YES;
+    return request->closing ? send_reply(request, 0) : MHD_YES;
 }
 
-static enum MHD_Result handle(struct request *request)
+static enum MHD_Result handle(struct request *request, int64_t begin_us)
 {
     if (request->response == NULL) {
         request->phase = REQUEST_HANDLING;
-        connection_enter(request->link, CONNECTION_OURS);
-        request->whole_us = clock_boot_us();
         call_handler(request);
     }
+    int64_t end_us = clock_boot_us();
+    senders_charge(request, end_us - begin_us);
     if (request->response != NULL) {
-        return request_queue_reply(request);
+        return send_reply(request, end_us);
     }
     assert(request->awaited);
     request->phase = REQUEST_WAITING;
     request_suspend(request);
+    return MHD_YES;
+}
+
+/* The body is there. A request that was refused waits in line, too, or refusals would cost its sender
+ * nothing.
+ */
+static enum MHD_Result take(struct request *request)
+{
+    connection_enter(request->link, CONNECTION_OURS);
+    request->whole_us = clock_boot_us();
+    if (senders_admit(request->server->senders, request)) {
+        return handle(request, request->whole_us);
+    }
+    request->phase = REQUEST_LINED;
     return MHD_YES;
 }
 
@@ -246,9 +278,11 @@ enum MHD_Result router_call(void *server, struct MHD_Connection *connection, con
     case REQUEST_HEADERS:
         return judge(request, method, version);
     case REQUEST_BODY:
-        return *size > 0 ? request_take_body(request, data, size) : handle(request);
+        return *size > 0 ? request_take_body(request, data, size) : take(request);
+    case REQUEST_LINED:
+        return handle(request, clock_boot_us());
     case REQUEST_WAITING:
-        return request_queue_reply(request);
+        return send_reply(request, clock_boot_us());
     case REQUEST_HANDLING:
     case REQUEST_QUEUED:
         break;

@@ -10,6 +10,9 @@
 /* All routes, ended by one whose path is NULL. */
 extern const struct route routes[];
 
+/* The measures of all routes, and behind them those of requests that have none. The caller frees them. */
+struct route_measures *router_measures(void);
+
 /* Called by the HTTP library: first with the head of a request, then with each piece of its body, then once
  * more for its reply. */
 enum MHD_Result router_call(void *server, struct MHD_Connection *connection, const char *url,

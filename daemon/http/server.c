@@ -36,6 +36,7 @@
 #include "daemon/http/request/connection.h"
 #include "daemon/http/request/peers.h"
 #include "daemon/http/request/request.h"
+#include "daemon/http/request/senders.h"
 #include "daemon/http/router.h"
 #include "daemon/http/scrubbing.h"
 #include "daemon/store/store.h"
@@ -114,6 +115,7 @@ static void writer_ready(struct watch *watch)
     for (size_t i = 0; i < news.end_count; i++) {
         recent_ends_add(&server->ends, &news.ends[i]);
     }
+    server->figures = news.figures;
     if (news.queue != NULL) {
         queue_snapshot_destroy(server->queue);
         server->queue = give(news.queue);
@@ -173,6 +175,8 @@ static int patience(const struct server *server)
 {
     MHD_UNSIGNED_LONG_LONG library_ms;
     int64_t left_ms = server->resumed ? server->now_ms : deadlines_next(server->deadlines);
+    int64_t turn_ms = senders_due_ms(server->senders, server->now_ms);
+    left_ms = turn_ms < left_ms ? turn_ms : left_ms;
     if (server->ending && server->end_ms < left_ms) {
         left_ms = server->end_ms;
     }
@@ -209,6 +213,7 @@ static void turn(struct server *server)
         watch->ready(watch);
     }
     space_tend(server->space);
+    senders_turn(server->senders, server->now_ms, count == 0);
     deadlines_run(server->deadlines, server->now_ms);
     stop_if_failed(server);
     run_library(server);
@@ -266,6 +271,7 @@ static bool open_library(struct server *server, struct err *err)
     const struct server_config *config = &server->config;
     unsigned connections = listener_connections(err);
     autoclose int fd = -1;
+    server->connection_limit = connections;
     server->peers = peers_create(config->per_address > 0 ? (size_t)config->per_address : connections / 2);
     if (connections == 0 || (fd = listener_open(config->address, config->port, &server->port, err)) < 0) {
         return false;
@@ -327,6 +333,8 @@ static void open_parts(struct server *server)
     server->deadlines = deadlines_create();
     server->waiters = waiters_create();
     connections_open(server);
+    server->measures = router_measures();
+    server->senders = senders_create(server->config.request_wait_ms);
     server->stagings = staging_board_create();
     server->outbox = outbox_create(server);
     server->specs = specs_create(server->reader);
@@ -429,6 +437,8 @@ void server_close(struct server *server)
     staging_board_destroy(server->stagings);
     waiters_destroy(server->waiters);
     peers_destroy(server->peers);
+    senders_destroy(server->senders);
+    free(server->measures);
     deadlines_destroy(server->deadlines);
     auth_destroy(server->auth);
     space_destroy(server->space);

@@ -2,10 +2,12 @@
 /* The load of several benches: a fixed number of keep-alive connections, each with one request under way, for
  * some seconds or until a number of requests is answered. It is as lean as redis-benchmark, so that what is
  * compared is the servers, which share the cores with it. Prints the answers a second; any answer but a 2xx
- * ends it.
+ * ends it, except those of a flood.
  *
  *     bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC]   submissions of one spec, each with an
  *                                                              Idempotency-Key of its own
+ *     bench-load PORT CONNECTIONS AMOUNT flood TOKEN METHOD PATH [BODY]
+ *                                                              one request again and again
  *     bench-load PORT CONNECTIONS AMOUNT etcd                  puts of 400 bytes through the HTTP gateway,
  *                                                              each under a key of its own
  *
@@ -24,6 +26,7 @@
 #include "proto/base/text/text.h"
 
 #define REPLY_BYTES  4096
+#define REST_BYTES   65536
 #define NUMBER_WIDTH 12
 
 /* What `gpuctl submit --gpus 1 --gpu-type cpu --name bench --time 1h --retries 1 -- python train.py --epochs
@@ -35,14 +38,16 @@
 
 struct connection {
     int fd;
-    size_t length; /* of what has arrived of the reply */
+    size_t length; /* of the head of the reply as far as it has arrived, and what came with it */
+    size_t left;   /* of the reply, once its head is there */
     char reply[REPLY_BYTES + 1];
 };
 
 struct load {
     char *request; /* the same for all but the number in it */
     size_t length;
-    char *number; /* NUMBER_WIDTH digits within request */
+    char *number; /* NUMBER_WIDTH digits within request; NULL: none */
+    bool flood;   /* any answer will do */
     uint64_t next, answered;
     uint64_t most; /* requests that are sent */
     int epoll;
@@ -60,7 +65,7 @@ static void send_next(struct load *load, const struct connection *connection)
     if (load->next++ >= load->most) {
         return;
     }
-    for (int i = NUMBER_WIDTH - 1; i >= 0; i--) {
+    for (int i = NUMBER_WIDTH - 1; i >= 0 && load->number != NULL; i--) {
         load->number[i] = (char)('0' + rest % 10);
         rest /= 10;
     }
@@ -69,32 +74,48 @@ static void send_next(struct load *load, const struct connection *connection)
     }
 }
 
-/* true once the reply is whole. */
-static bool reply_is_whole(const struct connection *connection)
+/* true once the head of the reply is there; then left is set. */
+static bool read_head(const struct load *load, struct connection *connection)
 {
     const char *end = strstr(connection->reply, "\r\n\r\n");
     const char *length = strcasestr(connection->reply, "content-length:");
     if (end == NULL) {
         return false;
     }
-    if (strncmp(connection->reply, "HTTP/1.1 2", 10) != 0 || length == NULL) {
+    if ((strncmp(connection->reply, "HTTP/1.1 2", 10) != 0 && !load->flood) || length == NULL) {
         fprintf(stderr, "an answer that is no success: %s\n", connection->reply);
         exit(1);
     }
-    return connection->length >= (size_t)(end + 4 - connection->reply) + strtoul(length + 15, NULL, 10);
+    size_t whole = (size_t)(end + 4 - connection->reply) + strtoul(length + 15, NULL, 10);
+    connection->left = whole - connection->length;
+    connection->length = 0;
+    return true;
+}
+
+static size_t receive(const struct connection *connection, char *out, size_t room)
+{
+    ssize_t got = recv(connection->fd, out, room, 0);
+    if (got <= 0) {
+        die("recv");
+    }
+    return (size_t)got;
 }
 
 static void take(struct load *load, struct connection *connection)
 {
-    ssize_t got =
-        recv(connection->fd, connection->reply + connection->length, REPLY_BYTES - connection->length, 0);
-    if (got <= 0) {
-        die("recv");
+    char rest[REST_BYTES];
+    if (connection->left > 0) {
+        connection->left -=
+            receive(connection, rest, connection->left < sizeof rest ? connection->left : sizeof rest);
+    } else {
+        connection->length +=
+            receive(connection, connection->reply + connection->length, REPLY_BYTES - connection->length);
+        connection->reply[connection->length] = '\0';
+        if (!read_head(load, connection)) {
+            return;
+        }
     }
-    connection->length += (size_t)got;
-    connection->reply[connection->length] = '\0';
-    if (reply_is_whole(connection)) {
-        connection->length = 0;
+    if (connection->left == 0) {
         load->answered++;
         send_next(load, connection);
     }
@@ -144,6 +165,21 @@ static void make_request(struct load *load, int port, const char *token, const c
     load->number = strstr(load->request, hole);
 }
 
+static void make_flood(struct load *load, int port, char **words)
+{
+    struct text request = {0};
+    const char *body = words[3] != NULL ? words[3] : "";
+    text_printf(&request, "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n", words[1],
+                words[2], port, words[0]);
+    if (*body != '\0') {
+        text_printf(&request, "Content-Type: application/json\r\nContent-Length: %zu\r\n", strlen(body));
+    }
+    text_printf(&request, "\r\n%s", body);
+    load->flood = true;
+    load->length = request.length;
+    load->request = text_take(&request);
+}
+
 /* "4s" or "2000". */
 static bool read_amount(const char *text, int64_t *ret_ms, uint64_t *ret_most)
 {
@@ -175,16 +211,22 @@ static double drive(struct load *load, int64_t begin_us, int64_t limit_ms)
 int main(int argc, char **argv)
 {
     bool ours = argc >= 6 && argc <= 7 && strcmp(argv[4], "gpuctl") == 0;
+    bool flood = argc >= 8 && argc <= 9 && strcmp(argv[4], "flood") == 0;
     bool etcd = argc == 5 && strcmp(argv[4], "etcd") == 0;
     int64_t port = 0, count = 0, limit_ms = 0;
     struct load load = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
-    if (!(ours || etcd) || !text_to_int(argv[1], 1, 65535, &port) || !text_to_int(argv[2], 1, 1024, &count) ||
-        !read_amount(argv[3], &limit_ms, &load.most)) {
-        fprintf(stderr, "usage: bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC] | etcd\n");
+    if (!(ours || etcd || flood) || !text_to_int(argv[1], 1, 65535, &port) ||
+        !text_to_int(argv[2], 1, 1024, &count) || !read_amount(argv[3], &limit_ms, &load.most)) {
+        fprintf(stderr, "usage: bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC] | etcd | "
+                        "flood TOKEN METHOD PATH [BODY]\n");
         return 2;
     }
     struct connection *connections = xzalloc((size_t)count * sizeof *connections);
-    make_request(&load, (int)port, ours ? argv[5] : NULL, argc == 7 ? argv[6] : SUBMIT_BODY);
+    if (flood) {
+        make_flood(&load, (int)port, argv + 5);
+    } else {
+        make_request(&load, (int)port, ours ? argv[5] : NULL, argc == 7 ? argv[6] : SUBMIT_BODY);
+    }
     const int64_t begin_us = clock_boot_us();
     for (int64_t i = 0; i < count; i++) {
         open_connection(&load, &connections[i], (int)port);

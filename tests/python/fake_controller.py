@@ -204,6 +204,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json" if status < 400 else "application/problem+json")
         self.send_header("Content-Length", str(len(data)))
+        if status == 429:
+            self.send_header("Retry-After", "1")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(data)

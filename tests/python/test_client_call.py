@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -364,6 +365,14 @@ def test_an_overloaded_controller_is_asked_again_under_the_same_key(fake: FakeCo
     fake.program = run_to_end
     assert distributed(gpus=1, remote=True)(len).distributed("four") == [4]
     assert len(fake.keys) == 1
+
+
+def test_a_controller_that_says_when_to_come_again_is_asked_no_sooner(fake: FakeController) -> None:
+    fake.refusals.append((429, {"code": "too_many_requests", "detail": "too many", "retryable": True}))
+    fake.program = run_to_end
+    begin = time.monotonic()
+    assert distributed(gpus=1, remote=True)(len).distributed("four") == [4]
+    assert time.monotonic() - begin >= 1 and len(fake.keys) == 1
 
 
 def test_what_is_no_controller_is_said_so(fake: FakeController, monkeypatch: pytest.MonkeyPatch) -> None:

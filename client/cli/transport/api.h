@@ -41,7 +41,9 @@ struct request {
     const char *last_id;      /* Last-Event-ID, or NULL */
     FILE *sink;               /* takes the body of a reply below 400; NULL: it is kept in memory */
     int64_t timeout_ms; /* 0: CLIENT_REPLY_MS; -1: none, but a connection that falls silent is given up */
-    bool retry; /* safe to repeat: tried for CLIENT_RETRY_MS while the controller is away or overloaded */
+    bool
+        retry; /* safe to repeat: tried for CLIENT_RETRY_MS while the controller is away or overloaded; others
+                  are tried again only where the controller says when to, which has done nothing then */
 };
 
 /* Sends it and waits. *ret_body may be NULL. A status of 400 and above is an error. */
@@ -103,6 +105,9 @@ struct transfer *transfer_start(struct api *api, const struct request *request,
 bool transfer_done(const struct transfer *transfer);
 /* After it is done: true when the reply came whole and below 400. */
 bool transfer_result(struct transfer *transfer, struct err *err);
+/* When the controller wants the request again, because its sender has sent too many (429): after how long;
+ * 0: it does not say. */
+int64_t transfer_again_ms(const struct transfer *transfer);
 /* What was kept in memory; borrowed. */
 const struct text *transfer_body(const struct transfer *transfer);
 void transfer_resume(struct transfer *transfer);

@@ -79,6 +79,7 @@ static bool judge_end(struct feed *feed, struct err *err)
 {
     struct err why = {0};
     bool whole = transfer_result(feed->transfer, &why);
+    int64_t again_ms = transfer_again_ms(feed->transfer);
     transfer_destroy(feed->transfer);
     feed->transfer = NULL;
     if (whole) {
@@ -89,7 +90,7 @@ static bool judge_end(struct feed *feed, struct err *err)
         return false;
     }
     api_lost(feed->api, &why);
-    feed->again_at_ms = clock_boot_ms() + feed->backoff_ms;
+    feed->again_at_ms = clock_boot_ms() + (again_ms > feed->backoff_ms ? again_ms : feed->backoff_ms);
     feed->backoff_ms = api_next_pause(feed->backoff_ms);
     return true;
 }

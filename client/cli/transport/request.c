@@ -11,7 +11,8 @@
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
 
-static bool send_once(struct api *api, const struct request *request, struct text *ret_body, struct err *err)
+static bool send_once(struct api *api, const struct request *request, struct text *ret_body,
+                      int64_t *ret_again_ms, struct err *err)
 {
     struct transfer *transfer = transfer_start(api, request, NULL, NULL);
     while (!transfer_done(transfer) && api_interrupts(api) < 2) {
@@ -24,6 +25,7 @@ static bool send_once(struct api *api, const struct request *request, struct tex
         const struct text *body = transfer_body(transfer);
         text_append_bytes(ret_body, body->bytes != NULL ? body->bytes : "", body->length);
     }
+    *ret_again_ms = transfer_again_ms(transfer);
     transfer_destroy(transfer);
     return sent;
 }
@@ -33,16 +35,18 @@ bool api_send(struct api *api, const struct request *request, struct text *ret_b
     int64_t deadline = clock_boot_ms() + CLIENT_RETRY_MS;
     int interrupts = api_interrupts(api);
     for (int64_t pause = CLIENT_BACKOFF_MS;; pause = api_next_pause(pause)) {
-        if (send_once(api, request, ret_body, err)) {
+        int64_t again_ms;
+        if (send_once(api, request, ret_body, &again_ms, err)) {
             api_found(api);
             return true;
         }
-        if (!request->retry || !err_retryable(err->code) || api_interrupts(api) > interrupts ||
-            clock_boot_ms() + pause > deadline) {
+        bool again = again_ms > 0 || (request->retry && err_retryable(err->code));
+        int64_t wait_ms = again_ms > pause ? again_ms : pause;
+        if (!again || api_interrupts(api) > interrupts || clock_boot_ms() + wait_ms > deadline) {
             return false;
         }
         api_lost(api, err);
-        api_pause(api, pause);
+        api_pause(api, wait_ms);
         if (request->upload != NULL) {
             rewind(request->upload);
         }

@@ -191,6 +191,15 @@ bool transfer_result(struct transfer *transfer, struct err *err)
     return true;
 }
 
+int64_t transfer_again_ms(const struct transfer *transfer)
+{
+    curl_off_t seconds = 0;
+    if (status_of(transfer) == err_http(ERR_TOO_MANY)) {
+        curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &seconds);
+    }
+    return (seconds < CLIENT_RETRY_MS / 1000 ? seconds : CLIENT_RETRY_MS / 1000) * 1000;
+}
+
 void transfer_resume(struct transfer *transfer)
 {
     curl_easy_pause(transfer->easy, CURLPAUSE_CONT);

@@ -40,6 +40,7 @@ struct node *node_create(struct core *core, const char *name)
     node->leaves_ms = NEVER;
     node->stops_ms = NEVER;
     node->orders_version = (uint64_t)core->config.incarnation << 32;
+    core->node_counts[NODE_LOST]++;
     list_by_name(core, node);
     HASH_ADD_KEYPTR(hh, core->nodes_by_name, node->name, strlen(node->name), node);
     return node;
@@ -49,6 +50,7 @@ void node_remove(struct core *core, struct node *node)
 {
     core->departing_count -= node->leaves_ms != NEVER;
     HASH_DEL(core->nodes_by_name, node);
+    core->node_counts[node->state]--;
     core->node_count--;
     for (size_t i = node->index; i < core->node_count; i++) {
         core->nodes[i] = core->nodes[i + 1];
@@ -144,7 +146,9 @@ bool node_fire(struct core *core, struct node *node, enum node_event event, cons
         return false;
     }
     trace_line(core, "node %s %s -> %s", node->name, node_state_text(rule->from), node_state_text(rule->to));
+    core->node_counts[node->state]--;
     node->state = rule->to;
+    core->node_counts[node->state]++;
     replace_text(&node->reason, reason);
     record_node(core, node);
     if (rule->effect != NULL) {

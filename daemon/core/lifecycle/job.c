@@ -49,12 +49,20 @@ static struct job *list_job(struct core *core, int64_t key, const char *id)
     job->key = job->place = key;
     snprintf(job->id, sizeof job->id, "%s", id);
     job->state = JOB_QUEUED;
+    core->job_counts[JOB_QUEUED]++;
     job->task = TASK_NONE;
     job->exit_code = -1;
     job->failed_rank = -1;
     HASH_ADD(by_id, core->jobs_by_id, id, strlen(job->id), job);
     HASH_ADD(by_key, core->jobs_by_key, key, sizeof job->key, job);
     return job;
+}
+
+void job_enter(struct core *core, struct job *job, enum job_state state)
+{
+    core->job_counts[job->state]--;
+    core->job_counts[state]++;
+    job->state = state;
 }
 
 struct job *job_create(struct core *core, int64_t key, const char *id, const char *owner,
@@ -221,7 +229,7 @@ bool job_fire(struct core *core, struct job *job, enum job_event event, const ch
     trace_line(core, "job %s %s -> %s%s", job->id, job_state_text(rule->from), job_state_text(rule->to),
                note != NULL ? note : "");
     job->job_class->staging_count += (size_t)(rule->to == JOB_STAGING) - (size_t)(rule->from == JOB_STAGING);
-    job->state = rule->to;
+    job_enter(core, job, rule->to);
     record_event(core, job, rule->history, detail);
     rule->effect(core, job);
     return true;
@@ -232,10 +240,10 @@ bool job_fire(struct core *core, struct job *job, enum job_event event, const ch
 void job_begin(struct core *core, struct job *job, const char *held_by)
 {
     if (held_by != NULL) {
-        job->state = JOB_HELD;
+        job_enter(core, job, JOB_HELD);
         record_event(core, job, EVENT_HELD, record_detail(core, "by", held_by));
     } else if (dependency_is_open(job)) {
-        job->state = JOB_BLOCKED;
+        job_enter(core, job, JOB_BLOCKED);
         record_event(core, job, EVENT_BLOCKED, NULL);
     } else {
         queue_put(core, job);

@@ -59,6 +59,8 @@ void job_never(struct core *core, struct job *job, const char *reason);
 /* The resource request of a spec and of its environment spec (NULL: none); both lend their strings. */
 struct resource_request job_request(const struct job_spec *spec, const struct environment_spec *environment);
 
+/* Changes the state and nothing else: for loading, and for the table. */
+void job_enter(struct core *core, struct job *job, enum job_state state);
 /* Moves the job along its table and writes the row of its history. detail and note (for the trace) may be
  * NULL. false: the table has no such transition. */
 bool job_fire(struct core *core, struct job *job, enum job_event event, const char *detail, const char *note);

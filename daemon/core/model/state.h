@@ -79,7 +79,8 @@ struct core {
     struct node **nodes; /* by name */
     size_t node_count, node_room;
     struct node *nodes_by_name;
-    struct node *removed;  /* not in the list any more, but named by ended attempts */
+    struct node *removed; /* not in the list any more, but named by ended attempts */
+    size_t node_counts[NODE_STATE_COUNT];
     size_t known_count;    /* not LOST */
     size_t silent_count;   /* of the known ones */
     bool braked;           /* too many are silent: the controller is likely the cause */
@@ -96,6 +97,7 @@ struct core {
     int64_t free;      /* unheld devices in partitions */
 
     struct job *jobs_by_id, *jobs_by_key;
+    size_t job_counts[JOB_STATE_COUNT]; /* live ones; of the last states, all that have ended */
     struct job_class *job_classes_by_key;
     struct edge *due;         /* to be processed before the step ends */
     struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS jobs, in a ring; owned */
@@ -117,6 +119,7 @@ struct core {
     int64_t submitted_ms;     /* of the newest job */
     struct pattern *patterns;
     struct array *due_arrays;
+    size_t pass_count; /* scheduling passes */
     bool place_wanted; /* an event may let a job be placed */
     int64_t again_ms;  /* when time alone may let a job be placed */
 

@@ -546,6 +546,7 @@ static bool run_pass(struct core *core)
 
 void place_pass(struct core *core)
 {
+    core->pass_count++;
     core->look_ms = core->now_ms;
     turn_refresh(core);
     do {

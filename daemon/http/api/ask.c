@@ -13,6 +13,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
+#include "daemon/http/request/senders.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/crypto/hash.h"
 #include "proto/limits.h"
@@ -91,6 +92,7 @@ bool ask_writer(void *asked, struct err *err)
         return err_set(err, ERR_UNAVAILABLE, "too many changes wait to be stored");
     }
     server->asks++;
+    senders_hand_on(ask->request);
     request_wait(give(ask)->request);
     return true;
 }
@@ -115,6 +117,7 @@ void ask_answered(struct server *server, struct writer_request *writer)
 {
     struct ask *ask = (struct ask *)writer; /* its first member */
     server->asks--;
+    senders_take_back(ask->request, writer->took_us);
     if (writer->status != 0) {
         reply_committed(ask);
     } else if (ask->refused == NULL || !ask->refused(ask)) {

@@ -30,15 +30,15 @@ struct server_config {
     const char *const
         *host_names; /* allowed in the Host header besides loopback names and the listen address */
     size_t host_name_count;
-    uint32_t incarnation; /* store_incarnation */
-    int64_t heartbeat_ms; /* how often nodes send heartbeats; 0: HEARTBEAT_MS */
-    enum policy policy;   /* of the writer's core: told to those who ask for the version */
-    int64_t patience_ms;  /* with clients that send or read slowly; 0: DEFAULT_PATIENCE_MS */
-    int64_t log_limit;    /* bytes of one stream of one rank; 0: LIMIT_STREAM_BYTES */
-    int64_t
-        upload_quota; /* bytes that a person may send before jobs name them; 0: DEFAULT_UPLOAD_QUOTA_BYTES */
-    int64_t per_address;  /* connections that one address may hold; 0: half of all */
-    int64_t lease_min_ms; /* the smallest lease of a job spec; 0: LIMIT_LEASE_MIN_MS */
+    uint32_t incarnation;    /* store_incarnation */
+    int64_t heartbeat_ms;    /* how often nodes send heartbeats; 0: HEARTBEAT_MS */
+    enum policy policy;      /* of the writer's core: told to those who ask for the version */
+    int64_t patience_ms;     /* with clients that send or read slowly; 0: DEFAULT_PATIENCE_MS */
+    int64_t log_limit;       /* bytes of one stream of one rank; 0: LIMIT_STREAM_BYTES */
+    int64_t upload_quota;    /* bytes that a person may send before jobs name them; 0: the default */
+    int64_t per_address;     /* connections that one address may hold; 0: half of all */
+    int64_t request_wait_ms; /* of a request whose sender has used its share; 0: there are no shares */
+    int64_t lease_min_ms;    /* the smallest lease of a job spec; 0: LIMIT_LEASE_MIN_MS */
     int64_t
         idle_exit_ms; /* ends by itself after this long without live jobs and people's requests; 0: never */
     bool embedded;    /* the agents are this instance's own: they are told to end when it ends by idleness or

@@ -36,6 +36,12 @@ struct space {
     struct deadline again;                   /* the next try to make it */
 };
 
+int64_t space_free(const struct space *space)
+{
+    struct file_disk disk;
+    return file_disk(space->server->config.state_directory, &disk) ? disk.free_bytes : -1;
+}
+
 static bool look(struct space *space, struct err *err)
 {
     struct file_disk disk;

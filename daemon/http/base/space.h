@@ -18,6 +18,8 @@ void space_destroy(struct space *space);
 /* Calls when_low each time that the disk is looked at and has little more than its margin. */
 void space_when_low(struct space *space, void (*when_low)(struct server *server));
 
+/* Asks the file system how much is free; -1: it cannot say. */
+int64_t space_free(const struct space *space);
 /* The space that must stay free. */
 int64_t space_margin(const struct space *space);
 

@@ -37,6 +37,7 @@ struct server {
     struct waiters *waiters;
     struct outbox *outbox;
     struct recent_ends ends;
+    struct core_figures figures;  /* the newest */
     struct queue_snapshot *queue; /* the newest; NULL: none yet */
     struct specs *specs;
     struct staging_board *stagings;
@@ -53,7 +54,9 @@ struct server {
     int64_t opened_ms; /* heartbeats count from here */
 
     /* Connections. */
+    unsigned connection_limit;
     struct peers *peers;
+    struct senders *senders;
     struct connection *watched; /* those on which something is expected of the client */
     struct deadline look;       /* at them */
 
@@ -61,6 +64,8 @@ struct server {
     struct request *requests; /* all that are open */
     bool resumed;             /* one was resumed: the library must run, because no event tells it */
     size_t request_count;
+    struct route_measures
+        *measures;       /* of each route, in the order of their table, and of requests that have none */
     size_t people_count; /* of these, those of users and admins */
     size_t asks;         /* with the writer */
     int64_t body_bytes;  /* kept for bodies above LIMIT_JSON_BYTES */

@@ -83,6 +83,16 @@ static void address_text(const uint8_t key[sizeof(struct in6_addr)], char out[IN
     inet_ntop(four ? AF_INET : AF_INET6, four ? key + NETWORK_BYTES : key, out, INET6_ADDRSTRLEN);
 }
 
+void peers_name(const struct sockaddr *address, char out[INET6_ADDRSTRLEN])
+{
+    uint8_t key[sizeof(struct in6_addr)];
+    if (key_of(address, key)) {
+        address_text(key, out);
+    } else {
+        stpcpy(out, "loopback");
+    }
+}
+
 bool peers_allow(const struct peers *peers, const struct sockaddr *address)
 {
     uint8_t key[sizeof(struct in6_addr)];

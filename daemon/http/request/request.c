@@ -17,6 +17,7 @@
 #include "daemon/http/base/waiters.h"
 #include "daemon/http/request/connection.h"
 #include "daemon/http/request/route.h"
+#include "daemon/http/request/senders.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -67,7 +68,7 @@ bool request_reply_literal(struct request *request, unsigned status, const char 
     return request_reply(request, status, "application/json", xstrdup(json), strlen(json));
 }
 
-void request_fail(struct request *request, const struct err *err)
+void request_fail_for(struct request *request, const struct err *err, int64_t pause_ms)
 {
     struct text problem = {0};
     unsigned status = (unsigned)err_http(err->code);
@@ -85,8 +86,15 @@ void request_fail(struct request *request, const struct err *err)
         request_header(request, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     }
     if (err_retryable(err->code)) {
-        request_header(request, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+        char seconds[24];
+        snprintf(seconds, sizeof seconds, "%lld", (long long)(pause_ms + 999) / 1000);
+        request_header(request, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
     }
+}
+
+void request_fail(struct request *request, const struct err *err)
+{
+    request_fail_for(request, err, RETRY_AFTER_MS);
 }
 
 void request_fail_with(struct request *request, enum err_code code, const char *format, ...)
@@ -303,6 +311,7 @@ void request_drop(struct request *request)
     }
     deadline_clear(server->deadlines, &request->deadline);
     waiters_remove(server->waiters, &request->waiter);
+    senders_leave(server->senders, request);
     DL_DELETE(server->requests, request);
     server->request_count--;
     server->people_count -= request->person;

@@ -20,14 +20,26 @@
 
 struct identity;
 struct route;
+struct sender;
 struct server;
 
 enum request_phase {
     REQUEST_HEADERS,  /* the headers are not judged yet */
     REQUEST_BODY,     /* admitted, or refused with the body still to come */
+    REQUEST_LINED,    /* suspended: its sender has used its share of the thread, or just resumed */
     REQUEST_HANDLING, /* its handler runs */
     REQUEST_WAITING,  /* suspended: its reply comes later */
     REQUEST_QUEUED,   /* the reply is with the library */
+};
+
+/* What a request takes of its sender's share. */
+struct request_share {
+    bool in_line;
+    bool under_way; /* it has begun, and its cost is not known yet */
+    bool handed_on; /* to the writer or a helper thread */
+    int64_t lined_ms;
+    int64_t paid_us, cost_us; /* expected, and so far */
+    struct request *prev, *next;
 };
 
 #define REQUEST_ARGUMENT_BYTES 80 /* the {...} of a path: at most 64 hex digits */
@@ -56,6 +68,10 @@ struct request {
     void (*state_finish)(void *state); /* called when the request ends, if not NULL; state may be NULL then */
     struct deadline deadline;          /* cleared when the reply is given */
     struct waiter waiter;              /* removed when the reply is given */
+
+    /* Of senders.c alone. */
+    struct sender *sender; /* NULL: not known yet, or one that never waits */
+    struct request_share share;
 
     /* Of request.c and router.c alone. */
     /* Renders an error in another form than a problem document and returns the HTTP status; NULL: none. */
@@ -98,6 +114,8 @@ void request_reply_problem(struct request *request, unsigned status, struct text
 bool request_reply_literal(struct request *request, unsigned status, const char *json);
 /* Replies with an error as application/problem+json. */
 void request_fail(struct request *request, const struct err *err);
+/* The same, and the sender is told to try again after this time. */
+void request_fail_for(struct request *request, const struct err *err, int64_t pause_ms);
 /* The same with an error made on the spot. */
 void request_fail_with(struct request *request, enum err_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -3,6 +3,9 @@
  * ended, in whatever order they end. */
 #include "daemon/http/request/request_work.h"
 
+#include "daemon/http/request/senders.h"
+#include "proto/base/clock.h"
+
 static void request_gone(void *state)
 {
     struct request_work *work = state;
@@ -21,10 +24,21 @@ void request_work_begin(struct request_work *work, struct request *request,
     request->state_finish = request_gone;
 }
 
+static void do_timed(struct task *task)
+{
+    struct request_work *work = (struct request_work *)task;
+    int64_t begin_us = clock_boot_us();
+    work->work(task);
+    work->took_us = clock_boot_us() - begin_us;
+}
+
 static void done(struct task *task)
 {
     struct request_work *work = (struct request_work *)task;
     work->working = false;
+    if (work->request != NULL) {
+        senders_take_back(work->request, work->took_us);
+    }
     if (work->returned != NULL) {
         work->returned(work);
     }
@@ -38,9 +52,11 @@ static void done(struct task *task)
 bool request_work_give(struct request_work *own, struct worker *worker, void (*work)(struct task *task),
                        void (*reply)(struct request_work *work))
 {
-    own->task = (struct task){.work = work, .done = done};
+    own->task = (struct task){.work = do_timed, .done = done};
+    own->work = work;
     own->reply = reply;
     own->working = true;
+    senders_hand_on(own->request);
     worker_give(worker, &own->task);
     return request_wait(own->request);
 }

@@ -12,6 +12,8 @@
 struct request_work {
     struct task task;                            /* first */
     struct request *request;                     /* NULL: it has ended */
+    void (*work)(struct task *task);             /* on the helper thread */
+    int64_t took_us;                             /* there */
     bool working;                                /* the helper thread has it */
     void (*returned)(struct request_work *work); /* called when the helper thread is done; NULL: nothing */
     void (*reply)(struct request_work *work);    /* called after that, if the request is still there */

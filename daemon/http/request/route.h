@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/histogram.h"
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/request/request.h"
 
@@ -45,6 +46,14 @@ struct route {
     int what;                     /* for a handler of several routes: which of them it is */
     const struct body_sink *sink; /* of BODY_STREAM */
     const char *summary;
+};
+
+#define STATUS_CLASSES 6 /* by the first digit of the status */
+
+/* The replies of a route. */
+struct route_measures {
+    uint64_t replies[STATUS_CLASSES];
+    struct histogram took; /* from the end of the request to the beginning of its reply */
 };
 
 /* The method as it is written; that of a request that has a route. */

@@ -125,6 +125,7 @@
           "Tell MLflow's client what the server can do")                                                     \
     PLAIN(GET, "/health", OPEN, NULL, mlflow_health, 0, "Say that the server serves, as MLflow's does")      \
     PLAIN(GET, "/healthz", OPEN, NULL, meta_health, 0, "Say that the server serves")                         \
+    PLAIN(GET, "/metrics", USER, NULL, monitor_show, 0, "Show metrics of the controller for Prometheus")     \
     PLAIN(GET, "/version", ANY, NULL, meta_version, 0, "Show the version")                                   \
     PLAIN(GET, "/v1/openapi.yaml", ANY, NULL, meta_contract, 0, "Show this contract")                        \
     PLAIN(GET, "/", OPEN, "*", web_page, 0, "Show the web page")                                             \

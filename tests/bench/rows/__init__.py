@@ -11,6 +11,7 @@ from common import Row
 #: Name of a row and its module.
 MODULES = {
     "submit": "submit",
+    "unfair": "unfair",
     "start": "start",
     "first-step": "first_step",
     "recover": "recover",

@@ -10,6 +10,7 @@ Suite *deadline_suite(void);
 Suite *fair_queue_suite(void);
 Suite *writer_suite(void);
 Suite *exit_results_suite(void);
+Suite *exposition_suite(void);
 Suite *gate_suite(void);
 Suite *head_suite(void);
 Suite *metrics_line_suite(void);

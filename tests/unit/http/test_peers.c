@@ -96,6 +96,23 @@ START_TEST(the_loopback_has_no_limit)
 }
 END_TEST
 
+START_TEST(an_address_is_named_as_it_is_counted)
+{
+    static const struct {
+        const char *address, *name;
+    } cases[] = {{"10.0.0.1", "10.0.0.1"},
+                 {"::ffff:10.0.0.1", "10.0.0.1"},
+                 {"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"},
+                 {"127.0.0.9", "loopback"},
+                 {"::1", "loopback"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[INET6_ADDRSTRLEN];
+        peers_name(address(cases[i].address), name);
+        ck_assert_str_eq(name, cases[i].name);
+    }
+}
+END_TEST
+
 Suite *peers_suite(void)
 {
     Suite *suite = suite_create("peers");
@@ -104,6 +121,7 @@ Suite *peers_suite(void)
     tcase_add_test(cases, an_address_is_full_at_its_limit_and_open_again_below_it);
     tcase_add_test(cases, a_network_of_one_host_counts_as_one_and_so_does_a_mapped_address);
     tcase_add_test(cases, the_loopback_has_no_limit);
+    tcase_add_test(cases, an_address_is_named_as_it_is_counted);
     suite_add_tcase(suite, cases);
     return suite;
 }

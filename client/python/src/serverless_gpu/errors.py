@@ -25,11 +25,20 @@ class ControllerError(GpuctlError, exceptions.APIError):
     """The controller refused a request.
 
     `detail` is the problem without the remedy, `status` the HTTP status, `code` the controller's name for the problem ("not_enough_gpus"),
-    `field` the field with the problem, and `hint` the remedy.
+    `field` the field with the problem, and `hint` the remedy. `again_s`: the
+    controller wants the request again after so many seconds, because its sender has sent too many; 0: it does not say.
     """
 
     def __init__(
-        self, message: str, *, detail: str = "", status: int = 0, code: str = "", field: str | None = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        detail: str = "",
+        status: int = 0,
+        code: str = "",
+        field: str | None = None,
+        hint: str | None = None,
+        again_s: float = 0,
     ):
         super().__init__(message)
         self.detail = detail or message
@@ -37,6 +46,7 @@ class ControllerError(GpuctlError, exceptions.APIError):
         self.code = code
         self.field = field
         self.hint = hint
+        self.again_s = again_s
 
 
 class ControllerUnreachable(ControllerError):

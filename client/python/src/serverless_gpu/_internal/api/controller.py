@@ -160,7 +160,9 @@ class Controller:
         retryable = problem.get("retryable") is True or status in (429, 502, 503, 504)
         about_job = response.request.method == "POST" and str(response.request.url).endswith("/v1/jobs") and status in (413, 422)
         kind = ControllerUnreachable if retryable else InvalidJob if about_job else ControllerError
-        return kind(text, detail=detail, status=status, code=code, field=field, hint=hint)
+        again = response.headers.get("Retry-After", "") if status == 429 else ""
+        again_s = min(int(again), RETRY_S) if again.isdecimal() else 0
+        return kind(text, detail=detail, status=status, code=code, field=field, hint=hint, again_s=again_s)
 
     def _checked(self, response: requests.Response) -> requests.Response:
         if response.status_code < 300:
@@ -189,9 +191,10 @@ class Controller:
             except ControllerUnreachable as error:
                 if pause > 0:
                     self.lost(error)
-                if time.monotonic() + pause > deadline:
+                wait = max(pause, error.again_s)
+                if time.monotonic() + wait > deadline:
                     raise error.with_hint() from error.__cause__
-            time.sleep(pause)
+            time.sleep(wait)
             pause = next_pause(pause) or BACKOFF_S
 
     def get(self, path: str, **options: Any) -> Any:

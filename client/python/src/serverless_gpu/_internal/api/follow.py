@@ -47,7 +47,7 @@ class Follow:
                 if self.last_id != before:
                     pause = BACKOFF_S
                 self._controller.lost(error)
-                self._stopped.wait(pause)
+                self._stopped.wait(max(pause, error.again_s))
                 pause = next_pause(pause)
         return self._state or ""
 

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Renders GET /metrics: what the controller has, how full its bounds are, and how long its work takes. No
+ * label names a job, a user or a node, so the page is as long for a large cluster as for a small one. It
+ * reads figures that are kept anyway; the disk is asked for two file sizes and its free space. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "daemon/http/base/exposition.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/request.h"
+#include "daemon/http/request/routes.h"
+#include "daemon/http/request/senders.h"
+#include "daemon/http/router.h"
+#include "daemon/writer.h"
+#include "proto/base/cleanup.h"
+#include "proto/limits.h"
+#include "proto/states.h"
+
+#define LABELS_BYTES 128
+
+/* --- jobs and nodes ------------------------------------------------------------------------------------- */
+
+static void add_states(struct text *out, const char *name, const size_t *counts, bool ended)
+{
+    for (int state = 0; state < JOB_STATE_COUNT; state++) {
+        char labels[LABELS_BYTES];
+        snprintf(labels, sizeof labels, "state=\"%s\"", job_state_text((enum job_state)state));
+        if (job_state_terminal((enum job_state)state) == ended) {
+            exposition_sample(out, name, labels, (int64_t)counts[state]);
+        }
+    }
+}
+
+static void add_jobs(const struct core_figures *figures, struct text *out)
+{
+    exposition_metric(out, "gpuctl_jobs", "gauge", "Jobs that have not ended, by state");
+    add_states(out, "gpuctl_jobs", figures->jobs, false);
+    exposition_metric(out, "gpuctl_jobs_ended_total", "counter",
+                      "Jobs that have ended since the controller started, by state");
+    add_states(out, "gpuctl_jobs_ended_total", figures->jobs, true);
+    exposition_metric(out, "gpuctl_jobs_submitted_total", "counter",
+                      "Jobs and tasks that were taken since the controller started");
+    exposition_sample(out, "gpuctl_jobs_submitted_total", "", (int64_t)figures->submit_count);
+}
+
+/* SUSPECT is no state of its own here: it follows from heartbeats. */
+static void add_nodes(const struct server *server, struct text *out)
+{
+    const struct core_figures *figures = &server->figures;
+    exposition_metric(out, "gpuctl_nodes", "gauge",
+                      "Nodes by state; one that misses heartbeats keeps its state");
+    for (int state = 0; state < NODE_STATE_COUNT; state++) {
+        char labels[LABELS_BYTES];
+        snprintf(labels, sizeof labels, "state=\"%s\"", node_state_text((enum node_state)state));
+        if (state != NODE_SUSPECT) {
+            exposition_sample(out, "gpuctl_nodes", labels, (int64_t)figures->nodes[state]);
+        }
+    }
+    exposition_metric(out, "gpuctl_nodes_silent", "gauge", "Nodes that miss heartbeats and are not LOST yet");
+    exposition_sample(out, "gpuctl_nodes_silent", "", (int64_t)figures->silent_count);
+    exposition_metric(out, "gpuctl_attempts", "gauge", "Attempts that hold a lease on their GPUs");
+    exposition_sample(out, "gpuctl_attempts", "", (int64_t)figures->attempt_count);
+    exposition_metric(out, "gpuctl_leases_held", "gauge",
+                      "1 while so many nodes are silent that no lease expires; else 0");
+    exposition_sample(out, "gpuctl_leases_held", "", writer_holds_leases(server->config.writer));
+}
+
+/* --- bounds --------------------------------------------------------------------------------------------- */
+
+static int64_t file_bytes(const char *path, const char *ending)
+{
+    struct stat status;
+    autofree char *name = xprintf("%s%s", path, ending);
+    return stat(name, &status) == 0 ? status.st_size : 0;
+}
+
+static int64_t connections(const struct server *server)
+{
+    return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
+}
+
+static void add_bounds(const struct server *server, struct text *out)
+{
+    const struct {
+        const char *labels;
+        int64_t used, limit;
+    } bounds[] = {
+        {"of=\"connections\"", connections(server), server->connection_limit},
+        {"of=\"writer_queue\"", (int64_t)writer_waiting(server->config.writer), LIMIT_WRITER_QUEUE},
+        {"of=\"live_jobs\"", (int64_t)writer_live_jobs(server->config.writer), LIMIT_LIVE_JOBS},
+        {"of=\"large_body_bytes\"", server->body_bytes, LIMIT_BODIES_BYTES},
+        {"of=\"tracking_calls\"", (int64_t)server->mlflow->waiting, LIMIT_MLFLOW_WAITING},
+        {"of=\"database_log_bytes\"", file_bytes(server->config.store_path, "-wal"), WAL_FORCED_BYTES},
+    };
+    exposition_metric(out, "gpuctl_used", "gauge", "How much of something bounded is in use");
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        exposition_sample(out, "gpuctl_used", bounds[i].labels, bounds[i].used);
+    }
+    exposition_metric(out, "gpuctl_limit", "gauge", "Its bound");
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        exposition_sample(out, "gpuctl_limit", bounds[i].labels, bounds[i].limit);
+    }
+}
+
+static void add_disk(const struct server *server, struct text *out)
+{
+    exposition_metric(out, "gpuctl_database_bytes", "gauge", "Size of the database without its log");
+    exposition_sample(out, "gpuctl_database_bytes", "", file_bytes(server->config.store_path, ""));
+    exposition_metric(out, "gpuctl_disk_free_bytes", "gauge", "Free space on the disk of the state folder");
+    exposition_sample(out, "gpuctl_disk_free_bytes", "", space_free(server->space));
+    exposition_metric(out, "gpuctl_disk_margin_bytes", "gauge",
+                      "With less free space submissions are refused (--min-free)");
+    exposition_sample(out, "gpuctl_disk_margin_bytes", "", space_margin(server->space));
+    exposition_metric(out, "gpuctl_disk_full", "gauge",
+                      "1 after the disk was full, until there is room again; else 0");
+    exposition_sample(out, "gpuctl_disk_full", "", space_is_full(server->space));
+}
+
+/* --- work ----------------------------------------------------------------------------------------------- */
+
+static void add_writer(const struct server *server, struct text *out)
+{
+    const struct writer_measures *measures = writer_measures(server->config.writer);
+    exposition_metric(out, "gpuctl_commit_seconds", "histogram",
+                      "Time of transactions until they are on disk");
+    exposition_histogram(out, "gpuctl_commit_seconds", "", &measures->commits);
+    exposition_metric(out, "gpuctl_scheduling_seconds", "histogram",
+                      "Time of inputs that had scheduling passes, with their changes of rows");
+    exposition_histogram(out, "gpuctl_scheduling_seconds", "", &measures->passes);
+}
+
+/* The labels of a route, or of requests that have none. */
+static void name_route(const struct route *route, char out[LABELS_BYTES])
+{
+    bool known = route->path != NULL;
+    snprintf(out, LABELS_BYTES, "method=\"%s\",route=\"%s\"", known ? method_text(route->method) : "none",
+             known ? route->path : "none");
+}
+
+static void add_replies(const struct route *route, const struct route_measures *measures, struct text *out)
+{
+    char route_labels[LABELS_BYTES];
+    name_route(route, route_labels);
+    for (int class = 0; class < STATUS_CLASSES; class ++) {
+        autofree char *labels = xprintf("%s,class=\"%dxx\"", route_labels, class);
+        if (measures->replies[class] > 0) {
+            exposition_sample(out, "gpuctl_http_requests_total", labels, (int64_t)measures->replies[class]);
+        }
+    }
+}
+
+static void add_times(const struct route *route, const struct route_measures *measures, struct text *out)
+{
+    char labels[LABELS_BYTES];
+    name_route(route, labels);
+    for (int class = 0; class < STATUS_CLASSES; class ++) {
+        if (measures->replies[class] > 0) {
+            exposition_histogram(out, "gpuctl_http_request_seconds", labels, &measures->took);
+            return;
+        }
+    }
+}
+
+static void each_route(const struct server *server, struct text *out,
+                       void (*add)(const struct route *route, const struct route_measures *measures,
+                                   struct text *out))
+{
+    const struct route *route = routes;
+    const struct route_measures *measures = server->measures;
+    for (; route->path != NULL; route++, measures++) {
+        add(route, measures, out);
+    }
+    add(route, measures, out);
+}
+
+static void add_http(const struct server *server, struct text *out)
+{
+    exposition_metric(out, "gpuctl_http_requests_total", "counter",
+                      "Requests that were answered, by route and class of the status");
+    each_route(server, out, add_replies);
+    exposition_metric(out, "gpuctl_http_request_seconds", "histogram",
+                      "Time from the end of a request to the beginning of its answer, by route");
+    each_route(server, out, add_times);
+    exposition_metric(out, "gpuctl_http_requests_open", "gauge",
+                      "Requests that have come and are not answered to the end");
+    exposition_sample(out, "gpuctl_http_requests_open", "", (int64_t)server->request_count);
+    exposition_metric(out, "gpuctl_http_requests_in_line", "gauge",
+                      "Requests that wait because their sender has used its share");
+    exposition_sample(out, "gpuctl_http_requests_in_line", "", (int64_t)senders_lined(server->senders));
+    exposition_metric(out, "gpuctl_http_requests_refused_total", "counter",
+                      "Requests that were refused after they had waited for --request-wait");
+    exposition_sample(out, "gpuctl_http_requests_refused_total", "",
+                      (int64_t)senders_refused(server->senders));
+}
+
+static void add_build(struct text *out)
+{
+    exposition_metric(out, "gpuctl_build_info", "gauge", "Always 1; the label is the version of gpuctld");
+    exposition_sample(out, "gpuctl_build_info", "version=\"" GPUCTL_VERSION "\"", 1);
+}
+
+bool monitor_show(struct request *request, struct err *err)
+{
+    const struct server *server = request->server;
+    struct text page = {0};
+    add_build(&page);
+    add_jobs(&server->figures, &page);
+    add_nodes(server, &page);
+    add_bounds(server, &page);
+    add_disk(server, &page);
+    add_writer(server, &page);
+    add_http(server, &page);
+    size_t length = page.length;
+    return request_reply(request, 200, EXPOSITION_TYPE, text_take(&page), length);
+}
