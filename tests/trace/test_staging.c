@@ -163,6 +163,58 @@ START_TEST(another_node_that_becomes_free_gets_ready_for_a_job_that_waits)
 }
 END_TEST
 
+START_TEST(a_free_node_stages_for_as_many_jobs_as_it_could_hold)
+{
+    autocluster struct cluster *c = cluster_open_with(POLICY_DEFAULT);
+    node(c, "a");
+    node(c, "b", .gpus = 2);
+    submit(c, "busy");
+    submit(c, "full", .gpus = 2);
+    submit(c, "aaaa", .environment = "torch");
+    submit(c, "bbbb", .environment = "numpy");
+    submit(c, "cccc", .environment = "scipy");
+    expect_orders(c, "a", "stage torch\nstage numpy\nstage scipy\nrun busy/1 rank 0-0 of 1 on 0\n");
+    staged(c, "torch", "a");
+    staged(c, "numpy", "a");
+    staged(c, "scipy", "a");
+    exited(c, "full", "b", 0);
+    expect_orders(c, "b", "stage torch\nstage numpy\n");
+    staged(c, "torch", "b");
+    expect_job(c, "aaaa", JOB_PLACED);
+    expect_job(c, "cccc", JOB_QUEUED);
+    staged(c, "numpy", "b");
+    expect_job(c, "bbbb", JOB_PLACED);
+    expect_orders(c, "b", "run aaaa/1 rank 0-0 of 1 on 0\nrun bbbb/1 rank 0-0 of 1 on 1\n");
+    exited(c, "busy", "a", 0);
+    expect_job(c, "cccc", JOB_PLACED);
+}
+END_TEST
+
+START_TEST(a_job_deep_in_the_queue_starts_where_it_is_ready)
+{
+    autocluster struct cluster *c = cluster_open_with(POLICY_DEFAULT);
+    char id[] = "0000", environment[] = "folder00";
+    node(c, "a", .gpus = 8);
+    node(c, "b", .gpus = 8);
+    submit(c, "full", .gpus = 8);
+    submit(c, "more", .gpus = 8);
+    for (int i = 0; i < 40; i++) {
+        id[2] = environment[6] = (char)('0' + i / 10);
+        id[3] = environment[7] = (char)('0' + i % 10);
+        submit(c, id, .gpus = 8, .environment = environment);
+        if (i == 39) {
+            unstaged(c, environment, "a", "no space left");
+        }
+        staged(c, environment, i == 39 ? "b" : "a");
+    }
+    exited(c, "more", "b", 0);
+    expect_job(c, "0039", JOB_PLACED);
+    expect_orders(c, "b", "stage folder00\nrun 0039/1 rank 0-7 of 8 on 0,1,2,3,4,5,6,7\n");
+    exited(c, "full", "a", 0);
+    expect_job(c, "0000", JOB_PLACED);
+}
+END_TEST
+
 START_TEST(what_pip_refuses_ends_all_jobs_that_wait_for_it)
 {
     autocluster struct cluster *c = cluster_open();
@@ -371,6 +423,8 @@ Suite *staging_suite(void)
     tcase_add_test(tests, nodes_get_ready_while_the_job_waits_for_their_gpus);
     tcase_add_test(tests, a_job_whose_nodes_are_ready_keeps_them_from_later_jobs);
     tcase_add_test(tests, another_node_that_becomes_free_gets_ready_for_a_job_that_waits);
+    tcase_add_test(tests, a_free_node_stages_for_as_many_jobs_as_it_could_hold);
+    tcase_add_test(tests, a_job_deep_in_the_queue_starts_where_it_is_ready);
     tcase_add_test(tests, what_pip_refuses_ends_all_jobs_that_wait_for_it);
     tcase_add_test(tests, what_one_node_refuses_and_another_has_is_the_nodes_own_fault);
     tcase_add_test(tests, a_node_that_fails_is_left_alone_for_a_while_and_others_are_tried);

@@ -237,6 +237,7 @@ Suite *store_scrub_suite(void)
     Suite *suite = suite_create("store-scrub");
     TCase *cases = tcase_create("scrub");
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
+    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_start_reads_no_more_of_a_long_history_than_of_a_short_one);
     tcase_add_test(cases, a_damaged_page_is_seen_by_the_scrub_and_then_by_each_start);
     tcase_add_test(cases, a_start_after_damage_reads_all_and_the_one_after_that_does_not);
