@@ -9,11 +9,14 @@
 
 #include "daemon/core/fleet/constraint.h"
 #include "daemon/core/fleet/node.h"
+#include "daemon/core/fleet/pool.h"
 #include "daemon/core/fleet/request.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/queue/fragment.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/gang_placement.h"
+
+#define FEW_COPIES_SHARE 8 /* of the nodes: so few are looked at by themselves */
 
 /* --- what a search allows ------------------------------------------------------------------------------- */
 
@@ -200,6 +203,23 @@ static bool fit_on_one(const struct search *search, const struct partition *part
     return true;
 }
 
+/* Whether the nodes that are ready for the environment could hold the gang; no answer where these are many.
+ */
+static bool are_ready_enough(const struct search *search, const struct partition *partition)
+{
+    const struct environment *environment = search->environment;
+    if (environment == NULL || search->readiness > READINESS_COMING ||
+        HASH_COUNT(environment->copies) > partition->count / FEW_COPIES_SHARE) {
+        return true;
+    }
+    int64_t offer = 0;
+    for (const struct environment_copy *copy = environment->copies; copy != NULL; copy = copy->hh.next) {
+        const struct capacity *capacity = pool_capacity(partition, copy->node);
+        offer += capacity != NULL ? fit_offer(search, capacity) : 0;
+    }
+    return offer >= search->request->gpus;
+}
+
 static bool fit_in_partition(const struct search *search, const struct partition *partition,
                              struct fit *ret_fit)
 {
@@ -207,7 +227,7 @@ static bool fit_in_partition(const struct search *search, const struct partition
                    : search->view == VIEW_FUTURE ? partition->free_then
                                                  : partition->total;
     const struct resource_request *request = search->request;
-    if (most < request->gpus || !fit_open(search, partition)) {
+    if (most < request->gpus || !fit_open(search, partition) || !are_ready_enough(search, partition)) {
         return false;
     }
     struct fragments fragments;
