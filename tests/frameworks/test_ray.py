@@ -18,7 +18,7 @@ from harness import PYTHON, ROOT, Cluster, eventually
 from slowness import patient
 
 #: Seconds that a script may take: Ray starts a dozen processes a node, here on few cores beside sanitized daemons.
-PATIENCE_S = patient(240.0)
+PATIENCE_S = patient(480.0)
 
 #: What one notebook found out about its cluster, by the names below.
 Report = dict[str, Any]

@@ -259,6 +259,13 @@ WRAPPED(bool, account_may_run, const struct core *core, const struct job *job,
     return now == PLANTED_QUOTA_IGNORED || __real_account_may_run(core, job, partition, ret_limit);
 }
 
+WRAPPED(void, turn_pass_begin, struct core *core)
+{
+    if (now != PLANTED_CHANGE_MISSED) {
+        __real_turn_pass_begin(core);
+    }
+}
+
 WRAPPED(bool, remove_jobs, struct core *core, const struct input *input, struct err *err)
 {
     for (size_t i = 0; now == PLANTED_LIVE_REMOVED && i < input->remove.count; i++) {
