@@ -203,16 +203,33 @@ static bool read_query(struct request *request, struct output_query *wanted, str
     return ok;
 }
 
-/* The ranks of the attempt have written something. */
+/* All nodes of the attempt have delivered their output. Of others it may still come, as after a full disk. */
+static bool is_delivered(struct reader *reader, uint64_t attempt_id, bool *ret_delivered, struct err *err)
+{
+    autorows struct rows rows = reader_members(reader, attempt_id, err);
+    struct member_row member;
+    *ret_delivered = true;
+    while (*ret_delivered && rows_member(&rows, &member)) {
+        *ret_delivered = member.state == MEMBER_FLUSHED;
+    }
+    return !rows.failed;
+}
+
+/* The ranks of the attempt have written something, and it was all stored here. */
 static bool had_output(const struct request *request, const struct log_query *log, bool *ret_had,
                        struct err *err)
 {
     struct reader *reader = request->server->reader;
+    int64_t attempt = log->attempt > 0 ? log->attempt : log->job.attempt;
     uint64_t attempt_id;
     *ret_had = false;
-    if (!job_attempt_id(reader, log->job.key, log->attempt > 0 ? log->attempt : log->job.attempt, &attempt_id,
-                        err)) {
+    bool delivered;
+    if (!job_attempt_id(reader, log->job.key, attempt, &attempt_id, err) ||
+        !is_delivered(reader, attempt_id, &delivered, err)) {
         return false;
+    }
+    if (!delivered) {
+        return true;
     }
     autorows struct rows rows = reader_ranks(reader, attempt_id, err);
     struct rank_row rank;
