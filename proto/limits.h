@@ -83,6 +83,8 @@
 #define DEFAULT_KEEP_LOGS_MS  (30LL * 24 * 3600 * 1000)
 #define DEFAULT_KEEP_NODES_MS (30LL * 24 * 3600 * 1000)
 #define DEFAULT_LOGS_SHARE    50 /* percent */
+/* after its end the output of a job stays for so long, however full the disk is: people read it then */
+#define LIMIT_LOGS_FRESH_MS (3600LL * 1000)
 /* jobs and first answers that retention reads, and removes, at a time: 2 ms of the writer */
 #define RETENTION_STEP_JOBS    32
 #define RETENTION_STEP_REPLIES 500

@@ -266,10 +266,11 @@ static bool measure_excess(const struct round *round, int64_t *ret_bytes)
     return true;
 }
 
-/* Removes output of jobs that have ended, the oldest first, until the share is kept. */
+/* Removes output of jobs that have ended, the oldest first, until the share is kept. A job that floods the
+ * disk while it runs does not cost others what they have not read yet. */
 static bool sweep_share(const struct round *round)
 {
-    const struct retention_rules all = {.ages = {.logs_ms = 1}};
+    const struct retention_rules all = {.ages = {.logs_ms = LIMIT_LOGS_FRESH_MS}};
     struct old_jobs old = {0};
     int64_t excess;
     if (!measure_excess(round, &excess)) {

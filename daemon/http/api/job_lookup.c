@@ -37,6 +37,7 @@ static bool read_job(const struct request *request, const char *id, bool *ret_fo
                                         .exit_code = job.life.exit_code,
                                         .gpus = job.birth.gpus,
                                         .created_ms = job.birth.created_ms,
+                                        .ended_ms = job.life.ended_ms,
                                         .tasks = job.array.tasks,
                                         .placed = job.array.placed};
         memcpy(ret_facts->id, job.birth.id, ID_LENGTH + 1);

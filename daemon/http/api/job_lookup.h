@@ -22,7 +22,7 @@ struct job_facts {
     int64_t attempt;   /* number of the newest; 0: none */
     int64_t exit_code; /* -1 while not terminal */
     int64_t gpus;
-    int64_t created_ms;
+    int64_t created_ms, ended_ms;
     int64_t tasks;  /* of the array that it is; 0: it is none */
     int64_t placed; /* of these, have become jobs */
 };

@@ -203,33 +203,16 @@ static bool read_query(struct request *request, struct output_query *wanted, str
     return ok;
 }
 
-/* All nodes of the attempt have delivered their output. Of others it may still come, as after a full disk. */
-static bool is_delivered(struct reader *reader, uint64_t attempt_id, bool *ret_delivered, struct err *err)
-{
-    autorows struct rows rows = reader_members(reader, attempt_id, err);
-    struct member_row member;
-    *ret_delivered = true;
-    while (*ret_delivered && rows_member(&rows, &member)) {
-        *ret_delivered = member.state == MEMBER_FLUSHED;
-    }
-    return !rows.failed;
-}
-
-/* The ranks of the attempt have written something, and it was all stored here. */
+/* The ranks of the attempt have written something. */
 static bool had_output(const struct request *request, const struct log_query *log, bool *ret_had,
                        struct err *err)
 {
     struct reader *reader = request->server->reader;
-    int64_t attempt = log->attempt > 0 ? log->attempt : log->job.attempt;
     uint64_t attempt_id;
     *ret_had = false;
-    bool delivered;
-    if (!job_attempt_id(reader, log->job.key, attempt, &attempt_id, err) ||
-        !is_delivered(reader, attempt_id, &delivered, err)) {
+    if (!job_attempt_id(reader, log->job.key, log->attempt > 0 ? log->attempt : log->job.attempt, &attempt_id,
+                        err)) {
         return false;
-    }
-    if (!delivered) {
-        return true;
     }
     autorows struct rows rows = reader_ranks(reader, attempt_id, err);
     struct rank_row rank;
@@ -239,11 +222,16 @@ static bool had_output(const struct request *request, const struct log_query *lo
     return !rows.failed;
 }
 
-/* Output goes before its job does: nothing of it is left, and its ranks' rows say that there was some. */
+/* Output goes before its job does: nothing of it is left, and its ranks' rows say that there was some. Soon
+ * after the end of the job it may still be on its way, as after a full disk, and retention leaves it alone.
+ */
 static bool check_stays(const struct request *request, const struct log_query *log, struct err *err)
 {
+    int64_t kept_ms = request->server->config.ages.logs_ms;
+    int64_t fresh_ms = kept_ms > 0 && kept_ms < LIMIT_LOGS_FRESH_MS ? kept_ms : LIMIT_LOGS_FRESH_MS;
+    bool fresh = request->server->wall_ms - log->job.ended_ms < fresh_ms;
     bool had;
-    if (!job_state_terminal(log->job.state) || logs_has(request->server->config.logs, log->job.id)) {
+    if (!job_state_terminal(log->job.state) || fresh || logs_has(request->server->config.logs, log->job.id)) {
         return true;
     }
     if (!had_output(request, log, &had, err)) {
