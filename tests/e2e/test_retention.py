@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -168,6 +169,16 @@ def test_output_goes_before_its_job(make_cluster: MakeCluster) -> None:
     assert not logs_of(cluster, job).exists() and cluster.api.job(job)["state"] == "SUCCEEDED"
     expect_gone(cluster, job)
     assert cluster.api.events(job)[-1] == "succeeded"
+
+
+def test_output_that_is_not_there_yet_is_not_said_to_be_removed(make_cluster: MakeCluster) -> None:
+    """As after a full disk: the job has ended, and its node delivers later."""
+    cluster = make_cluster(1)
+    job = cluster.api.submit(["echo", "late"])
+    cluster.api.wait(job)
+    assert cluster.api.log(job) == "late\n"
+    shutil.rmtree(logs_of(cluster, job))
+    assert cluster.api.log(job) == ""
 
 
 def test_output_of_the_tasks_of_an_array_goes_by_its_age(make_cluster: MakeCluster) -> None:
