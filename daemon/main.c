@@ -24,7 +24,7 @@
 #include "daemon/store/store.h"
 #include "daemon/tls.h"
 #include "daemon/upkeep.h"
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"

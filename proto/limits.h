@@ -433,8 +433,18 @@
 #define LIMIT_WRITER_QUEUE 16384
 /* events per transaction */
 #define LIMIT_WRITER_BATCH 1024
-#define WAL_PASSIVE_BYTES  (16 * MIB)
-#define WAL_FORCED_BYTES   (256 * MIB)
+/* questions (explain, plan, rehearse) that wait; further ones are answered 503 */
+#define LIMIT_QUESTIONS 1024
+/* questions that one copy of the process answers, all from the state of one moment */
+#define LIMIT_QUESTIONS_AT_ONCE 64
+/* a question that takes longer is asked once more, then answered 503 */
+#define LIMIT_QUESTION_MS 10000
+/* the next copy comes this many times later than the last one took: copies take 1 % of the writer's time */
+#define QUESTION_PACE 100
+/* how much the process of a question gives way to others */
+#define QUESTION_NICE     10
+#define WAL_PASSIVE_BYTES (16 * MIB)
+#define WAL_FORCED_BYTES  (256 * MIB)
 /* the log's size from the start, so that no commit has to grow the file */
 #define WAL_GROWN_BYTES (8 * MIB)
 /* an idle controller checkpoints a log above this: 130 commits, so fewer than 1 in 100 waits */

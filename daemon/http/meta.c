@@ -9,7 +9,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/http/server.h"
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 #include "proto/limits.h"
 #include "proto/wire/protocol.h"
 

@@ -13,7 +13,7 @@
 #include "daemon/http/request/routes.h"
 #include "daemon/http/request/senders.h"
 #include "daemon/http/router.h"
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 #include "proto/states.h"

@@ -9,7 +9,7 @@
 #include "daemon/blob/blobs.h"
 #include "daemon/blob/logs.h"
 #include "daemon/retention/old_jobs.h"
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 
 struct retention_config {
     struct writer *writer;

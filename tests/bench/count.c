@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "daemon/blob/logs.h"
-#include "daemon/writer.h"
-#include "daemon/spec_environment.h"
+#include "daemon/writer/writer.h"
+#include "daemon/writer/spec_environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/crypto/hash.h"

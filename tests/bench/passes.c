@@ -15,11 +15,12 @@
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 
-#define NODE_GPUS 8
-#define SAMPLES   1000
-#define LARGE     10000 /* nodes from which on a tenth of the samples must do */
-#define SMALL     1024  /* nodes that are filled with small gangs */
-#define WIDE_GPUS 8192  /* of gangs that fill the others of a large cluster */
+#define NODE_GPUS    8
+#define SAMPLES      1000
+#define EXPLANATIONS 10
+#define LARGE        10000 /* nodes from which on a tenth of the samples must do */
+#define SMALL        1024  /* nodes that are filled with small gangs */
+#define WIDE_GPUS    8192  /* of gangs that fill the others of a large cluster */
 
 struct gang {
     uint64_t attempt_id;
@@ -184,6 +185,14 @@ static double end_one(struct bench *bench)
     return step(bench, &(struct input){.kind = INPUT_REPORT, .report = &report});
 }
 
+/* Explains the newest job, which has the most ahead. */
+static double explain_last(struct bench *bench)
+{
+    char id[32];
+    snprintf(id, sizeof id, "%016" PRId64, bench->keys - 1);
+    return step(bench, &(struct input){.kind = INPUT_ASK, .ask = {.kind = ASK_EXPLAIN, .id = id}});
+}
+
 static int by_value(const void *a, const void *b)
 {
     double left = *(const double *)a, right = *(const double *)b;
@@ -217,7 +226,7 @@ static void fill(struct bench *bench, int64_t nodes, int64_t jobs, int64_t envir
 
 int main(int argc, char **argv)
 {
-    static double submits[SAMPLES], exits[SAMPLES];
+    static double submits[SAMPLES], exits[SAMPLES], explanations[EXPLANATIONS];
     int64_t nodes, jobs, environments = 0;
     enum policy policy = POLICY_DEFAULT;
     if (argc < 3 || argc > 5 || !text_to_int(argv[1], 1, 1000000, &nodes) ||
@@ -233,6 +242,9 @@ int main(int argc, char **argv)
     step(&bench, &(struct input){.kind = INPUT_BOOT});
     fill(&bench, nodes, jobs, environments);
     int samples = nodes < LARGE ? SAMPLES : SAMPLES / 10;
+    for (int i = 0; i < EXPLANATIONS; i++) {
+        explanations[i] = explain_last(&bench);
+    }
     for (int i = 0; i < samples; i++) {
         submits[i] = submit_any(&bench);
         exits[i] = end_one(&bench);
@@ -242,6 +254,8 @@ int main(int argc, char **argv)
     show("submit", submits, samples);
     printf(", ");
     show("exit", exits, samples);
+    printf(", ");
+    show("explanation", explanations, EXPLANATIONS);
     printf("}\n");
     core_destroy(bench.core);
     free(bench.gangs);

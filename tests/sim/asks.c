@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/spec_environment.h"
+#include "daemon/writer/spec_environment.h"
 #include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/crypto/hash.h"

@@ -3,7 +3,7 @@
 #ifndef SIM_CONTROLLER_PARTS_H
 #define SIM_CONTROLLER_PARTS_H
 
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 #include "proto/base/text/text.h"
 #include "proto/wire/messages.h"
 #include "tests/sim/controller.h"

@@ -4,7 +4,7 @@
 #ifndef SIM_JUDGE_H
 #define SIM_JUDGE_H
 
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 #include "tests/sim/sim.h"
 
 struct judge;

@@ -20,6 +20,7 @@
 #include "proto/base/text/json.h"
 
 #define SPAN_BYTES 32
+#define OLD_MS     2000 /* the age from which on an answer says it */
 
 static long long int_of(const json_t *object, const char *name)
 {
@@ -186,6 +187,16 @@ static void print_nodes(const json_t *answer, struct text *out)
     }
 }
 
+/* Of an answer that is not of this moment. */
+static void print_age(const json_t *answer, int64_t now_ms, struct text *out)
+{
+    char ago[SPAN_BYTES];
+    int64_t as_of_ms = time_or(answer, "as_of", now_ms);
+    if (now_ms - as_of_ms >= OLD_MS) {
+        add_line(out, "as of", "%s ago", span(now_ms - as_of_ms, ago));
+    }
+}
+
 static void print_answer(const struct call *call, const json_t *answer, struct text *out)
 {
     int64_t now_ms = clock_wall_ms();
@@ -200,6 +211,7 @@ static void print_answer(const struct call *call, const json_t *answer, struct t
     }
     print_turn(answer, now_ms, out);
     print_nodes(answer, out);
+    print_age(answer, now_ms, out);
 }
 
 /* --- explain -----------------------------------------------------------------------------------------------
@@ -209,6 +221,9 @@ static bool show(const struct call *call, struct text *out, bool *ret_last, stru
 {
     autojson json_t *answer = api_get(call->api, err, "/v1/jobs/%s/explanation", call->id);
     *ret_last = json_is_null(json_object_get(answer, "reason"));
+    if (call->common->watch) {
+        json_object_del(answer, "as_of"); /* it alone is no change */
+    }
     return answer_document(call, answer, print_answer, out);
 }
 

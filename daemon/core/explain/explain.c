@@ -194,7 +194,8 @@ static void write_job(struct question *question)
 static void explain(struct core *core, struct job *job, struct text *out)
 {
     struct question question = {.core = core, .job = job, .admitted = true, .out = out};
-    text_printf(out, "{\"id\":\"%s\",\"state\":\"%s\"", job->id, job_state_text(job->state));
+    write_wall(out, "{\"as_of\":", core->wall_ms);
+    text_printf(out, ",\"id\":\"%s\",\"state\":\"%s\"", job->id, job_state_text(job->state));
     write_job(&question);
     text_append(out, "}");
 }
@@ -229,7 +230,8 @@ static void plan(struct core *core, const struct input *input, struct text *out)
     const struct draft draft = draft_join(core, input->ask.spec, input->ask.owner, input->ask.environment);
     struct question question = {.core = core, .out = out};
     question.admitted = admits(core, &draft, &err);
-    text_printf(out, "{\"admitted\":%s,\"refusal\":", question.admitted ? "true" : "false");
+    write_wall(out, "{\"as_of\":", core->wall_ms);
+    text_printf(out, ",\"admitted\":%s,\"refusal\":", question.admitted ? "true" : "false");
     if (question.admitted) {
         text_append(out, "null");
     } else {
@@ -253,7 +255,8 @@ static bool rehearse(struct core *core, const struct job *job, struct text *out,
     }
     struct ahead ahead;
     ahead_find(core, job, &ahead);
-    text_printf(out, "{\"id\":\"%s\",", job->id);
+    write_wall(out, "{\"as_of\":", core->wall_ms);
+    text_printf(out, ",\"id\":\"%s\",", job->id);
     rehearse_write(core, job, &ahead, out);
     text_append(out, "}");
     ahead_finish(&ahead);

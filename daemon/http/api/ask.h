@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 
 struct request;
 struct server;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about jobs that wait, and the preemption of one that runs: GET /v1/jobs/{id}/explanation, POST
  * /v1/plan, GET and POST /v1/jobs/{id}/preemption. It promises that a job of somebody else is not told apart
- * from none. Questions go through the writer, so that what decides answers them; they store nothing. What the
- * answers say is the core's. */
+ * from none. Questions go to the writer, so that what decides answers them, in a copy of it. What the answers
+ * say is the core's. */
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/job_lookup.h"
 #include "daemon/http/auth/auth.h"
@@ -10,7 +10,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
 #include "daemon/http/request/routes.h"
-#include "daemon/spec_environment.h"
+#include "daemon/writer/spec_environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/spec/jobspec.h"
 #include "proto/wire/views.h"

@@ -12,7 +12,7 @@
 #include "daemon/http/orders/staging_board.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
-#include "daemon/spec_environment.h"
+#include "daemon/writer/spec_environment.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"

@@ -16,7 +16,7 @@
 #include "daemon/http/orders/specs.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
-#include "daemon/spec_environment.h"
+#include "daemon/writer/spec_environment.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/crypto/hash.h"

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "daemon/histogram.h"
+#include "daemon/writer/histogram.h"
 #include "proto/base/text/text.h"
 
 #define EXPOSITION_TYPE "text/plain; version=0.0.4; charset=utf-8"

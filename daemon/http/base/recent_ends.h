@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 
 /* Starts as {0}. */
 struct recent_ends {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/retention/old_jobs.h"
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 
 struct reserve_file;
 

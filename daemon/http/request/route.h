@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/histogram.h"
+#include "daemon/writer/histogram.h"
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/request/request.h"
 

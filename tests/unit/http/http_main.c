@@ -19,6 +19,7 @@ int main(void)
     srunner_add_suite(runner, metrics_suite());
     srunner_add_suite(runner, peers_suite());
     srunner_add_suite(runner, query_suite());
+    srunner_add_suite(runner, questions_suite());
     srunner_add_suite(runner, rank_token_suite());
     srunner_add_suite(runner, router_suite());
     srunner_add_suite(runner, excerpt_suite());

@@ -18,6 +18,7 @@ Suite *metrics_reader_suite(void);
 Suite *metrics_suite(void);
 Suite *peers_suite(void);
 Suite *query_suite(void);
+Suite *questions_suite(void);
 Suite *rank_token_suite(void);
 Suite *router_suite(void);
 Suite *excerpt_suite(void);

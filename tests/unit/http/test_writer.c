@@ -3,7 +3,7 @@
  * the thread, so that it can look between two batches. */
 #include <stdlib.h>
 
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/limits.h"

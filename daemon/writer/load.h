@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads the live state from the store into a core that has not run a step yet. */
-#ifndef DAEMON_LOAD_H
-#define DAEMON_LOAD_H
+#ifndef DAEMON_WRITER_LOAD_H
+#define DAEMON_WRITER_LOAD_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adds with plain loads and stores: a locked instruction would cost more than all the rest, and only one
  * thread writes. */
-#include "daemon/histogram.h"
+#include "daemon/writer/histogram.h"
 
 const int64_t histogram_bounds_us[HISTOGRAM_BUCKETS] = {
 #define X(bound_us) bound_us,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads the live rows from the store into a new core. The core interprets the rows. */
-#include "daemon/load.h"
+#include "daemon/writer/load.h"
 
 #include <string.h>
 
-#include "daemon/spec_environment.h"
+#include "daemon/writer/spec_environment.h"
 #include "proto/base/text/json.h"
 #include "proto/spec/jobspec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts the environment spec of a job to the form of the core: a key and a text. proto/wire/staging.c
  * derives it from the job spec. */
-#include "daemon/spec_environment.h"
+#include "daemon/writer/spec_environment.h"
 
 #include <stdlib.h>
 

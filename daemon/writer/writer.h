@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The writer: one thread makes every change of state, in batches that are one transaction each. */
-#ifndef DAEMON_WRITER_H
-#define DAEMON_WRITER_H
+#ifndef DAEMON_WRITER_WRITER_H
+#define DAEMON_WRITER_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/core/core.h"
-#include "daemon/histogram.h"
+#include "daemon/writer/histogram.h"
 #include "daemon/store/store.h"
-#include "daemon/writer_news.h"
+#include "daemon/writer/moment.h"
+#include "daemon/writer/news.h"
 #include "proto/base/text/text.h"
 
 enum writer_kind {
@@ -32,8 +33,8 @@ struct writer_request {
     uint8_t scope[32]; /* SHA-256 of owner, route and key */
     uint8_t body[32];  /* SHA-256 of the raw body */
 
-    /* Renders the answer of a successful step, on the writer's thread and before the commit; uses only its
-     * arguments. */
+    /* Renders the answer of a successful step, on the writer's thread and before the commit, or in the
+     * process of a question; uses only its arguments. */
     int (*render)(const struct writer_request *request, const struct step *step,
                   struct text *out); /* returns the HTTP status */
 
@@ -43,7 +44,7 @@ struct writer_request {
     struct text answer;
     bool replayed; /* it repeats the first answer to an earlier request with the same key */
 
-    int64_t took_us; /* on the writer's thread, without the commit */
+    int64_t took_us; /* on the writer's thread, without the commit, or in the process of a question */
 
     /* NULL: the request is collected. Else the writer's thread calls it when the request is answered, and
      * does not touch the request afterwards. It must not wait. */
@@ -51,12 +52,6 @@ struct writer_request {
 
     void *asker;                 /* for the caller */
     struct writer_request *next; /* for the writer */
-};
-
-/* A point in time: by the clock for decisions, CLOCK_BOOTTIME, and by the wall clock for people. */
-struct moment {
-    int64_t boot_ms, wall_ms;
-    int64_t boot_us; /* boot_ms in microseconds, for records; 0: boot_ms has the time */
 };
 
 /* How long the writer's work has taken. */
@@ -88,7 +83,8 @@ int64_t writer_due_ms(const struct writer *writer);
 /* With a thread: processes the remaining requests, commits, ends the thread. Without: drops the requests. */
 void writer_close(struct writer *writer);
 
-/* Queues a request; false when LIMIT_WRITER_QUEUE requests wait already (answer 503). Any thread. */
+/* Queues a request; false when LIMIT_WRITER_QUEUE requests wait already, or LIMIT_QUESTIONS of INPUT_ASK
+ * (answer 503). Any thread. */
 bool writer_ask(struct writer *writer, struct writer_request *request);
 
 /* An fd that is readable when writer_collect has something. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the writer's news under one lock until it is collected. */
-#include "daemon/writer_news.h"
+#include "daemon/writer/news.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 #include "proto/limits.h"
 
 bool news_box_init(struct news_box *box, struct err *err)

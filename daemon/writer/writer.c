@@ -4,7 +4,7 @@
  * they were asked. After a failed commit nothing more is done. Requests that arrive during a commit are the
  * next batch; no timer delays them. The core has the rules, the store the rows, and the HTTP thread the
  * requests. */
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/load.h"
+#include "daemon/writer/load.h"
+#include "daemon/writer/questions.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
@@ -41,7 +42,8 @@ struct writer {
     pthread_mutex_t asleep; /* held while the thread decides to sleep, and by callers that wake it */
     pthread_cond_t asked;
 
-    struct news_box box; /* what was committed */
+    struct news_box box;         /* what was committed */
+    struct questions *questions; /* NULL: without a thread, questions are requests like others */
     struct writer_measures measures;
 
     /* Used only by the writer's thread. */
@@ -327,7 +329,8 @@ int64_t writer_due_ms(const struct writer *writer)
     if (writer->queue_stale && writer->queue_due_ms < deadline) {
         deadline = writer->queue_due_ms;
     }
-    return deadline;
+    int64_t question_ms = writer->questions != NULL ? questions_due_ms(writer->questions) : INT64_MAX;
+    return question_ms < deadline ? question_ms : deadline;
 }
 
 /* Takes the inbox in the order of asking. */
@@ -459,6 +462,9 @@ static bool run_batch(struct writer *writer, struct moment now, bool *ret_closed
         return false;
     }
     publish(writer, list, now.boot_ms);
+    if (writer->questions != NULL) {
+        questions_start(writer->questions, writer->core, now);
+    }
     if (!store_checkpoint(writer->store, nothing_asked(writer), &writer->failure)) {
         publish_failure(writer, NULL);
         return false;
@@ -520,6 +526,7 @@ static void *writer_main(void *closure)
     do {
         wait_for_work(writer);
     } while (run_batch(writer, this_moment(), &closed) && !closed);
+    questions_end(writer->questions);
     return NULL;
 }
 
@@ -590,18 +597,44 @@ struct writer *writer_open(struct store *store, const struct writer_config *conf
     return writer;
 }
 
-bool writer_start(struct writer *writer, struct err *err)
-{
-    errno = pthread_create(&writer->thread, NULL, writer_main, writer);
-    writer->threaded = errno == 0;
-    return writer->threaded || err_errno(err, "cannot start the writer's thread");
-}
-
 static void wake(struct writer *writer)
 {
     pthread_mutex_lock(&writer->asleep);
     pthread_cond_signal(&writer->asked);
     pthread_mutex_unlock(&writer->asleep);
+}
+
+static void wake_for_question(void *closure)
+{
+    wake(closure);
+}
+
+static void question_answered(void *closure, struct writer_request *request)
+{
+    struct writer *writer = closure;
+    request->next = NULL;
+    tell_askers(&request);
+    if (request != NULL) {
+        news_box_lock(&writer->box);
+        news_box_add_answers(&writer->box, request);
+        news_box_unlock(&writer->box);
+        news_box_signal(&writer->box);
+    }
+}
+
+bool writer_start(struct writer *writer, struct err *err)
+{
+    const struct questions_config config = {.limit_ms = LIMIT_QUESTION_MS,
+                                            .ready = wake_for_question,
+                                            .answered = question_answered,
+                                            .closure = writer};
+    writer->questions = questions_open(&config, err);
+    if (writer->questions == NULL) {
+        return false;
+    }
+    errno = pthread_create(&writer->thread, NULL, writer_main, writer);
+    writer->threaded = errno == 0;
+    return writer->threaded || err_errno(err, "cannot start the writer's thread");
 }
 
 void writer_close(struct writer *writer)
@@ -614,13 +647,26 @@ void writer_close(struct writer *writer)
         wake(writer);
         pthread_join(writer->thread, NULL);
     }
+    questions_close(writer->questions);
     writer_destroy(writer);
+}
+
+static bool ask_question(struct writer *writer, struct writer_request *request)
+{
+    bool taken = questions_add(writer->questions, request);
+    if (taken) {
+        wake(writer);
+    }
+    return taken;
 }
 
 bool writer_ask(struct writer *writer, struct writer_request *request)
 {
     if (atomic_load(&writer->refusing)) {
         return false;
+    }
+    if (writer->questions != NULL && request->kind == WRITER_INPUT && request->input.kind == INPUT_ASK) {
+        return ask_question(writer, request);
     }
     if (atomic_fetch_add(&writer->waiting, 1) >= LIMIT_WRITER_QUEUE) {
         atomic_fetch_sub(&writer->waiting, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts durations in fixed buckets. One thread adds, any thread reads. */
-#ifndef DAEMON_HISTOGRAM_H
-#define DAEMON_HISTOGRAM_H
+#ifndef DAEMON_WRITER_HISTOGRAM_H
+#define DAEMON_WRITER_HISTOGRAM_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Passes the environment spec of a job from its job spec to the core. */
-#ifndef DAEMON_SPEC_ENVIRONMENT_H
-#define DAEMON_SPEC_ENVIRONMENT_H
+#ifndef DAEMON_WRITER_SPEC_ENVIRONMENT_H
+#define DAEMON_WRITER_SPEC_ENVIRONMENT_H
 
 #include <jansson.h>
 #include <stdbool.h>
