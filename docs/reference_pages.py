@@ -3,8 +3,8 @@
 
 Each page comes from the table that the programs themselves use: commands and options from what they say on --help, states, causes and
 events from proto/states.h, error and exit codes from proto/errors.h, limits from proto/limits.h, the REST API and the fields of a job from
-proto/openapi.yaml, the Python package from its signatures and docstrings. tests/python/test_reference.py compares the pages with these.
-docs/reference/frameworks.md and mlflow.md have generators of their own, tests/frameworks/run and docs/mlflow_page.py.
+proto/openapi.yaml, the Python package from its signatures and docstrings. tests/python/project/test_reference.py compares the pages with
+these. docs/reference/frameworks.md and mlflow.md have generators of their own, tests/frameworks/run and docs/mlflow_page.py.
 """
 
 from __future__ import annotations
@@ -364,7 +364,7 @@ def cli_page() -> str:
 
 
 def setting_rows(program: str) -> str:
-    """The table of settings, as tests/e2e/test_configuration.py reads it."""
+    """The table of settings, as tests/e2e/commands/test_configuration.py reads it."""
     options = man.ask(str(build() / PROGRAMS[program])).options
     rows: list[list[str]] = []
     for label, text in options:
