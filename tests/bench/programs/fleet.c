@@ -13,7 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/protocol.h"
 #include "tests/bench/programs/channel.h"

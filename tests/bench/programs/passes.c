@@ -14,6 +14,7 @@
 #include "daemon/core/core.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 #define NODE_GPUS 8
 #define SAMPLES   1000

@@ -128,7 +128,7 @@ def disk_of(folder: Path) -> int:
 
 
 def head_bytes(limit: int) -> int:
-    """How much of a stream is stored before its tail is kept aside; as proto/limits.h has it."""
+    """How much of a stream is stored before its tail is kept aside; as proto/limits_agent.h has it."""
     rest = limit - 1024
     return rest - min(rest // 8, 4 * MIB)
 

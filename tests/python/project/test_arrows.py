@@ -116,24 +116,26 @@ MOST_FILES = 25
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
+def sources(*names: str) -> list[str]:
+    """The sources of programs and tests, of names like "*.c"."""
+    listed = subprocess.run(["git", "ls-files", *names], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("no checkout of git: the sources cannot be told from what was built")
+    return listed.stdout.splitlines()
+
+
 @pytest.fixture(scope="module")
 def includes() -> dict[str, list[str]]:
     """Each source of the programs: the headers of ours that it includes."""
-    listed = subprocess.run(["git", "ls-files", "*.c", "*.h"], cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode != 0:
-        pytest.skip("no checkout of git: the sources cannot be told from what was built")
-    sources = [path for path in listed.stdout.splitlines() if path.startswith(("proto/", "daemon/", "agent/", "client/"))]
-    return {path: INCLUDE.findall((ROOT / path).read_text(encoding="utf-8")) for path in sources}
+    programs = [path for path in sources("*.c", "*.h") if path.startswith(("proto/", "daemon/", "agent/", "client/"))]
+    return {path: INCLUDE.findall((ROOT / path).read_text(encoding="utf-8")) for path in programs}
 
 
 @pytest.fixture(scope="module")
 def imports() -> dict[str, set[str]]:
     """Each Python module of the programs: the rooms of the client's implementation that it imports from."""
-    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode != 0:
-        pytest.skip("no checkout of git: the sources cannot be told from what was built")
-    sources = [path for path in listed.stdout.splitlines() if path.startswith(("agent/", "client/"))]
-    return {path: set(re.findall(r"\bserverless_gpu\._internal\.(\w+)", (ROOT / path).read_text(encoding="utf-8"))) for path in sources}
+    programs = [path for path in sources("*.py") if path.startswith(("agent/", "client/"))]
+    return {path: set(re.findall(r"\bserverless_gpu\._internal\.(\w+)", (ROOT / path).read_text(encoding="utf-8"))) for path in programs}
 
 
 def folder_of(path: str) -> str:
@@ -206,8 +208,8 @@ def test_modules_of_a_folder_include_each_other_in_small_cycles_at_most(includes
     assert {folder: size for folder, size in largest.items() if size > MOST_IN_A_CYCLE} == {}
 
 
-def test_a_folder_has_few_files(includes: dict[str, list[str]], imports: dict[str, set[str]]) -> None:
-    counts = Counter(folder_of(path) for path in [*includes, *imports])
+def test_a_folder_has_few_files() -> None:
+    counts = Counter(folder_of(path) for path in sources("*.c", "*.h", "*.py"))
     assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
 
 

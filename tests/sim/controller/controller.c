@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
 #include "tests/sim/controller/controller_parts.h"
 #include "tests/sim/disk/disk.h"
 #include "tests/sim/node/host.h"

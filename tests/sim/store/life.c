@@ -13,6 +13,7 @@
 #include "daemon/store/handle.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
+#include "proto/limits_controller.h"
 
 /* --- the stage ------------------------------------------------------------------------------------------ */
 

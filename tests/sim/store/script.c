@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
 #include "tests/trace/harness/chance.h"
 
 enum {

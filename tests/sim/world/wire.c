@@ -10,7 +10,7 @@
 #include <uthash.h>
 
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 struct call {
     uint64_t number;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How nodes prepare environments for jobs before these hold GPUs. */
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 

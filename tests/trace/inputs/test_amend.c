@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of live jobs: priority and time limit. */
-#include "proto/limits.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens at the limits, and that a long queue costs no more than a short one. */
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 #include <stdio.h>
 

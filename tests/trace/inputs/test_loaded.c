@@ -13,6 +13,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/spec/tasks.h"
 #include "tests/trace/suites.h"
 

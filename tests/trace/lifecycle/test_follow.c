@@ -3,7 +3,7 @@
  * will. */
 #include <stdio.h>
 
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The early signal: when ranks get it before their time limit, and what they get when they give way. */
-#include "proto/limits.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 

@@ -9,7 +9,7 @@
 #include "daemon/core/model/state.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 

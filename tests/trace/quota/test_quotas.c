@@ -6,7 +6,7 @@
 
 #include "daemon/core/quota/account.h"
 #include "daemon/core/model/state.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 

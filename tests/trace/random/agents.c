@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/limits.h"
-
 #define HELD_MAX     64
 #define RANKS_MAX    16
 #define REPORTS_KEPT 32

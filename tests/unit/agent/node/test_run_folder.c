@@ -12,7 +12,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "tests/unit/agent/agent_suites.h"
 
 #define BOOT       "11111111-2222-3333-4444-555555555555"

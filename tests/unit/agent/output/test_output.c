@@ -11,7 +11,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/clock.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "tests/unit/agent/agent_rig.h"
 #include "tests/unit/agent/agent_suites.h"
 

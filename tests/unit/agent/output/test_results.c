@@ -13,6 +13,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/crypto/hash.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "tests/unit/agent/agent_rig.h"
 #include "tests/unit/agent/agent_suites.h"
 

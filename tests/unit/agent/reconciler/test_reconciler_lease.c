@@ -2,6 +2,7 @@
 /* Tests of agent/reconciler: heartbeats, the leases that they renew, and what is worth nothing after a
  * silence. */
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "tests/unit/agent/agent_suites.h"
 #include "tests/unit/agent/reconciler/reconciler_rig.h"
 
