@@ -11,6 +11,8 @@
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
+#include "proto/limits_controller.h"
 
 #define OPTION_COUNT 34
 

@@ -17,7 +17,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 #define PEM_BYTES    (64 * 1024)
 #define SERIAL_BYTES 16

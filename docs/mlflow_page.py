@@ -2,7 +2,7 @@
 """Makes docs/reference/mlflow.md: mlflow_page.py >reference/mlflow.md
 
 What is served is read from the C code: the table of endpoints, and the routes of artifacts. What MLflow itself has is asked of the
-installed package. tests/e2e/test_mlflow_calls.py holds the page against both.
+installed package. tests/e2e/tracking/test_mlflow_calls.py holds the page against both.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 HTTP = ROOT / "daemon" / "http"
 STORE = ROOT / "daemon" / "mlflow"
 BASE = "/api/2.0/mlflow/"
-TEST = "tests/e2e/test_mlflow_calls.py"
+TEST = "tests/e2e/tracking/test_mlflow_calls.py"
 
 HEAD = f"""# MLflow's REST calls
 
 This page is made by docs/mlflow_page.py from the code of the controller and from MLflow {{version}}. `{TEST}`
 holds it against both: it runs the statements below as one program with MLflow's own client, and sees each call answered with 200.
-What the answers are is compared with those of MLflow's own server in tests/e2e/test_mlflow_server.py.
+What the answers are is compared with those of MLflow's own server in tests/e2e/tracking/test_mlflow_server.py.
 
 ## Served
 
@@ -90,7 +90,7 @@ def unserved() -> dict[str, str]:
 def _rows() -> Iterator[str]:
     from mlflow.version import VERSION
 
-    sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+    sys.path.insert(0, str(ROOT / "tests" / "e2e" / "tracking"))
     from mlflow_calls import CALLS
 
     names = of_mlflow()

@@ -2,9 +2,9 @@
 """Makes the pages of docs/reference: `GPUCTL_BUILD=build .venv/bin/python docs/reference_pages.py` writes them.
 
 Each page comes from the table that the programs themselves use: commands and options from what they say on --help, states, causes and
-events from proto/states.h, error and exit codes from proto/errors.h, limits from proto/limits.h, the REST API and the fields of a job from
-proto/openapi.yaml, the Python package from its signatures and docstrings. tests/python/test_reference.py compares the pages with these.
-docs/reference/frameworks.md and mlflow.md have generators of their own, tests/frameworks/run and docs/mlflow_page.py.
+events from proto/states.h, error and exit codes from proto/errors.h, limits from proto/limits*.h, the REST API and the fields of a job from
+proto/openapi.yaml, the Python package from its signatures and docstrings. tests/python/project/test_reference.py compares the pages with
+these. docs/reference/frameworks.md and mlflow.md have generators of their own, tests/frameworks/run and docs/mlflow_page.py.
 """
 
 from __future__ import annotations
@@ -231,6 +231,7 @@ def exit_codes_page() -> str:
 
 # --- limits.md ------------------------------------------------------------------------------------------------
 
+LIMITS = ("limits.h", "limits_agent.h", "limits_controller.h", "limits_tracking.h", "limits_client.h")
 UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
@@ -268,7 +269,7 @@ def amount(name: str, number: int) -> str:
 
 
 def limits_page() -> str:
-    text = (ROOT / "proto" / "limits.h").read_text()
+    text = "".join((ROOT / "proto" / name).read_text() for name in LIMITS)
     known, pending, parts, rows = dict(UNITS), "", list[str](), list[list[str]]()
 
     def close() -> None:
@@ -300,7 +301,7 @@ def limits_page() -> str:
         "# Limits\n",
         "Every queue, buffer, body and retry has a limit. This page lists all of them, with the reason for "
         "each number; a row without a reason\n"
-        "belongs to the row above it, or needs none. They are constants of `proto/limits.h`. Where an option "
+        "belongs to the row above it, or needs none. They are constants of `proto/limits*.h`. Where an option "
         "changes a limit the row names it.\n",
         *parts,
     )
@@ -364,7 +365,7 @@ def cli_page() -> str:
 
 
 def setting_rows(program: str) -> str:
-    """The table of settings, as tests/e2e/test_configuration.py reads it."""
+    """The table of settings, as tests/e2e/commands/test_configuration.py reads it."""
     options = man.ask(str(build() / PROGRAMS[program])).options
     rows: list[list[str]] = []
     for label, text in options:

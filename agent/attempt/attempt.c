@@ -22,6 +22,7 @@
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define ORPHANS_PACE_MS     20   /* between two kills of orphans, doubling ... */
 #define ORPHANS_PACE_MAX_MS 1000 /* ... up to this */

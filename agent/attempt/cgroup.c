@@ -21,7 +21,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define LINE_BYTES 4096
 #define HINT_DELEGATE                                                                                        \

@@ -18,7 +18,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define LEAF "gpuctl-agent"
 

@@ -14,6 +14,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define REPORT_BASE_BYTES (4 * KIB) /* of a report: headers, a cause, a sentence */
 #define RANK_EXIT_BYTES   200       /* of a report: the exit of one rank */

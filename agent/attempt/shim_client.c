@@ -18,7 +18,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define CATCH_UP_MS                                                                                          \
     100 /* for the first message of a shim that was found again; it speaks at once unless it is stopped */

@@ -18,7 +18,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define EXTRA_FD 3
 

@@ -21,6 +21,7 @@
 #include "proto/base/settings/settings.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/spec/node_label.h"
 
 #define USAGE "gpuagent [OPTIONS]\n       gpuagent join URL --token TOKEN [--ca-pin PIN] [OPTIONS]"

@@ -18,6 +18,7 @@
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/wire/views.h"
 
 #define TOKEN_BYTES       4096

@@ -20,7 +20,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define FIRST_OUT "0.stdout"
 #define FIRST_ERR "0.stderr"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define COUNTER_BYTES 16384 /* of a file of counters; /proc/vmstat has 5 KiB */
 

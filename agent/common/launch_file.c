@@ -8,6 +8,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 /* --- writing -------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 
 #include "agent/base/loop.h"
 #include "proto/base/err.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/wire/messages.h"
 
 enum device_state {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "agent/devices/nvml.h"
+#include "proto/limits_agent.h"
 
 #define HELPER_WORD "devices-helper" /* gpuagent devices-helper LIBRARY */
 #define HELPER_FD   3

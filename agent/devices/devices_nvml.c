@@ -24,6 +24,7 @@
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define SILENT       "the NVIDIA driver does not answer; see dmesg, and reboot the node if it stays so"
 #define HINT_DEVICES "name GPUs by index or UUID, as nvidia-smi -L shows them"

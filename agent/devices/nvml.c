@@ -17,6 +17,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define NVML_SUCCESS       0
 #define NVML_NOT_SUPPORTED 3

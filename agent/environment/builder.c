@@ -14,7 +14,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define REQUIREMENTS_FD "/dev/fd/3"
 

@@ -27,7 +27,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define MARKER         "gpuctl.json"
 #define NAMES          "names"

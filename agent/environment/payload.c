@@ -20,6 +20,7 @@
 #include "proto/base/crypto/hash.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define STEP_BYTES (4 * MIB) /* one piece of a copy: about 2 ms */
 #define PART       ".part"

@@ -12,7 +12,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/wire/messages.h"
 
 #define MEGABYTE 1e6

@@ -29,7 +29,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define INFO_BYTES 1024
 

@@ -22,6 +22,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define BOOT                                                                                                 \
     "import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_warm; from gpuctl_warm import main; main()"

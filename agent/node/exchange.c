@@ -9,6 +9,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/wire/protocol.h"
 
 /* --- register ------------------------------------------------------------------------------------------- */

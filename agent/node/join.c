@@ -22,7 +22,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/crypto/pin.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/token.h"
 #include "proto/wire/views.h"

@@ -22,7 +22,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 #define READ_BYTES (2 * LIMIT_JOURNAL_BYTES) /* of a file, which one line may bring over its limit */
 

@@ -9,7 +9,7 @@
 #include "agent/node/journal.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 struct recall {
     struct agent_context *context;

@@ -19,6 +19,7 @@
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 static void ship(struct output *output);
 

@@ -6,7 +6,7 @@
 #include "agent/output/output_parts.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 bool output_is_sent(const struct output *output)
 {

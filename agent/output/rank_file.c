@@ -14,6 +14,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define SAID_FILE_BYTES (256 * KIB) /* an error file up to this size is parsed, in about 1 ms */
 

@@ -11,6 +11,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define RANK_NUMBERS 7
 #define MOMENTS      5

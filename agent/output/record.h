@@ -4,7 +4,7 @@
 #define AGENT_RECORD_H
 
 #include "proto/base/err.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/wire/messages.h"
 
 /* A moment that a rank reported by name. */

@@ -17,6 +17,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define ROW_BYTES 300 /* the largest size of a row without its texts */
 

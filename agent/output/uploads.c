@@ -14,6 +14,7 @@
 #include "proto/base/crypto/hash.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define STEP_BYTES   (1 * MIB) /* hashed in a step: about 3 ms */
 #define PIECE_BYTES  (64 * KIB)

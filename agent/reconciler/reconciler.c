@@ -10,6 +10,7 @@
 #include "agent/reconciler/reconciler_parts.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 struct reconciler *reconciler_create(void)
 {

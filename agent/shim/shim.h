@@ -16,6 +16,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define SHIM_NEVER INT64_MAX /* a time that never comes */
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/blob/log_file.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 struct log_index {
     char *path;

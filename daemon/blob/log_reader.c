@@ -12,7 +12,7 @@
 #include "daemon/blob/log_index.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* The position of a place's offset in its stream's lines. Output uses only the first. */
 enum place_at {

@@ -19,6 +19,8 @@
 #include "proto/base/text/table.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
+#include "proto/limits_controller.h"
 
 enum sync_state { SYNC_IDLE, SYNC_QUEUED };
 

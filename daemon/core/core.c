@@ -33,7 +33,7 @@
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/place.h"
 #include "daemon/core/scheduler/preempt.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 struct core *core_create(const struct core_config *config)
 {

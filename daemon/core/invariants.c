@@ -18,6 +18,7 @@
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/place.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* --- nodes ---------------------------------------------------------------------------------------------- */
 

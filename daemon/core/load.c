@@ -22,7 +22,7 @@
 #include "daemon/core/queue/history.h"
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 void core_load_history(struct core *core, const struct history_row *row)
 {

@@ -14,6 +14,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* An address of either family. */
 union name {

@@ -10,7 +10,6 @@
 #include "daemon/http/request/routes.h"
 #include "daemon/http/server.h"
 #include "daemon/writer/writer.h"
-#include "proto/limits.h"
 #include "proto/wire/protocol.h"
 
 bool meta_health(struct request *request, struct err *err)

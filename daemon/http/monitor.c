@@ -16,6 +16,7 @@
 #include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/states.h"
 
 #define LABELS_BYTES 128

@@ -23,7 +23,6 @@
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
 
 const struct route routes[] = {
 #define PLAIN(method, path, access, query, handle, what, summary)                                            \

@@ -44,6 +44,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
+#include "proto/limits_controller.h"
 
 #define LOOP_EVENTS  12 /* more watches than there are */
 #define LIBRARY_RUNS 3  /* a resumed request is called, sent and read again in three runs */

@@ -12,7 +12,7 @@
 #include "daemon/mlflow/runs/runs.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 #define SYSTEM "system/" /* measurements of a node, whose name includes the node */
 

@@ -10,7 +10,7 @@
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 #define TAG_JOB     "gpuctl.job_id"
 #define TAG_ATTEMPT "gpuctl.attempt"

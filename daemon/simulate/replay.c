@@ -12,6 +12,7 @@
 #include "daemon/core/core.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 #define NODE_NAME_BYTES 16
 #define UNTYPED         "gpu"

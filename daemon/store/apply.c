@@ -8,6 +8,7 @@
 
 #include "daemon/store/handle.h"
 #include "daemon/store/query.h"
+#include "proto/limits_controller.h"
 
 /* How a kind of change is written: the columns of its row with one of the roles are parameters. */
 static const struct write {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "daemon/store/query.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 static const struct {
     enum sql sql;

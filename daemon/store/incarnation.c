@@ -23,7 +23,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 #define LEAP_LEAST  (1 << 16)
 #define LEAP_RANDOM (1 << 22)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/writer/writer.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 bool news_box_init(struct news_box *box, struct err *err)
 {

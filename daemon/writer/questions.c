@@ -22,7 +22,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* A child, and the questions that it answers in this order. */
 struct child {

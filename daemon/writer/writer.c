@@ -18,6 +18,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/wire/views.h"
 
 /* Steps that are done but not committed. */

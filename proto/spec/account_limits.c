@@ -11,6 +11,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 void account_limits_init(struct account_limits *limits)
 {

@@ -5,7 +5,7 @@
 
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/members.h"
 #include "proto/wire/messages.h"
 

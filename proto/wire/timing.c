@@ -9,6 +9,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/members.h"
 
 bool timing_is_name(const char *text, size_t length)

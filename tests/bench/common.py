@@ -23,6 +23,8 @@ from typing import Any, Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = Path(__file__).resolve().parent
+#: What rows run.
+PROGRAMS = BENCH / "programs"
 BUILD = ROOT / "build-release"
 os.environ["GPUCTL_BUILD"] = str(BUILD)
 sys.path[:0] = [path for path in (str(BENCH), str(ROOT / "tests" / "e2e")) if path not in sys.path]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rows `first-step` and `recover` share: a cluster of one node, and the notebook (tests/bench/gang.py) that calls gangs on it."""
+"""What the rows `first-step` and `recover` share: a cluster of one node, and the notebook (programs/gang.py) that calls gangs on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 
-from common import BENCH, ROOT, cluster, environment_of
+from common import PROGRAMS, ROOT, cluster, environment_of
 from harness import PYTHON, Cluster, eventually
 
 WARM_PATIENCE_S = 120.0
@@ -23,7 +23,7 @@ def notebook(ours: Cluster, what: str) -> Iterator[Callable[[], float]]:
     folder = ours.folder / "notebook"  # what lies in a notebook's folder travels with it
     folder.mkdir()
     process = subprocess.Popen(
-        [PYTHON, str(BENCH / "gang.py"), what], env=environment, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [PYTHON, str(PROGRAMS / "gang.py"), what], env=environment, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin is not None and process.stdout is not None
     lines = process.stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated agents of tests/bench/agents.c and the certificate that a controller needs to serve them over TLS."""
+"""The simulated agents of tests/bench/programs/agents.c and the certificate that a controller needs to serve them over TLS."""
 
 from __future__ import annotations
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+#: Functions and tracking are used by tests of other folders, too.
+sys.path[:0] = [str(HERE), str(HERE / "functions"), str(HERE / "tracking")]
 
 from harness import Cluster  # noqa: E402
 

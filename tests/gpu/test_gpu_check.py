@@ -121,7 +121,7 @@ def bundle(tmp_path: Path) -> Path:
 def make_driver(folder: Path, user: int) -> str:
     """A folder with a library that shows two GPUs of one type, the second in use by a process, and one of another; none computes."""
     folder.mkdir()
-    source = (ROOT / "tests/unit/agent/fake_nvml.c").read_text()
+    source = (ROOT / "tests/unit/agent/devices/fake_nvml.c").read_text()
     assert "99999999" in source
     library = folder / "libnvidia-ml.so.1"
     subprocess.run(

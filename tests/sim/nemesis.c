@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "proto/base/text/text.h"
-#include "tests/sim/controller.h"
+#include "tests/sim/controller/controller.h"
 #include "tests/sim/disk/disk.h"
-#include "tests/sim/host.h"
-#include "tests/sim/judge.h"
+#include "tests/sim/node/host.h"
+#include "tests/sim/checks/judge.h"
 #include "tests/sim/people.h"
 
 #define YEAR_MS (365LL * 24 * 3600 * 1000)

@@ -3,7 +3,7 @@
 #ifndef SIM_NEMESIS_H
 #define SIM_NEMESIS_H
 
-#include "tests/sim/sim.h"
+#include "tests/sim/world/sim.h"
 
 /* Arranges faults until the world is healthy. */
 void nemesis_begin(struct sim *sim);

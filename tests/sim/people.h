@@ -4,7 +4,7 @@
 #ifndef SIM_PEOPLE_H
 #define SIM_PEOPLE_H
 
-#include "tests/sim/sim.h"
+#include "tests/sim/world/sim.h"
 
 #define SUBMISSIONS_MAX 512
 #define LIMITED_PROJECT "red" /* the project that an operator may limit */

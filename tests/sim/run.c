@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "proto/base/files/files.h"
-#include "tests/sim/controller.h"
-#include "tests/sim/host.h"
-#include "tests/sim/janitor.h"
-#include "tests/sim/judge.h"
+#include "tests/sim/controller/controller.h"
+#include "tests/sim/node/host.h"
+#include "tests/sim/controller/janitor.h"
+#include "tests/sim/checks/judge.h"
 #include "tests/sim/nemesis.h"
 #include "tests/sim/people.h"
 #include "tests/sim/planted.h"

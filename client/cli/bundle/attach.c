@@ -14,6 +14,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "proto/spec/jobspec_parts.h"
 
 bool attach_split(const char *argument, char **ret_local, char **ret_remote, struct err *err)

@@ -19,7 +19,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 /* --- the field --- */
 

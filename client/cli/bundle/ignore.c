@@ -12,7 +12,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 /* One line, cut at its slashes. */
 struct rule {

@@ -15,6 +15,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 
 #define LARGEST 3  /* entries that an error names */
 #define NOTED   10 /* left out entries that get a note each */

@@ -13,6 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "proto/states.h"
 
 #define LIMIT_LIVE  100000

@@ -14,7 +14,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 #define AGENT_DEB "gpuctl-agent_*.deb"
 #define CLI_DEB   "gpuctl_*.deb" /* that the agent's package needs */

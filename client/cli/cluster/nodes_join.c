@@ -11,7 +11,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 const struct option_row join_rows[] = {
     ROW_TEXT(struct join_options, pool, 0, "pool", "NAME", "that the node is to be in", .sent_as = "pool"),

@@ -12,6 +12,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/spec/account_limits.h"
 
 /* --- list --- */

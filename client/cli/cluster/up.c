@@ -10,6 +10,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 
 static const struct option_row rows[] = {
     ROW_INT(struct start_options, nodes, 0, "nodes", "N", "how many (default 1)", 1, LIMIT_NODES_STARTED,

@@ -15,7 +15,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 struct follow {
     struct api *api;

@@ -13,7 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/crypto/hash.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 /* One transfer on its way. */
 struct sink {

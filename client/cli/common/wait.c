@@ -10,6 +10,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "proto/wire/views.h"
 
 struct wait_options {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/cli/transport/api.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 #define CLEAR_SCREEN "\033[H\033[2J"
 

@@ -23,6 +23,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "proto/wire/views.h"
 
 #define READY_POLL_MS 20

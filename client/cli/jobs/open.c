@@ -12,7 +12,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 #define BROWSER_WORDS 16
 

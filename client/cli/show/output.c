@@ -11,6 +11,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 
 /* stdout and stderr; the other streams of a rank are no output */
 #define OUTPUT_FILES 2

@@ -10,7 +10,6 @@
 #include "client/cli/show/print.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
 
 #define BAR_WIDTH   24
 #define SHOWN_MARKS 64 /* names: a node keeps LIMIT_MARKS */

@@ -10,7 +10,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 /* --- gzip --- */
 

@@ -11,7 +11,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 #define DIRECTIVE  "#SBATCH"
 #define LINE_WORDS 64 /* of one directive */

@@ -13,6 +13,7 @@
 #include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 
 static bool set_lines(json_t *environment, json_t *lines)
 {

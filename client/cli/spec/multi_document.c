@@ -12,6 +12,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 
 #define NOWHERE SIZE_MAX
 

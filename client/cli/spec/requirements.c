@@ -12,7 +12,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 /* Lines that no node can install, as POSIX extended expressions. */
 static const struct rule {

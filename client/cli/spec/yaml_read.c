@@ -15,6 +15,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 
 /* --- the core schema: which unquoted words are no text --- */
 

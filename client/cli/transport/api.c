@@ -15,7 +15,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/http/curl_use.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 struct api *api_create(struct context *context)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 struct feed {
     struct api *api;

@@ -18,7 +18,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 #define ENDPOINT_BYTES 4096
 #define NO_RECORD      (-2)

@@ -19,7 +19,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 #define STAT_BYTES        4096
 #define START_TIME_FIELD  22 /* of /proc/PID/stat, counted from 1 */

@@ -9,7 +9,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 static bool send_once(struct api *api, const struct request *request, struct text *ret_body,
                       int64_t *ret_again_ms, struct err *err)

@@ -10,7 +10,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/http/curl_use.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "proto/wire/views.h"
 
 struct transfer {

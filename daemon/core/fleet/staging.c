@@ -11,7 +11,8 @@
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/trace.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
+#include "proto/limits_controller.h"
 
 #define SHOWN_KEY  8 /* characters of a key in the trace */
 #define FEW_COPIES 8 /* are sooner compared than hashed */

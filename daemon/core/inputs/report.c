@@ -14,7 +14,7 @@
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/lifecycle/timing.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 /* --- the attempt of a report ---------------------------------------------------------------------------- */
 

@@ -14,7 +14,6 @@
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/admission.h"
-#include "proto/limits.h"
 
 struct use {
     struct core *core;

@@ -15,7 +15,6 @@
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/trace.h"
 #include "daemon/core/quota/account.h"
-#include "proto/limits.h"
 
 #define BRAKE_NODES 3 /* with fewer nodes, one broken machine is half of them */
 

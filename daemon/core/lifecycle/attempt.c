@@ -20,7 +20,7 @@
 #include "daemon/core/lifecycle/timing.h"
 #include "daemon/core/model/trace.h"
 #include "daemon/core/quota/account.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* The events of an attempt. */
 enum attempt_event {

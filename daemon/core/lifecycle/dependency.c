@@ -10,7 +10,7 @@
 #include "daemon/core/lifecycle/job.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* The state of one edge. */
 enum prospect {

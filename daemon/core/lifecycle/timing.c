@@ -9,6 +9,7 @@
 
 #include "daemon/core/model/state.h"
 #include "proto/base/text/text.h"
+#include "proto/limits_controller.h"
 
 static int64_t larger(int64_t a, int64_t b)
 {

@@ -7,7 +7,6 @@
 
 #include "daemon/core/model/state.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
 
 static void encode_device(const struct node_device *device, struct text *out)
 {

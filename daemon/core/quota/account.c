@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "daemon/core/quota/account_state.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 

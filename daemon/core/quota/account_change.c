@@ -8,7 +8,7 @@
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/trace.h"
 #include "daemon/core/quota/account_state.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* --- claims --------------------------------------------------------------------------------------------- */
 

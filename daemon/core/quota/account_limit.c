@@ -7,7 +7,6 @@
 
 #include "daemon/core/fleet/request.h"
 #include "daemon/core/quota/account_state.h"
-#include "proto/limits.h"
 
 #define HOUR_MS   (3600LL * 1000)
 #define MINUTE_MS (60LL * 1000)

@@ -7,7 +7,7 @@
 
 #include "daemon/core/model/record.h"
 #include "daemon/core/quota/account_state.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 #define HOUR_MS   (3600LL * 1000)
 #define MINUTE_MS (60LL * 1000)

@@ -14,6 +14,7 @@
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/scheduler/place.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* Whether a registered node has one of the types in the resource request. */
 static bool has_a_type(const struct core *core, const char *alternatives)

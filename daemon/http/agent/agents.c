@@ -20,6 +20,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/wire/messages.h"
 
 static int render_nothing(const struct writer_request *writer, const struct step *step, struct text *out)

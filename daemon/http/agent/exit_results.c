@@ -10,7 +10,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/members.h"
 
 /* How deep in an answer the JSON of a result stands. */

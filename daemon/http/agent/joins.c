@@ -17,6 +17,7 @@
 #include "proto/base/log.h"
 #include "proto/base/crypto/pin.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/views.h"
 

@@ -20,7 +20,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/log.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/members.h"
 
 struct backups {

@@ -16,7 +16,6 @@
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
 #include "proto/members.h"
 #include "proto/spec/tasks.h"
 

@@ -23,6 +23,7 @@
 #include "proto/base/text/json.h"
 #include "proto/spec/jobspec.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/members.h"
 #include "proto/wire/staging.h"
 #include "proto/wire/views.h"

@@ -16,6 +16,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/members.h"
 #include "proto/wire/views.h"
 

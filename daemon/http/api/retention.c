@@ -21,6 +21,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/members.h"
 
 struct retention {

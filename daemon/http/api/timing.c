@@ -16,6 +16,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/members.h"
 
 /* Times are microseconds since the submission; 0: not known. */

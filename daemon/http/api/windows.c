@@ -15,6 +15,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/members.h"
 #include "proto/wire/views.h"
 

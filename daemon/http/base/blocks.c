@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 struct block {
     struct block *next;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 void recent_ends_finish(struct recent_ends *ends)
 {

@@ -14,6 +14,7 @@
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* The reserve file while the helper thread makes it. Outlives the space when that goes away. */
 struct making {

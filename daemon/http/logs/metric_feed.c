@@ -8,6 +8,7 @@
 #include "daemon/blob/metric_line.h"
 #include "daemon/http/request/sse.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/members.h"
 
 /* --- lines ---------------------------------------------------------------------------------------------- */

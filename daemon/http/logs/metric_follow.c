@@ -16,6 +16,7 @@
 #include "daemon/http/request/sse.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 #define METRIC_LOOK_MS 1000
 

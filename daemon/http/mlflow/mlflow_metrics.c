@@ -21,7 +21,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
 #include "proto/base/text/table.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 struct copy_key {
     uint64_t attempt_id;

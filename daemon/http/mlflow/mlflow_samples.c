@@ -15,6 +15,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 #define MEGABYTE   1e6 /* as MLflow counts it */
 #define FULL       100.0

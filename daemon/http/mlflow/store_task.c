@@ -7,7 +7,7 @@
 
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/base/state.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 static void work(struct task *task)
 {

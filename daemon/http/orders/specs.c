@@ -7,7 +7,7 @@
 
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 struct specs {
     struct reader *reader;

@@ -11,6 +11,7 @@
 #include "proto/base/crypto/hash.h"
 #include "proto/base/text/table.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 struct entry {
     char key[HASH_HEX + 1];

@@ -14,6 +14,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* --- the URI -------------------------------------------------------------------------------------------- */
 

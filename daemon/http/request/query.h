@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 struct query {
     struct {

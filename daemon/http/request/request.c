@@ -22,6 +22,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "proto/wire/views.h"
 
 /* --- replies -------------------------------------------------------------------------------------------- */

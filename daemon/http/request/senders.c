@@ -25,6 +25,7 @@
 #include "proto/base/text/table.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 #define NAME_BYTES (LIMIT_NAME_BYTES + 16)
 

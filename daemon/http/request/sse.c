@@ -13,6 +13,7 @@
 #include "daemon/http/base/waiters.h"
 #include "daemon/http/request/request.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 struct sse {
     struct request *request;

@@ -8,7 +8,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 /* --- checks --- */
 

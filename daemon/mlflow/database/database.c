@@ -21,6 +21,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 /* SQLite has wanted this flag since 3.45. */
 #ifdef SQLITE_RESULT_SUBTYPE

@@ -12,7 +12,7 @@
 #include "daemon/mlflow/runs/pairs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 /* --- finding and showing --- */
 

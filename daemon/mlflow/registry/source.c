@@ -11,7 +11,7 @@
 #include "daemon/mlflow/registry/registry.h"
 #include "daemon/mlflow/runs/logged_models.h"
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 #define MODELS "models:/"
 #define RUNS   "runs:/"

@@ -12,7 +12,7 @@
 #include "daemon/mlflow/database/tables.h"
 #include "daemon/mlflow/registry/registry.h"
 #include "daemon/mlflow/runs/pairs.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 /* --- finding and showing --- */
 

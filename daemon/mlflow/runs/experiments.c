@@ -11,7 +11,6 @@
 #include "daemon/mlflow/database/tables.h"
 #include "daemon/mlflow/runs/pairs.h"
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
 
 /* --- finding --- */
 

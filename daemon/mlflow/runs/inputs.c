@@ -10,7 +10,7 @@
 #include "daemon/mlflow/runs/runs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 /* --- data sets --- */
 

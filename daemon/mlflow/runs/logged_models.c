@@ -13,7 +13,7 @@
 #include "daemon/mlflow/runs/experiments.h"
 #include "daemon/mlflow/runs/pairs.h"
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 /* --- finding and showing --- */
 

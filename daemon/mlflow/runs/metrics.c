@@ -12,7 +12,7 @@
 #include "daemon/mlflow/database/database.h"
 #include "daemon/mlflow/runs/pairs.h"
 #include "daemon/mlflow/runs/runs.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 /* --- logging --- */
 

@@ -9,7 +9,7 @@
 #include "daemon/mlflow/call/names.h"
 #include "daemon/mlflow/database/database.h"
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 #define QUERIES_OF(name) QUERY_##name##_PUT, QUERY_##name##_DELETE, QUERY_##name##_COUNT
 

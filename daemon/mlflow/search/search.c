@@ -10,7 +10,7 @@
 #include "daemon/mlflow/search/subjects.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 /* A page continues at a position among the rows that existed at the first page. */
 enum { TOKEN_POSITION, TOKEN_LAST, TOKEN_COUNT };

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 
 const struct subject subject_runs = {
     .table = "runs",

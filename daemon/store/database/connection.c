@@ -18,6 +18,7 @@
 #include "daemon/store/database/wal_check.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 bool connection_fail(struct connection *connection, struct err *err)
 {

@@ -18,7 +18,7 @@
 #include "daemon/store/database/connection.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 struct copy {
     struct connection from;

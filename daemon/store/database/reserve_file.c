@@ -18,6 +18,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 enum reserve_file_state { RESERVE_FILE_MISSING, RESERVE_FILE_WHOLE, RESERVE_FILE_RELEASED };
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "proto/base/clock.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* --- all pages in use ----------------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* Of SQLite's format: a header of the log, then frames, each a header and a page. Both headers hold the salts
  * of the log; frames of an older log have others. */

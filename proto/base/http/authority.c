@@ -14,7 +14,7 @@
 #include "proto/base/http/curl_use.h"
 #include "proto/base/crypto/pin.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 
 #define REPLY_BYTES  (64 * 1024)
 #define CLOCK_OFF_MS (5LL * 60 * 1000) /* longer than a network delay, shorter than certificates allow */

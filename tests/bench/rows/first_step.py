@@ -15,7 +15,7 @@ import statistics
 import time
 from pathlib import Path
 
-from common import BENCH, ROOT, Chart, Goal, prepare, said, spread
+from common import PROGRAMS, ROOT, Chart, Goal, prepare, said, spread
 from gangs import gangs
 from harness import PYTHON
 
@@ -35,7 +35,7 @@ ROUNDS = 9
 
 def under_torchrun() -> float:
     """Milliseconds of a run by torchrun."""
-    command = [Path(PYTHON).with_name("torchrun"), "--standalone", "--nproc-per-node", "2", BENCH / "first_step.py"]
+    command = [Path(PYTHON).with_name("torchrun"), "--standalone", "--nproc-per-node", "2", PROGRAMS / "first_step.py"]
     begin_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     ends_s = said(command, env={**os.environ, "OMP_NUM_THREADS": "1"}).split()
     return (max(map(float, ends_s)) - begin_s) * 1000

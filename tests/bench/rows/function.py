@@ -2,7 +2,7 @@
 """Functions that notebooks call.
 
 A call of `lambda: None` from Python until its value is back, over the same Python started by hand; a payload of 100 MB, and its two legs,
-to the controller's disk and from there to the node; the import of the client (tests/bench/function.py is the notebook's side).
+to the controller's disk and from there to the node; the import of the client (tests/bench/programs/function.py is the notebook's side).
 
 There is no peer and no gate.
 """
@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import time
 
-from common import BENCH, ROOT, Goal, cluster, environment_of, prepare
+from common import PROGRAMS, ROOT, Goal, cluster, environment_of, prepare
 from harness import Cluster
 
 GOALS: tuple[Goal, ...] = ()
@@ -46,7 +46,7 @@ def run() -> dict[str, object]:
     prepare()
     subprocess.run([ROOT / "deploy" / "python-environment"], check=True)
     with cluster([1]) as ours:
-        command = [ROOT / ".venv/bin/python", BENCH / "function.py"]
+        command = [ROOT / ".venv/bin/python", PROGRAMS / "function.py"]
         empty = ours.folder / "empty"  # what the working folder costs depends on what is in it
         empty.mkdir()
         out = subprocess.run(command, check=True, env=environment_of(ours), cwd=empty, stdout=subprocess.PIPE, text=True).stdout

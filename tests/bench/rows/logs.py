@@ -3,8 +3,8 @@
 
 One node of 8 slots; each rank writes 64 MiB of lines of 100 characters to stdout as fast as it is read. A client a rank follows it as an
 event stream; what they get is counted, and must be all of it. `lean`: one program that takes the streams apart without decoding JSON
-(tests/bench/follow.c); `gpuctl_logs`: eight `gpuctl logs --follow --rank N`, whose output goes to a pipe. From the submission to the last
-byte; in turns, medians of three. All of it, ranks, shim, agent, controller and clients, shares the cores of this machine.
+(tests/bench/programs/follow.c); `gpuctl_logs`: eight `gpuctl logs --follow --rank N`, whose output goes to a pipe. From the submission to
+the last byte; in turns, medians of three. All of it, ranks, shim, agent, controller and clients, shares the cores of this machine.
 `controller_cpu_s_per_gb` is what the controller alone takes.
 
 Gate: 100 MB/s (aim 300).

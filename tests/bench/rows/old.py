@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a long history costs: lists of a controller with 1,000,000 ended jobs (GPUCTL_BENCH_OLD_JOBS: another number).
 
-The rows are made by SQL (tests/bench/old.c). For each filter of `gpuctl ps`, one answer after another is asked for, and the cursor is
-followed until the list has 200 jobs or ends: how long an answer takes, which is how long the one HTTP thread serves nobody else, and how
+The rows are made by SQL (tests/bench/programs/old.c). For each filter of `gpuctl ps`, one answer after another is asked for, and the cursor
+is followed until the list has 200 jobs or ends: how long an answer takes, which is how long the one HTTP thread serves nobody else, and how
 long the list takes (`list_ms`). Then 200 connections ask for a name that no job has, without a pause, while another connection asks for
 /healthz: what a beat of a node would wait. Jobs are asked for by their ids, too: the newest, the oldest, and one that is not there.
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """10,000 agents that are parked: what they cost, how fast all are told, and how fast all are back after a restart.
 
-Simulated agents (tests/bench/agents.c) in one process, each with a connection of its own on which its poll waits, as agents hold them;
-plain HTTP, and TLS 1.3 with a self-signed certificate of P-256. `kib_each`: growth of the controller's VmRSS from all registered to all
-parked, after every poll has also been answered and put anew. `wake_ms`: from before POST /v1/shutdown, which tells every agent to end,
+Simulated agents (tests/bench/programs/agents.c) in one process, each with a connection of its own on which its poll waits, as agents hold
+them; plain HTTP, and TLS 1.3 with a self-signed certificate of P-256. `kib_each`: growth of the controller's VmRSS from all registered to
+all parked, after every poll has also been answered and put anew. `wake_ms`: from before POST /v1/shutdown, which tells every agent to end,
 until the last has its answer. `back_s`: kill -9, then from before the start of the next controller until every agent has a poll parked
-again; agents try again as real ones do, with full jitter from 200 ms on. Medians of three. Where the hard limit of descriptors allows
-fewer agents, `agents` says how many there were.
+again; agents try again as real ones do, with full jitter from 200 ms on. Medians of three. Where the hard limit of descriptors allows fewer
+agents, `agents` says how many there were.
 
 Gates: 10 KiB each plain, 24 KiB with TLS (aim 6, 20); wake 250 ms (aim 130); back 15 s with TLS (aim 8).
 """

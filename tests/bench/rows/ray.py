@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from common import BENCH, BUILD, ROOT, Chart, Goal, cluster, figures_of, peer, prepare, said
+from common import BUILD, PROGRAMS, ROOT, Chart, Goal, cluster, figures_of, peer, prepare, said
 from gangs import gangs
 from harness import PYTHON
 
@@ -61,7 +61,7 @@ def running() -> Iterator[None]:
 @contextlib.contextmanager
 def side(*arguments: object) -> Iterator[Callable[[], float]]:
     """Each call is one run of Ray, and returns its milliseconds."""
-    command = [PYTHON, str(BENCH / "ray_side.py"), *map(str, arguments)]
+    command = [PYTHON, str(PROGRAMS / "ray_side.py"), *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment

@@ -3,9 +3,10 @@
 
 `submit_growth`: the time of a submission over HTTP on one connection, durable, to a controller with 100,000 queued jobs over that to one
 with 100; both run, batches of 10 in turns, the median of the pairs' ratios. `pass_growth`: what an exit which places the next job costs
-the core, likewise (the row `pass`). `agents`: 10,000 simulated agents of one slot (tests/bench/agents.c), each with a parked poll of its
-own, beats every 5 s, reports that a rank runs and that it has ended; 20,000 jobs are submitted over 32 connections: jobs a second from
-the first submission until the last exit is taken; controller_cpu_ms_per_job is the controller's part, the agents run on the same cores.
+the core, likewise (the row `pass`). `agents`: 10,000 simulated agents of one slot (tests/bench/programs/agents.c), each with a parked poll
+of its own, beats every 5 s, reports that a rank runs and that it has ended; 20,000 jobs are submitted over 32 connections: jobs a second
+from the first submission until the last exit is taken; controller_cpu_ms_per_job is the controller's part, the agents run on the same
+cores.
 
 Gate: at most twice the cost (aim 1.2).
 """

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import slurm
-from common import BENCH, Chart, Goal, Skipped, cluster, folder, install, load, prepare, said
+from common import PROGRAMS, Chart, Goal, Skipped, cluster, folder, install, load, prepare, said
 from harness import Cluster, eventually
 
 GOALS = (
@@ -135,7 +135,7 @@ def hyperqueue() -> Iterator[str]:
 def hyperqueue_rate(python: str, count: int) -> float:
     with folder() as state:  # it leaves its streams where it is
         environment = {**os.environ, "TMPDIR": str(state)}
-        return float(said([python, BENCH / "hyperqueue_tasks.py", count], cwd=state, env=environment).splitlines()[-1])
+        return float(said([python, PROGRAMS / "hyperqueue_tasks.py", count], cwd=state, env=environment).splitlines()[-1])
 
 
 def contenders(ours: Cluster, stack: contextlib.ExitStack, skipped: dict[str, str]) -> dict[str, Callable[[], float]]:

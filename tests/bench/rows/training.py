@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps a second of a DDP job under gpuctl over those under torchrun.
 
-Two ranks with gloo, OMP_NUM_THREADS=1, on two slots of one node, each run 8 s of steps of some milliseconds (tests/bench/steps.py). Ours
-and `torchrun --standalone --nproc-per-node 2` in turns, which of the two is first changes from pair to pair; the median of the pairs'
-ratios, with least and most. `daemons_cpu_percent`: the CPU time of gpuagent and gpushim over our runs, as part of all cores of the node.
+Two ranks with gloo, OMP_NUM_THREADS=1, on two slots of one node, each run 8 s of steps of some milliseconds
+(tests/bench/programs/steps.py). Ours and `torchrun --standalone --nproc-per-node 2` in turns, which of the two is first changes from pair
+to pair; the median of the pairs' ratios, with least and most. `daemons_cpu_percent`: the CPU time of gpuagent and gpushim over our runs, as
+part of all cores of the node.
 
 Gate: 1.00 +- 0.02, and 0.5 % of the node.
 """
@@ -16,7 +17,7 @@ import statistics
 import time
 from pathlib import Path
 
-from common import BENCH, ROOT, Chart, Goal, cluster, cpu_s, prepare, said, spread
+from common import PROGRAMS, ROOT, Chart, Goal, cluster, cpu_s, prepare, said, spread
 from harness import PYTHON, Cluster
 
 GOALS = (
@@ -26,7 +27,7 @@ GOALS = (
 CHARTS = (Chart("steps a second of a DDP job of two ranks", "/s", {"gpuctl": "steps_per_s.ours", "torchrun": "steps_per_s.torchrun"}),)
 PAIRS = 12
 SECONDS = 8
-STEPS = str(BENCH / "steps.py")
+STEPS = str(PROGRAMS / "steps.py")
 
 
 def shims(ours: Cluster) -> list[int]:

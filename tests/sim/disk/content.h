@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/trace/chance.h"
+#include "tests/trace/harness/chance.h"
 
 enum { SECTOR_BYTES = 512 };
 

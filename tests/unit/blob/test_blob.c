@@ -17,6 +17,8 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
+#include "proto/limits_controller.h"
 
 static char folder[64];
 static struct worker *worker;

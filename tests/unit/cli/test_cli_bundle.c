@@ -14,7 +14,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "tests/unit/cli/cli_suites.h"
 
 static void write_file(const char *name, const char *content)

@@ -11,7 +11,7 @@
 #include "client/cli/show/terminal.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "tests/unit/cli/cli_suites.h"
 
 /* --- event streams --- */

@@ -11,6 +11,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "tests/unit/cli/cli_suites.h"
 
 static json_t *read_text(const char *text, struct err *err)

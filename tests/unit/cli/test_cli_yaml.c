@@ -9,6 +9,7 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_client.h"
 #include "tests/unit/cli/cli_suites.h"
 
 static void assert_yaml(const char *text, const char *expected)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "proto/base/files/files.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 struct logs *rig_logs;
 struct err rig_err;

@@ -7,6 +7,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "tests/unit/http/http_suites.h"
 #include "tests/unit/store/store_rig.h"
 

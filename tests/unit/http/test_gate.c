@@ -7,6 +7,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/unit/http/http_suites.h"
 
 static const char *const own_names[] = {"gpu.example"};

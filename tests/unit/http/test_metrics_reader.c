@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/unit/http/http_suites.h"
 #include "tests/unit/http/metrics_rig.h"
 

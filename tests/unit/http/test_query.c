@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/http/request/query.h"
+#include "proto/limits_controller.h"
 #include "tests/unit/http/http_suites.h"
 
 static char text[512];

@@ -9,7 +9,7 @@
 #include "daemon/writer/questions.h"
 #include "daemon/writer/writer.h"
 #include "proto/base/clock.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/unit/http/http_suites.h"
 
 #define LONG_MS  60000 /* longer than any test */

@@ -7,7 +7,6 @@
 #include "daemon/http/router.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
-#include "proto/limits.h"
 #include "proto/states.h"
 #include "tests/unit/http/http_suites.h"
 

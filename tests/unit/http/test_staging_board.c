@@ -6,7 +6,7 @@
 
 #include "daemon/http/orders/staging_board.h"
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/unit/http/http_suites.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -7,7 +7,7 @@
 #include "daemon/mlflow/database/database.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 #include "tests/unit/mlflow/mlflow_rig.h"
 #include "tests/unit/mlflow/mlflow_suites.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
+#include "proto/limits_tracking.h"
 #include "tests/unit/mlflow/mlflow_rig.h"
 #include "tests/unit/mlflow/mlflow_suites.h"
 

@@ -8,6 +8,8 @@
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
+#include "proto/limits_controller.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/protocol.h"
 #include "tests/unit/proto/proto_suites.h"

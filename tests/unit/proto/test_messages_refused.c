@@ -4,6 +4,7 @@
 
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "proto/wire/messages.h"
 #include "tests/unit/proto/proto_suites.h"
 

@@ -19,7 +19,7 @@
 
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 static struct rig rig;
 

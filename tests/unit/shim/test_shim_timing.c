@@ -13,6 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_agent.h"
 
 static struct rig rig;
 

@@ -7,6 +7,7 @@
 #include "daemon/store/check.h"
 #include "daemon/store/database/connection.h"
 #include "proto/base/cleanup.h"
+#include "proto/limits_controller.h"
 #include "tests/unit/store/store_rig.h"
 #include "tests/unit/store/store_suites.h"
 

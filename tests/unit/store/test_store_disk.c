@@ -15,6 +15,7 @@
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
+#include "proto/limits_controller.h"
 #include "tests/unit/store/store_rig.h"
 #include "tests/unit/store/store_suites.h"
 

@@ -11,7 +11,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
-#include "tests/trace/chance.h"
+#include "proto/limits_controller.h"
+#include "tests/trace/harness/chance.h"
 #include "tests/unit/store/store_rig.h"
 #include "tests/unit/store/store_suites.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/limits_controller.h"
 #include "tests/unit/store/store_rig.h"
 #include "tests/unit/store/store_suites.h"
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The limits of the agent and the shim. */
+#ifndef PROTO_LIMITS_AGENT_H
+#define PROTO_LIMITS_AGENT_H
+
+#include "proto/limits.h"
+
+/* --- agent and shim --- */
+/* log bytes inside an exit report */
+#define LIMIT_EXIT_TAIL_BYTES (64 * KIB)
+/* results inside an exit report, together; others are uploaded as blobs before */
+#define LIMIT_EXIT_RESULT_BYTES (64 * KIB)
+/* JSON texts of the results, together: a value above this is sent as a pickle only */
+#define LIMIT_EXIT_JSON_BYTES (64 * KIB)
+/* one error file: a traceback of 100 frames is 10 KiB; longer files are left out */
+#define LIMIT_ERROR_FILE_BYTES (16 * KIB)
+/* the error files of one report, together: those of the ranks that failed first */
+#define LIMIT_EXIT_ERROR_BYTES (64 * KIB)
+/* the quote of a rank's error message in a sentence for people */
+#define LIMIT_SAID_BYTES 300
+/* one datagram of a rank: a metric of 250 characters is 400 bytes, and one may carry many */
+#define LIMIT_RANK_MESSAGE_BYTES (64 * KIB)
+/* one stream of one rank: days of a talkative job; the first and the last part are kept, the bytes between
+ * are counted and dropped; gpuctld and gpuagent --log-limit */
+#define LIMIT_STREAM_BYTES (1 * GIB)
+/* bounds of the setting: room for both parts; an offset that no honest job reaches */
+#define LIMIT_STREAM_MIN_BYTES (1 * MIB)
+#define LIMIT_STREAM_MAX_BYTES (1024 * GIB)
+/* the last part: 40,000 lines of 100 bytes, and at most an eighth of a small limit */
+#define LIMIT_TAIL_BYTES (4 * MIB)
+#define STREAM_TAIL_PART 8
+/* our own lines in a stream: two at its limit, and some about full disks */
+#define STREAM_MARKS_BYTES 1024
+/* from PREPARE or RUN to running: a longer time means that another node is slow, and this one has time */
+#define START_HURRY_MS 10
+/* one datagram between agent and shim */
+#define LIMIT_SHIM_MESSAGE 4096
+#define LIMIT_IDLE_SHIMS   2
+/* kinds of ranks with a forkserver; waiting shims with workers for each kind; and how many of these may end
+ * by themselves before the agent gives up on the kind */
+#define LIMIT_WARM_KINDS    4
+#define LIMIT_WARM_SHIMS    2
+#define LIMIT_WARM_FAILURES 3
+/* private memory of a waiting worker: its page tables, and pages that it wrote to */
+#define WARM_WORKER_BYTES (16 * MIB)
+/* a forkserver starts this long after a job of its kind, or at that job's end; it is kept this long after the
+ * last such job */
+#define WARM_DELAY_MS (10 * 1000)
+#define WARM_IDLE_MS  (15 * 60 * 1000)
+/* delay before a taken shim is replaced: its ranks get the cores first */
+#define WARM_REFILL_MS     200
+#define DEFAULT_WARM_MIB   2048
+#define LIMIT_WARM_MIB     (1024 * 1024)
+#define DEFAULT_WARM_NAMES "torch,torch.distributed"
+/* processes and threads of an attempt, per device: a rank with 32 loader workers of 64 threads has 2,200 */
+#define DEFAULT_PROCESSES 4096
+/* the most that Linux can number */
+#define LIMIT_PROCESSES (4LL * 1024 * 1024)
+/* MASTER_PORT: below ip_local_port_range, which starts at 32768 */
+#define DEFAULT_PORT_FIRST  20000
+#define DEFAULT_PORT_LAST   29999
+#define LIMIT_PAYLOAD_CACHE (20 * GIB)
+/* connections of one agent: poll, heartbeat, LIMIT_AGENT_UPLOADS, and a few reports at once */
+#define LIMIT_AGENT_CONNECTIONS 16
+/* log uploads at once: one flooding job does not hold up the others */
+#define LIMIT_AGENT_UPLOADS 4
+/* a poll's reply: 160 orders with the largest spec */
+#define LIMIT_AGENT_REPLY_BYTES (256 * MIB)
+/* a launch file: 1,024 ranks of 2 KiB, env and argv of 64 KiB each */
+#define LIMIT_LAUNCH_BYTES (4 * MIB)
+/* how a node started its ranks, for people: a word, and a sentence of explanation with a path in it */
+#define LIMIT_START_TEXT 300
+/* id of an agent's state folder: ours have 16 bytes */
+#define LIMIT_AGENT_ID_BYTES 64
+/* moments that the ranks of a node report: the steps up to the first training step; only the first of each
+ * name counts */
+#define LIMIT_MARKS 8
+/* name of such a moment: a few words, which fit a column */
+#define LIMIT_MARK_NAME 40
+/* why an attempt failed on a node: a path of 1,024 bytes in a sentence */
+#define LIMIT_SHIM_TEXT 1280
+/* depth of the folders that a job made in its own cgroup */
+#define LIMIT_CGROUP_DEPTH 16
+/* ids of ended attempts that a node remembers one by one: a day at one in three seconds, 640 KiB */
+#define LIMIT_SEEN 32768
+/* scans of a cgroup until all processes have left it: one is enough, unless processes are born meanwhile */
+#define LIMIT_CGROUP_ROUNDS 16
+/* between two attempts to kill the processes that remain, doubling ... */
+#define SHIM_SWEEP_MS 1
+/* ... up to this, for processes that sleep in a driver */
+#define SHIM_SWEEP_MAX_MS 1000
+/* until the next try to write an exit record that the disk refused */
+#define SHIM_RECORD_RETRY_MS 1000
+/* when the grace of a stop is over, the agent waits this long, then kills a shim that has been stopped
+ * (SIGSTOP), as a rank of the same user may do; this is within the 10 s that a cancel has beyond its grace */
+#define SHIM_DEAF_MS 5000
+/* a shim that no agent contacts for this long ends; its exit record has everything */
+#define SHIM_RETIRE_MS (24LL * 3600 * 1000)
+/* an exit record: 1,024 ranks of 140 bytes, and the cause */
+#define LIMIT_EXIT_RECORD_BYTES (256 * KIB)
+/* bytes of rank 0's stderr that are searched for a taken port: a traceback is 4 KiB */
+#define LIMIT_PORT_SCAN_BYTES (64 * KIB)
+/* how long an unfinished line waits for its end: shorter than people notice */
+#define LOG_PARTIAL_MS 200
+/* pause before the agent asks again whether sent log bytes are durable */
+#define LOG_SETTLE_MS 1000
+/* full jitter below this after the first failure, doubling ... */
+#define BACKOFF_FIRST_MS 200
+/* ... up to this: 10,000 agents make 2,900 tries a second at the worst */
+#define BACKOFF_MAX_MS 7000
+/* between registrations that are refused, doubling ... */
+#define REFUSED_FIRST_MS 1000
+/* ... up to this: an agent that replaces a silent one gets in after three missed heartbeats and this */
+#define REFUSED_MAX_MS     15000
+#define CONNECT_TIMEOUT_MS 5000
+/* for small requests; a poll gets its park time and this */
+#define REQUEST_TIMEOUT_MS 10000
+/* for a blob: 1 GiB at 300 KB/s */
+#define TRANSFER_TIMEOUT_MS 3600000
+/* why no job can get a GPU: 64 GPUs, the most that NVIDIA's library numbers, in a heartbeat of 64 KiB */
+#define LIMIT_DEVICE_REASON 255
+/* how long GPUs may stay in use after the last process has ended */
+#define GPU_CLEAR_MS 30000
+/* between two looks at a GPU: a foreign process is seen within a second, and a look takes the driver a
+ * millisecond */
+#define GPU_LOOK_PACE_MS 1000
+/* between two looks at a GPU that a job has just left, until it is empty */
+#define GPU_CLEAR_PACE_MS 100
+/* time limit of a look, after which its helper is abandoned: a busy driver takes a second at most */
+#define GPU_LOOK_MS 5000
+/* time limit for the driver's start: some 3 s for each of 8 GPUs without persistence mode */
+#define GPU_OPEN_MS 60000
+/* a GPU without a look for this long counts as unknown: a hung look, and the next helper's start */
+#define GPU_STALE_MS 20000
+/* pause before a helper is restarted, and before a GPU whose look hung is tried again, doubled each time */
+#define GPU_BACKOFF_MS     1000
+#define GPU_BACKOFF_MAX_MS 60000
+/* killed helpers that have not ended because the driver holds them: above this no more are started */
+#define LIMIT_STUCK_HELPERS 4
+/* between two starts of the library in one helper, after errors: the library remembers GPUs that were lost */
+#define GPU_RESTART_MS 60000
+/* memory in use that no listed process holds: drivers keep up to 0.6 GiB, a computing program has more */
+#define GPU_IDLE_BYTES (1ULL << 30)
+
+/* the end of pip's output that a failure quotes: its last errors and the lines above them */
+#define LIMIT_STAGING_TEXT (4 * KIB)
+/* environments that a node builds at once: pip is limited by one core and the network */
+#define LIMIT_BUILDS 2
+/* a line from the builder: a failure of LIMIT_STAGING_TEXT, each character escaped */
+#define LIMIT_CHILD_LINE_BYTES (64 * KIB)
+/* between two reports of a staging with new text: as fast as people read */
+#define STAGING_TELL_MS 500
+/* between two reports that only say that the staging goes on; six within STAGING_SILENT_MS */
+#define STAGING_ALIVE_MS 10000
+/* between SIGTERM and SIGKILL for a builder, which ends at once */
+#define BUILDER_GRACE_MS 2000
+/* total size of a node's environments: 15 with torch and CUDA of 6 GiB each */
+#define DEFAULT_ENVIRONMENTS_GIB 100
+#define LIMIT_ENVIRONMENTS_GIB   (1024 * 1024)
+/* free space that environments leave on their disk; unused ones are removed for it */
+#define ENVIRONMENTS_FREE_BYTES (2 * GIB)
+/* an environment's marker file: 1,000 folders of 200 bytes */
+#define LIMIT_MARKER_BYTES (256 * KIB)
+/* environments that a node stages at once: jobs that came at the same time */
+#define LIMIT_NODE_STAGINGS 256
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The limits of gpuctl. */
+#ifndef PROTO_LIMITS_CLIENT_H
+#define PROTO_LIMITS_CLIENT_H
+
+#include "proto/limits.h"
+
+/* --- gpuctl --- */
+/* a controller on another continent answers within 1 s */
+#define CLIENT_CONNECT_MS 5000
+/* the slowest answer, except those that wait or stream */
+#define CLIENT_REPLY_MS 30000
+/* how long a request that is safe to repeat is retried: a controller restarts within seconds */
+#define CLIENT_RETRY_MS 30000
+/* the first pause, doubling ... */
+#define CLIENT_BACKOFF_MS 100
+/* ... up to this */
+#define CLIENT_BACKOFF_MAX_MS 5000
+/* three missed heartbeats of an event stream */
+#define CLIENT_STREAM_IDLE_S 45
+/* bytes of a stream that wait to be shown; above this the stream is paused */
+#define CLIENT_STREAM_BYTES (4 * MIB)
+/* a reply in memory: a page of 200 jobs with their specs is 13 MiB */
+#define CLIENT_REPLY_BYTES (64 * MIB)
+/* files inside the spec; base64 keeps them below LIMIT_SUBMIT_BYTES */
+#define CLIENT_INLINE_BYTES (512 * KIB)
+/* a requirements file with all included files: 400 packages with ten hashes each */
+#define CLIENT_REQUIREMENTS_BYTES (1 * MIB)
+/* requirements inside the spec; longer ones are uploaded as a blob */
+#define CLIENT_REQUIREMENTS_INLINE_BYTES (8 * KIB)
+/* jobs in one file: a sweep, and the jobs before and after it */
+#define LIMIT_FILE_JOBS 256
+/* nesting of files that include files */
+#define CLIENT_REQUIREMENTS_DEPTH 8
+/* a job trace, unpacked: 10 million jobs of 100 bytes */
+#define CLIENT_TRACE_BYTES (1 * GIB)
+/* a job's bundle: code, not data */
+#define CLIENT_BUNDLE_BYTES (256 * MIB)
+#define CLIENT_BUNDLE_FILES 20000
+/* in a folder that is too large, files are counted up to here, for the error that names the largest: a
+ * second */
+#define CLIENT_BUNDLE_SEEN 200000
+/* nesting of folders */
+#define CLIENT_BUNDLE_DEPTH 64
+/* an upload from this size on is announced: a second at 10 Mbit/s */
+#define CLIENT_BUNDLE_TOLD_BYTES (1 * MIB)
+/* one .gitignore: far more than people write */
+#define CLIENT_IGNORE_BYTES (1 * MIB)
+/* values of one YAML document: each keeps its path in memory, with up to LIMIT_JSON_DEPTH keys; 64 MiB */
+#define LIMIT_YAML_VALUES 8192
+/* one YAML key */
+#define LIMIT_YAML_KEY_BYTES 255
+/* `nodes add` runs one ssh per node at once */
+#define LIMIT_NODES_ADDED 64
+/* start of a local instance, until its nodes are READY */
+#define CLIENT_START_MS 30000
+/* nodes of a local instance: more are useful only for trying things out */
+#define LIMIT_NODES_STARTED 64
+/* a local instance ends after ten minutes without jobs */
+#define DEFAULT_IDLE_EXIT_MS 600000
+/* how long `gpuctl down --force` waits for jobs that it has canceled: the grace of most jobs, and the 10 s in
+ * which they end after it; then their processes are killed */
+#define CLIENT_FORCE_MS 45000
+/* how long it then waits for its processes to end by themselves */
+#define CLIENT_STOP_MS 15000
+/* then between TERM and KILL */
+#define CLIENT_TERM_MS 5000
+/* then from KILL to the end */
+#define CLIENT_KILL_MS 5000
+/* a browser that fails to start has said so within this time; one that still runs is left alone */
+#define CLIENT_BROWSER_MS 1500
+/* pause between two queries of --watch */
+#define CLIENT_WATCH_MS 1000
+/* pause between two queries of `run` for the reason why its job waits */
+#define CLIENT_REASON_MS 5000
+/* `run` repeats a reason after this if only its numbers changed */
+#define CLIENT_SAME_REASON_MS 30000
+/* an unfinished line of one rank's output is shown when it reaches this */
+#define CLIENT_LINE_BYTES (64 * KIB)
+/* how long to wait for the last event after the end of the output */
+#define CLIENT_FOLLOW_END_MS 2000
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The limits of the controller alone. */
+#ifndef PROTO_LIMITS_CONTROLLER_H
+#define PROTO_LIMITS_CONTROLLER_H
+
+#include "proto/limits.h"
+
+/* --- controller --- */
+/* a staging step without progress for this long is reported as stuck, with its place */
+#define STAGING_SILENT_MS 60000
+/* a node that failed to stage an environment is not asked for it again for this long, doubling ... */
+#define STAGING_HOLD_MS 30000
+/* ... up to this */
+#define STAGING_HOLD_MAX_MS 900000
+/* environment specs of ended jobs that are remembered, with the nodes that have them ready: 300 bytes each
+ * and 60 per node */
+#define LIMIT_STAGINGS_KEPT 256
+/* queued events; further ones are answered 503 */
+#define LIMIT_WRITER_QUEUE 16384
+/* events per transaction */
+#define LIMIT_WRITER_BATCH 1024
+/* questions (explain, plan, rehearse) that wait; further ones are answered 503 */
+#define LIMIT_QUESTIONS 1024
+/* questions that one copy of the process answers, all from the state of one moment */
+#define LIMIT_QUESTIONS_AT_ONCE 64
+/* a question that takes longer is asked once more, then answered 503 */
+#define LIMIT_QUESTION_MS 10000
+/* the next copy comes this many times later than the last one took: copies take 1 % of the writer's time */
+#define QUESTION_PACE 100
+/* how much the process of a question gives way to others */
+#define QUESTION_NICE     10
+#define WAL_PASSIVE_BYTES (16 * MIB)
+#define WAL_FORCED_BYTES  (256 * MIB)
+/* the log's size from the start, so that no commit has to grow the file */
+#define WAL_GROWN_BYTES (8 * MIB)
+/* an idle controller checkpoints a log above this: 130 commits, so fewer than 1 in 100 waits */
+#define WAL_IDLE_BYTES (4 * MIB)
+/* how long a forced checkpoint waits for readers, which take less than 10 ms */
+#define WAL_FORCED_WAIT_MS 100
+/* a copy of the database gives up when the log reaches this size: at 256 MiB a commit would wait for readers;
+ * at 20 MB/s, the most that submissions write, a copy has 10 s for its pages, 5 GB of them */
+#define LIMIT_COPY_LOG_BYTES (192 * MIB)
+/* pages of 4 KiB that a copy reads at a time: 1 MiB, less than 2 ms of the disk */
+#define COPY_STEP_PAGES 256
+/* after each such piece the scrub of the database, which begins with the controller, rests for so many times
+ * as long: 20 GB take some minutes, and the disk is free for others most of the time */
+#define SCRUB_REST 4
+/* when the scrub looks again at a page that a checkpoint may be writing */
+#define SCRUB_AGAIN_US 20000
+/* instructions of SQLite between two looks whether a scrub is to stop: some ms */
+#define SCRUB_STOP_STEPS 100000
+/* automatic backups: at most this much work is lost with a disk */
+#define DEFAULT_BACKUP_INTERVAL_MS (10 * 60 * 1000)
+/* an hour's worth */
+#define DEFAULT_BACKUP_KEEP 6
+#define LIMIT_BACKUP_KEEP   1000
+/* the longest wait for the first backup after a start; also the pause before a failed backup is retried */
+#define BACKUP_FIRST_MS 60000
+/* a controller that was restored from a backup asks nodes for a day for the attempts since then */
+#define LOST_ASKED_MS (24LL * 3600 * 1000)
+/* attempts that are listed as lost: 100 bytes each */
+#define LIMIT_LOST_ROWS 1000000
+/* findings of one kind that `gpuctl admin check` lists one by one */
+#define LIMIT_CHECK_FINDINGS 20
+/* attempts that a node reports at a time: each costs the controller a lookup of the attempt and its job */
+#define LIMIT_JOURNAL_ENTRIES 32
+/* greatest difference between the clocks of controller and node in attempts that are reported again */
+#define JOURNAL_SLACK_MS (10 * 60 * 1000)
+/* bytes of one of the two files of a node's journal: 40,000 attempts, whatever their age */
+#define LIMIT_JOURNAL_BYTES (4 * MIB)
+/* the pages of 1,024 submissions; a larger cache was not faster */
+#define LIMIT_WRITER_CACHE_BYTES (4 * MIB)
+/* SQLite's default */
+#define LIMIT_READER_CACHE_BYTES (2 * MIB)
+/* waiting and running jobs: 0.6 GB at 600 bytes each */
+#define LIMIT_LIVE_JOBS 1000000
+/* projects, users, and users within a project without live jobs and limits, remembered only for their use:
+ * 200 bytes each */
+#define LIMIT_ACCOUNTS_KEPT 4096
+/* accounts with limits: each placement checks its own, each change of a quota checks all */
+#define LIMIT_ACCOUNTS_LIMITED 4096
+/* accounts per page: 1 MiB of JSON with ten users each */
+#define LIMIT_ACCOUNT_ROWS 200
+/* users that are listed with a project */
+#define LIMIT_ACCOUNT_USERS 100
+/* GPU types for which one account has quotas or bounds */
+#define LIMIT_ACCOUNT_TYPES 64
+/* of quotas and bounds: more than any cluster has */
+#define LIMIT_ACCOUNT_GPUS 1000000
+/* in thousandths: a weight of 0.001 to 1,000 */
+#define LIMIT_WEIGHT 1000000
+/* GPU hours per period: a million GPUs for a year */
+#define LIMIT_GPU_HOURS    8784000000LL
+#define LIMIT_PERIOD_MIN_S 60
+#define LIMIT_PERIOD_MAX_S (366LL * 24 * 3600)
+/* after this time past use counts half; gpuctld --share-half-life */
+#define DEFAULT_SHARE_HALF_LIFE_MS (7LL * 24 * 3600 * 1000)
+#define LIMIT_SHARE_HALF_LIFE_MS   (366LL * 24 * 3600 * 1000)
+/* ended jobs whose outcome is remembered, 16 bytes each, for submissions that were read before these jobs
+ * ended: as many as four batches of the writer end; a submission that depends on an older one must be sent
+ * again */
+#define LIMIT_ENDED_JOBS 4096
+/* moments that wait for their commit: for each event of a batch that a job is stored, that it has its GPUs,
+ * and that another has ended, and as many again; further moments are not recorded */
+#define LIMIT_COMMIT_MOMENTS (6 * LIMIT_WRITER_BATCH)
+/* ends whose commit time is remembered: minutes of the busiest cluster, 16 bytes each */
+#define LIMIT_RECENT_ENDS 4096
+/* ended attempts, remembered for exit reports that are repeated after a lost answer: seconds of the busiest
+ * cluster */
+#define LIMIT_ENDED_ATTEMPTS 1024
+/* one event of a log stream: small enough for fairness between readers */
+#define LIMIT_LOG_PIECE_BYTES (32 * KIB)
+/* records of an index that are read at once: 4 KiB */
+#define LIMIT_INDEX_BLOCK_RECORDS 128
+/* records that are passed at once in the search for a wanted one: as many bytes of an index as a piece has */
+#define LIMIT_LOG_PASSED_RECORDS 1024
+/* streams whose sync state is remembered, 300 bytes each */
+#define LIMIT_LOG_SYNC_ENTRIES 16384
+/* with less free space submissions, blobs and artifacts are refused: a twentieth of the disk, but no less
+ * than the exits of a full cluster need ... */
+#define MIN_FREE_LEAST_BYTES (256 * MIB)
+/* ... and no more than output can write in a minute at 300 Mbit/s */
+#define MIN_FREE_MOST_BYTES (2 * GIB)
+/* released when the disk is full: 16,000 cancels, exits and reports at 4 KiB each; on a disk below 1 GiB a
+ * sixteenth of it */
+#define RESERVE_FILE_BYTES (64 * MIB)
+
+/* --- the HTTP thread --- */
+/* a sender's share of a turn of the loop while others ask, too: four small requests, so another sender waits
+ * for these and not for all that were sent at once */
+#define SENDER_TURN_US 100
+/* time on the writer's and helper threads that a sender's requests under way take, while others ask: five
+ * submissions, which another sender's change waits for */
+#define SENDER_WORK_US 400
+/* what a request costs beside its handler: the kernel's part and the library's */
+#define SENDER_REQUEST_US 20
+/* senders that asked within this time count as asking: people who look at a page, and polls of a notebook */
+#define SENDER_RECENT_MS 10000
+/* senders that are remembered without an open request, 200 bytes each */
+#define LIMIT_SENDERS_KEPT 1024
+/* how long a request waits for its turn before it is refused, and then has to be away: our clients wait 30 s
+ * for an answer, and so try twice; gpuctld --request-wait */
+#define DEFAULT_REQUEST_WAIT_MS (10LL * 1000)
+/* when to try again what failed for a reason that passes */
+#define RETRY_AFTER_MS 1000
+/* path and query: 200 ids of a filter, and within LIMIT_HEADER_BYTES */
+#define LIMIT_URI_BYTES (4 * KIB)
+/* a route knows at most 8, and `state` may come once per state */
+#define LIMIT_QUERY_PARAMETERS 32
+/* bytes of a body that are read after it was refused, so that the refusal arrives: a whole submission */
+#define LIMIT_DRAIN_BYTES (2 * MIB)
+/* bytes requested of a streamed reply at once: half of LIMIT_CONNECTION_MEMORY */
+#define LIMIT_STREAM_BLOCK_BYTES 4096
+/* event bytes that wait for one client */
+#define LIMIT_SSE_FILL_BYTES (64 * KIB)
+/* cached specs of jobs that just came: a batch of the writer at 64 connections */
+#define LIMIT_SPECS_KEPT 64
+/* larger specs are not cached but read again: 64 of these take 5 MiB decoded */
+#define LIMIT_SPEC_KEPT_BYTES (16 * KIB)
+/* a request with a path of 60 characters */
+#define REQUEST_BLOCK_BYTES 512
+/* a submission on its way to the writer */
+#define ASK_BLOCK_BYTES 1280
+/* free blocks of each size that are kept: one batch of the writer */
+#define LIMIT_BLOCKS_KEPT 1024
+/* room for the receipt of a submission */
+#define RECEIPT_BYTES 96
+/* the kernel's default: all agents reconnect at once */
+#define LIMIT_LISTEN_BACKLOG 4096
+/* descriptors that are no connection: store, logs, blobs in transfer */
+#define LIMIT_OTHER_FILES 256
+/* the reason of a drain or fence, for people */
+#define LIMIT_REASON_BYTES 255
+#define LIMIT_TOKEN_LIFE_S (365LL * 24 * 3600)
+/* for tokens of people; tokens of nodes last until they are revoked */
+#define DEFAULT_TOKEN_LIFE_S (30LL * 24 * 3600)
+/* for join tokens: an hour is enough to paste a line, a week to set up a room */
+#define DEFAULT_JOIN_LIFE_S 3600LL
+#define LIMIT_JOIN_LIFE_S   (7LL * 24 * 3600)
+/* join tokens are kept this long after their end, so that the answer is "expired" and not "unknown" */
+#define JOIN_KEPT_MS (7LL * 24 * 3600 * 1000)
+/* the cluster's authority: nodes that joined trust only this certificate, so it outlives the machines */
+#define TLS_AUTHORITY_LIFE_S (10LL * 365 * 24 * 3600)
+/* the controller's own certificate: two years; a start in its second year renews it */
+#define TLS_SERVER_LIFE_S (2LL * 365 * 24 * 3600)
+#define TLS_RENEW_S       (365LL * 24 * 3600)
+/* certificates are valid from a little earlier: clocks of a cluster may differ by minutes */
+#define TLS_BACKDATE_S 3600
+/* between two checks of the free space: at most 100 MB are written meanwhile */
+#define SPACE_LOOK_MS 1000
+/* for answers in progress when the server ends */
+#define CLOSE_LINGER_MS 2000
+
+#endif
