@@ -19,6 +19,12 @@
 #define LIMIT_WRITER_QUEUE 16384
 /* events per transaction */
 #define LIMIT_WRITER_BATCH 1024
+/* one scheduling pass, in looks at a node of some 5 ns: 5 ms; the next pass goes on ... */
+#define LIMIT_PASS_WORK (1000 * 1000)
+/* ... after this: a queue that is too long for a pass takes a fifth of the writer's time */
+#define PASS_REST_MS 20
+/* what a visit to a queue entry costs apart from its nodes, in such looks */
+#define PASS_VISIT_WORK 200
 /* questions (explain, plan, rehearse) that wait; further ones are answered 503 */
 #define LIMIT_QUESTIONS 1024
 /* questions that one copy of the process answers, all from the state of one moment */

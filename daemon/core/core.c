@@ -31,7 +31,7 @@
 #include "daemon/core/queue/history.h"
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
-#include "daemon/core/scheduler/place.h"
+#include "daemon/core/scheduler/pass.h"
 #include "daemon/core/scheduler/preempt.h"
 #include "proto/limits_controller.h"
 
@@ -41,7 +41,7 @@ struct core *core_create(const struct core_config *config)
     struct core *core = xzalloc(sizeof *core);
     core->config = *config;
     core->next_job_key = config->next_job_key;
-    core->deadline_ms = core->again_ms = core->judge_ms = NEVER;
+    core->deadline_ms = core->again_ms = core->look_again_ms = core->judge_ms = NEVER;
     core->registry = 1;
     core->accounts = accounts_create(config->share_half_life_ms);
     core->outcomes = xzalloc(LIMIT_ENDED_JOBS * sizeof *core->outcomes);
@@ -92,6 +92,7 @@ static void destroy_nodes(struct core *core)
 
 void core_destroy(struct core *core)
 {
+    pass_drop(core);
     staging_clear_copies(core);
     dependency_clear(core);
     destroy_jobs(core);
@@ -189,7 +190,7 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     dependency_pass(core);
     /* After a refused input, work that only time has made due waits for the TICK that is due. */
     while (ret_step->ok && (core->place_wanted || core->now_ms >= core->again_ms)) {
-        place_pass(core);
+        pass_run(core);
         dependency_pass(core); /* a job that no node can stage has ended */
     }
     tick_watch_brake(core);
@@ -235,7 +236,7 @@ size_t core_live_jobs(const struct core *core)
 
 int64_t core_deadline(const struct core *core)
 {
-    return core->deadline_ms;
+    return core->again_ms < core->deadline_ms ? core->again_ms : core->deadline_ms;
 }
 
 void core_committed(struct core *core, int64_t at_us,

@@ -313,25 +313,33 @@ static void check_job(const struct job *job)
     }
 }
 
-static void check_batch(const struct job_class *job_class, const struct batch *batch, size_t *listed)
+/* A scheduling pass is due, or is not through: what waits may be due for a move. */
+static bool is_pass_pending(const struct core *core)
+{
+    return core->now_ms >= core->again_ms || core->now_ms < core->pass_rest_ms;
+}
+
+static void check_batch(const struct core *core, const struct job_class *job_class, const struct batch *batch,
+                        size_t *listed)
 {
     assert(batch->key.job_class == job_class && batch->jobs != NULL);
     for (const struct job *job = batch->jobs; job != NULL; job = job->next) {
         assert(job->job_class == job_class && job->batch == batch &&
                (job_is_waiting(job) || array_is_whole(job)));
-        assert(job->state != JOB_STAGING || staging_is_coming(job_class->environment));
+        assert(job->state != JOB_STAGING || staging_is_coming(job_class->environment) ||
+               is_pass_pending(core));
         assert(job->next == NULL || queue_job_before(job, job->next));
         ++*listed;
     }
 }
 
-static void check_job_class(const struct job_class *job_class, size_t *listed)
+static void check_job_class(const struct core *core, const struct job_class *job_class, size_t *listed)
 {
     assert(job_class->entry_count > 0);
     for (size_t i = 0; i < job_class->entry_count; i++) {
         const struct queue_entry *entry = &job_class->entries[i];
         assert(entry->batch->index == i && entry->key == entry->batch->jobs->key);
-        check_batch(job_class, entry->batch, listed);
+        check_batch(core, job_class, entry->batch, listed);
     }
 }
 
@@ -350,7 +358,7 @@ static void check_jobs(const struct core *core)
     }
     for (const struct job_class *job_class = core->job_classes; job_class != NULL;
          job_class = job_class->next) {
-        check_job_class(job_class, &listed);
+        check_job_class(core, job_class, &listed);
     }
     assert(edges == dependents);
     assert(queued == listed && HASH_CNT(by_id, core->jobs_by_id) == HASH_CNT(by_key, core->jobs_by_key));
@@ -405,5 +413,5 @@ void invariants_check(struct core *core)
     account_check(core);
     window_check(core);
     departure_check(core);
-    assert(!core->booted || core->now_ms >= core->again_ms || !place_would(core)); /* or a look is due */
+    assert(!core->booted || is_pass_pending(core) || !place_would(core));
 }

@@ -266,6 +266,12 @@ WRAPPED(void, turn_pass_begin, struct core *core)
     }
 }
 
+WRAPPED(void, turn_open, struct core *core, bool all, const struct queue_entry *from)
+{
+    const struct queue_entry last = {.priority = INT64_MIN};
+    __real_turn_open(core, all, from != NULL && now == PLANTED_REST_FORGOTTEN ? &last : from);
+}
+
 WRAPPED(bool, remove_jobs, struct core *core, const struct input *input, struct err *err)
 {
     for (size_t i = 0; now == PLANTED_LIVE_REMOVED && i < input->remove.count; i++) {

@@ -316,6 +316,7 @@ void node_release(struct core *core, struct member *member)
         pool_give_back(core, device);
         drop_retired(node, member->devices[i]);
     }
+    pass_hold_back(core, node);
     DL_DELETE(node->members, member);
     if (node->members == NULL) {
         node_fire(core, node, NODE_EVENT_EMPTY, node->reason);

@@ -227,6 +227,7 @@ int64_t staging_ready_devices(const struct environment *environment)
 void staging_node_changed(struct core *core, const struct node *node)
 {
     core->fleet_changed = core->place_wanted = true;
+    pass_hold_back(core, node);
     for (struct environment_copy *copy = node->copies; copy != NULL; copy = copy->next) {
         note_change(core, copy->environment);
     }

@@ -114,13 +114,11 @@ static void watch_attempt(struct core *core, struct attempt *attempt)
 
 bool tick_pass(struct core *core, const struct input *input, struct err *err)
 {
-    core->deadline_ms = NEVER;
     departure_set_clock(core, input->wall_ms);
-    if (core->now_ms >= core->again_ms) {
-        core->place_wanted = true;
-    } else {
-        deadline_note(core, core->again_ms);
+    if (core->now_ms < core->deadline_ms) {
+        return true; /* a scheduling pass alone is due */
     }
+    core->deadline_ms = NEVER;
     for (size_t i = 0; i < core->node_count; i++) {
         if (core->nodes[i]->state != NODE_LOST) {
             watch_node(core, core->nodes[i]);

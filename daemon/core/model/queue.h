@@ -14,6 +14,7 @@ struct constraints;
 struct environment;
 struct job;
 struct pattern;
+struct reservations;
 
 /* The resources that a job asks for; the scheduler treats equal requests alike. */
 struct resource_request {
@@ -113,8 +114,24 @@ struct turns {
     struct job_class **items; /* owned */
     size_t count, room;
     uint64_t number; /* of the turn */
+    uint64_t last;   /* the highest number so far */
     bool all;        /* all job classes are considered as if none were settled */
     bool ready;      /* the settled ones that are ready on free devices come in any case */
+    bool partial;    /* entries before this one do not come: */
+    struct queue_entry from;
+};
+
+/* A scheduling pass that is too long for one step: a later step goes on with it. */
+struct pass {
+    bool open;
+    struct reservations *reservations; /* so far; owned */
+    uint8_t *nodes; /* by index, of the reservations; 1: its devices are for jobs that were visited already */
+    uint64_t registry; /* the registry, and the number of nodes, that they are about */
+    size_t node_count;
+    uint64_t turn;           /* the number of its turn */
+    bool begun;              /* the queue is visited from this entry on; false: from its first */
+    struct queue_entry from; /* without its batch */
+    bool moved;              /* there was a move, or an entry was renewed */
 };
 
 /* The properties by which waiting jobs of one job class are equal to the policy. */

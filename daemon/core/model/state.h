@@ -119,9 +119,15 @@ struct core {
     int64_t submitted_ms;     /* of the newest job */
     struct pattern *patterns;
     struct array *due_arrays;
-    size_t pass_count; /* scheduling passes */
-    bool place_wanted; /* an event may let a job be placed */
-    int64_t again_ms;  /* when time alone may let a job be placed */
+    size_t pass_count;     /* scheduling passes */
+    bool place_wanted;     /* an event may let a job be placed */
+    int64_t again_ms;      /* when a pass is due without an event */
+    int64_t look_again_ms; /* when time alone may let a job be placed */
+    int64_t pass_work;     /* of the current step: see LIMIT_PASS_WORK */
+    int64_t pass_rest_ms;  /* the last step had more to do: it is not done before this time */
+    bool pass_in_parts; /* the last pass took several steps: what should stage may have changed meanwhile */
+    bool pass_put_off;  /* an event came since the current pass has begun */
+    struct pass pass;
 
     struct accounts *accounts;
 
@@ -151,6 +157,16 @@ struct core {
 static inline void deadline_note(struct core *core, int64_t due_ms)
 {
     core->deadline_ms = due_ms < core->deadline_ms ? due_ms : core->deadline_ms;
+}
+
+/* The node has devices that it had not when the current pass began. The jobs that the pass has visited come
+ * first: the next pass gives the devices away. */
+static inline void pass_hold_back(struct core *core, const struct node *node)
+{
+    if (core->pass.begun && node->index < core->pass.node_count) {
+        core->pass.nodes[node->index] = 1;
+        core->pass_put_off = true;
+    }
 }
 
 /* Those that are there, or NULL: a node, a live job, an attempt that is live or one of the last that ended.

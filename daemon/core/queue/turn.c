@@ -135,6 +135,26 @@ static void sift_down(struct turns *turns, size_t at)
     put_turn(turns, at, job_class);
 }
 
+/* Whether an entry belongs to the turn. */
+static bool comes(const struct turns *turns, const struct queue_entry *entry)
+{
+    return !turns->partial || !queue_before(entry, &turns->from);
+}
+
+static void find_best(const struct core *core, struct job_class *job_class)
+{
+    job_class->best = BEST_NONE;
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        const struct queue_entry *entry = &job_class->entries[i];
+        bool open = entry->passed != core->turns.number && entry->estimate_ms <= job_class->longest_ms &&
+                    comes(&core->turns, entry);
+        if (open &&
+            (job_class->best == BEST_NONE || queue_before(entry, &job_class->entries[job_class->best]))) {
+            job_class->best = (int64_t)i;
+        }
+    }
+}
+
 static void add_turn(struct core *core, struct job_class *job_class, bool leads)
 {
     struct turns *turns = &core->turns;
@@ -142,11 +162,19 @@ static void add_turn(struct core *core, struct job_class *job_class, bool leads)
         find_first(job_class);
     }
     job_class->best = job_class->first;
-    job_class->longest_ms = NEVER;
-    job_class->tries = 0;
     job_class->leads = leads;
     job_class->whole = !leads;
-    job_class->turn = turns->number;
+    if (job_class->turn != turns->number) { /* else it has come in an earlier part */
+        job_class->longest_ms = NEVER;
+        job_class->tries = 0;
+        job_class->turn = turns->number;
+    }
+    if (turns->partial) {
+        find_best(core, job_class);
+    }
+    if (job_class->best == BEST_NONE) {
+        return;
+    }
     XGROW(turns->items, turns->count, turns->room, 64);
     put_turn(turns, turns->count, job_class);
     sift_up(turns, turns->count++);
@@ -176,19 +204,6 @@ static void lead_on(struct core *core, struct job_class *job_class)
     }
     if (next != NULL) {
         add_turn(core, next, true);
-    }
-}
-
-static void find_best(const struct core *core, struct job_class *job_class)
-{
-    job_class->best = BEST_NONE;
-    for (size_t i = 0; i < job_class->entry_count; i++) {
-        const struct queue_entry *entry = &job_class->entries[i];
-        bool open = entry->passed != core->turns.number && entry->estimate_ms <= job_class->longest_ms;
-        if (open &&
-            (job_class->best == BEST_NONE || queue_before(entry, &job_class->entries[job_class->best]))) {
-            job_class->best = (int64_t)i;
-        }
     }
 }
 
@@ -270,14 +285,15 @@ void turn_consider(struct core *core, struct job_class *job_class, bool stuck)
     }
 }
 
-/* Nodes that come or go may let stuck jobs stage, and may lead jobs to the other kind of pools. */
+/* Nodes that come or go, or can stage again, may let stuck jobs stage, may let gangs spread wider, and may
+ * lead jobs to the other kind of pools. */
 static void take_fleet_change(struct core *core)
 {
     core->fleet_changed = false;
     for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
         const struct resource_request *request = &job_class->request;
         if (job_class->standing == JOB_CLASS_SETTLED &&
-            (job_class->stuck ||
+            (job_class->stuck || request->placement == PLACEMENT_SPREAD ||
              request_auto_kind(core, request, request->gpus) != job_class->settled_kind)) {
             unsettle(core, job_class);
         }
@@ -343,13 +359,41 @@ static struct job_family *family_of(const struct core *core, struct job_family *
     return family;
 }
 
-void turn_open(struct core *core, bool all)
+/* The first of the settled job classes of a family stands for those after it. Others come by themselves:
+ * those that have come in an earlier part of the turn, and those whose first entry was in one. */
+static void add_settled(struct core *core, struct job_family *family)
+{
+    struct turns *turns = &core->turns;
+    struct job_class *first = NULL;
+    for (struct job_class *each = family->settled[0]; each != NULL; each = each->after[0]) {
+        if (each->turn == turns->number || !comes(turns, &each->order)) {
+            add_turn(core, each, false);
+            each->whole = false;
+        } else if (first == NULL) {
+            first = each;
+        }
+        if (first != NULL && !turns->partial) {
+            break;
+        }
+    }
+    if (first != NULL) {
+        add_turn(core, first, true);
+    }
+}
+
+void turn_open(struct core *core, bool all, const struct queue_entry *from)
 {
     struct turns *turns = &core->turns;
     while (turns->count > 0) { /* the last turn ended early */
         turns->items[--turns->count]->turn_index = NO_TURN;
     }
-    turns->number++;
+    turns->partial = from != NULL;
+    if (turns->partial) {
+        turns->number = core->pass.turn;
+        turns->from = *from;
+    } else {
+        turns->number = ++turns->last;
+    }
     turns->all = all;
     turns->ready = false;
     if (all) {
@@ -362,7 +406,7 @@ void turn_open(struct core *core, bool all)
         add_turn(core, each, false);
     }
     for (struct job_family *each = core->settled_families; each != NULL; each = each->next) {
-        add_turn(core, each->settled[0], true);
+        add_settled(core, each);
     }
 }
 
@@ -426,6 +470,7 @@ bool turn_renew(struct core *core, struct queue_entry *entry)
 
 void turn_close(struct core *core, struct job_class *job_class)
 {
+    job_class->longest_ms = -1; /* in later parts of the turn, too */
     if (job_class->turn_index != NO_TURN) {
         end_turn(core, job_class);
     }

@@ -21,8 +21,9 @@ void turn_refresh(struct core *core);
 /* --- a turn --------------------------------------------------------------------------------------------- */
 
 /* Begins a turn. During it jobs may leave the queue, but none may enter it. Unless all is true, settled job
- * classes are skipped once their family is closed. */
-void turn_open(struct core *core, bool all);
+ * classes are skipped once their family is closed. from: goes on with the turn of core->pass, from this queue
+ * entry on; NULL: a new turn. */
+void turn_open(struct core *core, bool all, const struct queue_entry *from);
 
 /* The first queue entry that was not skipped; NULL: none. Valid until a job leaves the queue. */
 struct queue_entry *turn_next(struct core *core);

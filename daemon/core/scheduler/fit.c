@@ -231,6 +231,7 @@ static bool fit_in_partition(const struct search *search, const struct partition
         return false;
     }
     struct fragments fragments;
+    search->core->pass_work += (int64_t)partition->count;
     fragments_count(search->core, partition, &fragments);
     bool one = request->host_id != NULL || request->gpus == 1 || request->nodes == 1;
     bool may_be_one = one || (request->placement == PLACEMENT_PACK && request->nodes == 0);

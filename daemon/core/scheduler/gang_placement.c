@@ -48,6 +48,7 @@ static struct candidates collect(const struct search *search, const struct parti
                                  bool reachable)
 {
     struct candidates candidates = {.shares = xalloc((partition->count + 1) * sizeof *candidates.shares)};
+    search->core->pass_work += (int64_t)partition->count;
     for (size_t i = 0; i < partition->count; i++) {
         const struct capacity *capacity = partition->capacities[i];
         int64_t count = fit_offer(search, capacity);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the scheduling pass: walks the queue in order and places each job, or keeps it waiting as the policy
+/* Walks the queue in order and places each job, or keeps it waiting as the policy
  * says and makes its reservations. A gang gets all its devices or none. Nodes stage for a job before it holds
  * any of their devices. A waiting job is not passed over forever: it reserves everything that it could use
  * (fifo, sjf), or has a reservation that shorter jobs may run before but not delay (easy, default). queue.c
- * orders the jobs, fit.c chooses devices. */
+ * orders the jobs, fit.c chooses devices, and pass.c decides when and how far to walk. */
 #include "daemon/core/scheduler/place.h"
 
 #include "daemon/core/fleet/staging.h"
@@ -19,7 +19,7 @@
 #include "daemon/core/scheduler/fit.h"
 #include "daemon/core/scheduler/preempt.h"
 #include "daemon/core/scheduler/reservation.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 /* The effect of a job that does not fit on the jobs behind it. */
 enum waiting {
@@ -300,7 +300,8 @@ static void pass_by(struct core *core, struct queue_entry *entry, const struct r
     }
 }
 
-/* --- the scheduling pass -------------------------------------------------------------------------------- */
+/* --- walks over the queue --------------------------------------------------------------------------------
+ */
 
 /* Whether enough devices for a job are of nodes that are ready for it. */
 static bool is_ready_for_all(const struct job_class *job_class)
@@ -371,7 +372,7 @@ static void carry_out(struct core *core, struct queue_entry *entry, const struct
     bool whole = job_class->whole;
     tell(core, job_class, job);
     int64_t again_ms = wait(core, entry, plan, reservations);
-    core->again_ms = again_ms < core->again_ms ? again_ms : core->again_ms;
+    core->look_again_ms = again_ms < core->look_again_ms ? again_ms : core->look_again_ms;
     if (plan->move == MOVE_PREEMPT) {
         preempt_stop(core, entry, &plan->victims);
     } else if (job_class->environment != NULL && whole) {
@@ -488,78 +489,56 @@ static bool skip_in_vain(struct core *core, const struct queue_entry *entry,
     return true;
 }
 
-/* Visits all queue entries in order. apply: carries out the moves. true: there was a move, or an entry was
- * renewed. */
-static bool visit_queue(struct core *core, struct reservations *reservations, bool apply)
+static void visit(struct core *core, struct queue_entry *entry, struct reservations *reservations, bool apply,
+                  bool *moved)
 {
-    bool moved = false;
-    turn_open(core, !apply || !may_close(core));
-    for (struct queue_entry *entry; (entry = next_entry(core, apply, &moved)) != NULL;) {
-        if (skip_in_vain(core, entry, reservations)) {
-            continue;
-        }
-        struct plan plan = plan_for(core, entry, reservations);
-        if (apply && (plan.move == MOVE_NONE || plan.move == MOVE_STAGE)) {
+    if (skip_in_vain(core, entry, reservations)) {
+        return;
+    }
+    struct plan plan = plan_for(core, entry, reservations);
+    *moved = *moved || (moves(plan.move) && (apply || plan.move != MOVE_STAGE || !core->pass_in_parts));
+    if (apply) {
+        if (plan.move == MOVE_NONE || plan.move == MOVE_STAGE) {
             turn_consider(core, queue_first(entry)->job_class, plan.stuck);
         }
-        moved = moved || moves(plan.move);
-        if (apply) {
-            carry_out(core, entry, &plan, reservations);
-        } else {
-            wait(core, entry, &plan, reservations);
+        carry_out(core, entry, &plan, reservations);
+    } else {
+        wait(core, entry, &plan, reservations);
+    }
+    plan_finish(&plan);
+}
+
+bool place_walk(struct walk *walk)
+{
+    struct core *core = walk->core;
+    turn_open(core, !walk->apply || !may_close(core), walk->from);
+    bool one = false;
+    for (struct queue_entry *entry; (entry = next_entry(core, walk->apply, &walk->moved)) != NULL;) {
+        if (one && core->pass_work >= walk->most) {
+            walk->reached = *entry;
+            walk->reached.batch = NULL;
+            return false;
         }
-        plan_finish(&plan);
+        one = true;
+        core->pass_work += PASS_VISIT_WORK;
+        visit(core, entry, walk->reservations, walk->apply, &walk->moved);
     }
-    return moved;
-}
-
-/* First serves entitled jobs, then, from the rest, borrowing ones. So no job takes back at once what it has
- * just given back. */
-static bool visit_twice(struct core *core, bool apply)
-{
-    struct reservations reservations;
-    reservations_begin(&reservations, core);
-    reservations.trial = !apply;
-    if (apply) {
-        turn_pass_begin(core);
-    }
-    bool moved = visit_queue(core, &reservations, apply);
-    reservations.borrow = true;
-    if (account_any_limited(core)) {
-        moved = visit_queue(core, &reservations, apply) || moved;
-    }
-    if (apply) {
-        turn_pass_end(core);
-    }
-    reservations_end(&reservations);
-    return moved;
-}
-
-/* Runs one pass over all waiting jobs. true: another pass is due, because the moves may affect an earlier
- * job: its staging, its reservations, or a limit of its accounts. */
-static bool run_pass(struct core *core)
-{
-    bool settled = waiting_of(core) == WAITING_RESERVES_ALL && !account_any_limited(core);
-    return visit_twice(core, true) &&
-           (!settled || HASH_COUNT(core->environments) > core->idle_environment_count);
-}
-
-void place_pass(struct core *core)
-{
-    core->pass_count++;
-    core->look_ms = core->now_ms;
-    turn_refresh(core);
-    do {
-        core->again_ms = NEVER;
-        array_queue_due(core);
-    } while (run_pass(core) || core->due_arrays != NULL);
-    deadline_note(core, core->again_ms);
-    core->place_wanted = false;
+    return true;
 }
 
 bool place_would(struct core *core)
 {
-    return visit_twice(core, false);
+    struct reservations reservations;
+    reservations_begin(&reservations, core);
+    reservations.trial = true;
+    struct walk all = {.core = core, .reservations = &reservations, .most = NEVER};
+    place_walk(&all);
+    reservations.borrow = true;
+    if (account_any_limited(core)) {
+        place_walk(&all);
+    }
+    reservations_end(&reservations);
+    return all.moved;
 }
 
 /* --- dry run for one job -------------------------------------------------------------------------------- */
@@ -568,7 +547,7 @@ bool place_would(struct core *core)
 static bool consider(struct core *core, const struct job *job, struct outlook *outlook)
 {
     const struct queue_entry own = queue_entry_of(core, job);
-    turn_open(core, true);
+    turn_open(core, true, NULL);
     for (struct queue_entry *entry; (entry = turn_next(core)) != NULL;) {
         bool reached = queue_first(entry) == job;
         if (!reached && queue_before(&own, entry)) {

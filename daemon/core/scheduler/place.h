@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/core/model/queue.h"
 #include "daemon/core/scheduler/fit.h"
 
 struct core;
@@ -14,10 +15,20 @@ struct job;
 struct job_class;
 struct resource_request;
 
-/* Runs one scheduling pass: places every job that fits, as the policy allows. */
-void place_pass(struct core *core);
+/* Visits the queue in order, or a part of it. */
+struct walk {
+    struct core *core;
+    struct reservations *reservations;
+    bool apply;                     /* carries out the moves */
+    const struct queue_entry *from; /* the first entry; NULL: of all */
+    int64_t most;                   /* work of the pass, at which it stops, after one entry at least */
+    bool moved;                     /* there was a move, or an entry was renewed */
+    struct queue_entry reached;     /* where it stopped, without its batch */
+};
+/* true: it came to the end of the queue. */
+bool place_walk(struct walk *walk);
 
-/* Whether place_pass would place something. */
+/* Whether a walk over the whole queue would have a move. */
 bool place_would(struct core *core);
 
 /* --- dry run for one job -------------------------------------------------------------------------------- */

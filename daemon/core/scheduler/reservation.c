@@ -5,6 +5,8 @@
  * reservations. */
 #include "daemon/core/scheduler/reservation.h"
 
+#include <string.h>
+
 #include "daemon/core/fleet/pool.h"
 #include "daemon/core/fleet/request.h"
 #include "daemon/core/fleet/staging.h"
@@ -59,6 +61,12 @@ void reservations_begin(struct reservations *reservations, const struct core *co
     reservations->partitions = (uint8_t *)(reservations->whose + partitions);
     reservations->firm = reservations->partitions + partitions;
     reservations->nodes = reservations->firm + partitions;
+}
+
+void reservations_forget_jobs(struct reservations *reservations, const struct core *core)
+{
+    size_t partitions = core->partitions != NULL ? core->partitions->prev->index + 1 : 0;
+    memset(reservations->whose, 0, partitions * sizeof *reservations->whose);
 }
 
 void reservations_end(struct reservations *reservations)

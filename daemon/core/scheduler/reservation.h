@@ -15,6 +15,8 @@ struct queue_entry;
 
 /* reservations_begin starts without reservations. */
 void reservations_begin(struct reservations *reservations, const struct core *core);
+/* The jobs that made them may go. */
+void reservations_forget_jobs(struct reservations *reservations, const struct core *core);
 void reservations_end(struct reservations *reservations);
 
 /* The search for a job's devices, on nodes of at least this readiness; reservations may be NULL. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench-passes NODES JOBS [POLICY [ENVIRONMENTS]]: what one decision of the core costs when NODES nodes of 8
- * GPUs run jobs on all GPUs and JOBS more wait, of 120 users, 3 projects, 10 sizes and 8 time limits, in turn
- * with each of ENVIRONMENTS environments, which nodes have ready as soon as they are told. Prints JSON: the
- * time of a submission that waits, and of an exit which frees GPUs and places what is next, as median and
- * 99th percentile in microseconds. */
+/* bench-passes NODES JOBS [POLICY [ENVIRONMENTS [KINDS]]]: what one decision of the core costs when NODES
+ * nodes of 8 GPUs run jobs on all GPUs and JOBS more wait, of 120 users, 3 projects, 10 sizes and 8 time
+ * limits, in turn with each of ENVIRONMENTS environments, which nodes have ready as soon as they are told,
+ * and of KINDS resource requests that differ otherwise, too. Prints JSON: the time of a submission that
+ * waits, and of an exit which frees GPUs and places what is next, as median and 99th percentile in
+ * microseconds. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ struct bench {
     struct core *core;
     int64_t now_ms, keys;
     int64_t environments; /* 0: the jobs have none */
+    int64_t kinds;        /* 0: the resource requests differ in their sizes alone */
     struct gang *gangs;   /* that were placed, in order */
     size_t gang_count, gang_room, first;
 };
@@ -129,12 +131,15 @@ static double submit(struct bench *bench, int64_t gpus, int64_t limit_ms)
 {
     static const char *const projects[] = {"vision", "speech", "search"};
     int64_t number = bench->keys++;
-    char id[32], owner[32], name[32];
+    char id[32], owner[32], name[32], type[40] = "A10";
+    if (bench->kinds > 0) { /* there is no node of the other type */
+        snprintf(type, sizeof type, "A10|K%" PRId64, number % bench->kinds);
+    }
     snprintf(id, sizeof id, "%016" PRId64, number);
     snprintf(owner, sizeof owner, "user%" PRId64, number % 120);
     snprintf(name, sizeof name, "train-%" PRId64, number % 7);
     const struct job_spec spec = {.gpus = gpus,
-                                  .gpu_type = "A10",
+                                  .gpu_type = type,
                                   .remote = true,
                                   .name = name,
                                   .project = projects[number % 3],
@@ -208,7 +213,7 @@ static void show(const char *name, double *samples, int count)
 }
 
 /* Small gangs first, while there are few nodes to choose from: a search looks at all of them. */
-static void fill(struct bench *bench, int64_t nodes, int64_t jobs, int64_t environments)
+static void fill(struct bench *bench, int64_t nodes, int64_t jobs, int64_t environments, int64_t kinds)
 {
     int64_t small = nodes < SMALL ? nodes : SMALL;
     register_nodes(bench, 0, small);
@@ -220,6 +225,7 @@ static void fill(struct bench *bench, int64_t nodes, int64_t jobs, int64_t envir
         submit(bench, free < WIDE_GPUS ? free : WIDE_GPUS, 86400000);
     }
     bench->environments = environments;
+    bench->kinds = kinds;
     for (int64_t i = 0; i < jobs; i++) {
         submit_any(bench);
     }
@@ -228,20 +234,21 @@ static void fill(struct bench *bench, int64_t nodes, int64_t jobs, int64_t envir
 int main(int argc, char **argv)
 {
     static double submits[SAMPLES], exits[SAMPLES], explanations[EXPLANATIONS];
-    int64_t nodes, jobs, environments = 0;
+    int64_t nodes, jobs, environments = 0, kinds = 0;
     enum policy policy = POLICY_DEFAULT;
-    if (argc < 3 || argc > 5 || !text_to_int(argv[1], 1, 1000000, &nodes) ||
+    if (argc < 3 || argc > 6 || !text_to_int(argv[1], 1, 1000000, &nodes) ||
         !text_to_int(argv[2], 1, LIMIT_LIVE_JOBS, &jobs) ||
         (argc > 3 && !policy_from_text(argv[3], &policy)) ||
-        (argc > 4 && !text_to_int(argv[4], 0, LIMIT_LIVE_JOBS, &environments))) {
-        fprintf(stderr, "usage: bench-passes NODES JOBS [POLICY [ENVIRONMENTS]]\n");
+        (argc > 4 && !text_to_int(argv[4], 0, LIMIT_LIVE_JOBS, &environments)) ||
+        (argc > 5 && !text_to_int(argv[5], 0, LIMIT_LIVE_JOBS, &kinds))) {
+        fprintf(stderr, "usage: bench-passes NODES JOBS [POLICY [ENVIRONMENTS [KINDS]]]\n");
         return 2;
     }
     struct bench bench = {
         .core = core_create(&(struct core_config){
             .incarnation = 1, .next_job_key = 1, .heartbeat_ms = 1LL << 50, .policy = policy})};
     step(&bench, &(struct input){.kind = INPUT_BOOT});
-    fill(&bench, nodes, jobs, environments);
+    fill(&bench, nodes, jobs, environments, kinds);
     int samples = nodes < LARGE ? SAMPLES : SAMPLES / 10;
     for (int i = 0; i < EXPLANATIONS; i++) {
         explanations[i] = explain_last(&bench);

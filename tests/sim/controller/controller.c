@@ -203,7 +203,8 @@ static void batch(void *closure)
 static bool open_all(struct controller *controller)
 {
     const struct writer_config config = {.heartbeat_ms = controller->heartbeat_ms,
-                                         .policy = controller->policy};
+                                         .policy = controller->policy,
+                                         .pass_work = controller->pass_work};
     struct err err;
     controller->store = store_open(controller->path, &err);
     if (controller->store != NULL) {
@@ -262,6 +263,7 @@ struct controller *controller_create(struct sim *sim, const char *folder)
     controller->disk = disk_create("sim", true, number | 1);
     disk_lie(controller->disk, planted_is(PLANTED_SKIP_FSYNC));
     controller->policy = policies[world_between(&sim->world, 0, 4)];
+    controller->pass_work = sim->world.seed % 3 == 0 ? 1 : 0; /* two entries a pass */
     controller->heartbeat_ms = world_of(&sim->world, 50) ? 10000 : 20000;
     controller->clock = (struct machine_clock){.booted_ms = 0, .first_ms = 5000, .permille = 1000};
     controller->life = 1;

@@ -16,6 +16,7 @@ struct controller {
     char *path;
     struct disk *disk;
     enum policy policy;
+    int64_t pass_work;
     int64_t heartbeat_ms;
     struct machine_clock clock;
     lifetime life;

@@ -21,6 +21,7 @@ static void boot(struct cluster *cluster)
         .next_job_key = rows_next_key(cluster->rows),
         .heartbeat_ms = HEARTBEAT_MS,
         .policy = cluster->policy,
+        .pass_work = cluster->pass_work,
     };
     cluster->core = core_create(&config);
     rows_load(cluster->rows, cluster->core);
@@ -30,8 +31,14 @@ static void boot(struct cluster *cluster)
 
 struct cluster *cluster_open_with(enum policy policy)
 {
+    return cluster_open_slow(policy, 0);
+}
+
+struct cluster *cluster_open_slow(enum policy policy, int64_t pass_work)
+{
     struct cluster *cluster = xzalloc(sizeof *cluster);
     cluster->policy = policy;
+    cluster->pass_work = pass_work;
     cluster->rows = rows_create();
     cluster->wall_ms = 1000000;
     boot(cluster);

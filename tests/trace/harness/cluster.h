@@ -16,6 +16,7 @@ struct cluster {
     struct text trace;
     uint32_t incarnation;
     enum policy policy;
+    int64_t pass_work; /* of struct core_config */
     int64_t now_ms, wall_ms;
     struct step step; /* the last one, until the next */
     int64_t inputs;   /* steps so far */
@@ -28,6 +29,8 @@ struct cluster {
 /* A controller without nodes that has just started, at time 0; its policy is fifo where none is given. */
 struct cluster *cluster_open(void);
 struct cluster *cluster_open_with(enum policy policy);
+/* Its scheduling passes do at most so much work: struct core_config. */
+struct cluster *cluster_open_slow(enum policy policy, int64_t pass_work);
 void cluster_close(struct cluster *cluster);
 /* Ends the controller and starts another from the rows; changes that are late are lost. */
 void cluster_restart(struct cluster *cluster);
