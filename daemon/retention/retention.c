@@ -259,7 +259,7 @@ static bool measure_excess(const struct round *round, int64_t *ret_bytes)
     if (used <= most) {
         return true; /* whatever it is that takes it */
     }
-    if (!logs_measure(config->logs, &bytes, round->err)) {
+    if (!logs_measure(config->logs, config->go_on, config->closure, &bytes, round->err)) {
         return false;
     }
     *ret_bytes = bytes - (round->dry ? round->report->log_bytes : 0) - most;

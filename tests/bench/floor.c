@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does by itself, one after the other, what no durable start can do without: a message and its answer over a
- * loopback connection, an fdatasync of a page that was appended to a file, for each rank a message to its
+ * loopback connection, an fdatasync of a page that was appended to a log, for each rank a message to its
  * node and an answer, and for each rank a process. No HTTP, no tokens, no decision, no database. The other
  * ends of the connections are threads that give back what they get. */
 #include "floor.h"
@@ -23,6 +23,7 @@
 
 #define MESSAGE_BYTES 512
 #define PAGE_BYTES    4096
+#define PAGES         256
 
 struct node {
     int connection;
@@ -33,7 +34,8 @@ struct node {
 
 struct floor {
     int controller;
-    int page, fifo, ranks;
+    int log, fifo, ranks;
+    int written; /* pages of the log */
     struct node nodes[FLOOR_RANKS_MOST];
 };
 
@@ -91,14 +93,30 @@ static int connect_echo(void)
     return ours;
 }
 
+/* The next page of a log whose file has its size and its blocks already, as those of databases do: its sync
+ * need not wait for the file system's own journal. */
+static void append_page(struct floor *floor)
+{
+    static const char page[PAGE_BYTES];
+    const off_t at = (off_t)(floor->written++ % PAGES) * PAGE_BYTES;
+    must(pwrite(floor->log, page, sizeof page, at) == PAGE_BYTES && fdatasync(floor->log) == 0, "a page");
+}
+
+static int create_log(const char *folder)
+{
+    autofree char *path = xprintf("%s/floor.log", folder);
+    autofree char *pages = xzalloc(PAGES * PAGE_BYTES);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    must(fd >= 0 && write(fd, pages, PAGES * PAGE_BYTES) == PAGES * PAGE_BYTES && fsync(fd) == 0, path);
+    return fd;
+}
+
 struct floor *floor_create(const char *folder, const char *stamp, const char *fifo_path, int fifo, int ranks)
 {
     struct floor *floor = xzalloc(sizeof *floor);
-    autofree char *page = xprintf("%s/pages", folder);
     must(ranks <= FLOOR_RANKS_MOST, "too many ranks");
     floor->controller = connect_echo();
-    floor->page = open(page, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    must(floor->page >= 0, page);
+    floor->log = create_log(folder);
     floor->fifo = fifo;
     floor->ranks = ranks;
     for (int rank = 0; rank < ranks; rank++) {
@@ -106,12 +124,6 @@ struct floor *floor_create(const char *folder, const char *stamp, const char *fi
             (struct node){.connection = connect_echo(), .words = {xstrdup(stamp), xstrdup(fifo_path)}};
     }
     return floor;
-}
-
-static void append_page(int fd)
-{
-    static const char page[PAGE_BYTES];
-    must(write(fd, page, sizeof page) == PAGE_BYTES && fdatasync(fd) == 0, "a page");
 }
 
 static void *start_rank(void *of)
@@ -142,7 +154,7 @@ struct floor_times floor_take(struct floor *floor)
     struct floor_times times = {.begin_us = clock_boot_us()};
     exchange(floor->controller);
     times.answered_us = clock_boot_us();
-    append_page(floor->page);
+    append_page(floor);
     times.synced_us = clock_boot_us();
     start_ranks(floor);
     for (int rank = 0; rank < floor->ranks; rank++) {

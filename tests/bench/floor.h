@@ -18,7 +18,7 @@ struct floor_times {
     int64_t stamped_us; /* the first instruction of the slowest rank */
 };
 
-/* Makes a file in `folder` for its pages. Each rank is one process of `stamp`, which writes its time to the
+/* Makes a file in `folder` for its log. Each rank is one process of `stamp`, which writes its time to the
  * FIFO that `fifo_path` names and the caller has open as `fifo`. Ends the program when something fails. */
 struct floor *floor_create(const char *folder, const char *stamp, const char *fifo_path, int fifo, int ranks);
 /* One exchange over loopback; one fdatasync of an appended page; for each rank, all at a time, one exchange

@@ -93,6 +93,7 @@ struct core {
     int64_t look_ms;        /* time of the last look at waiting jobs: expected stays are judged as of then */
 
     struct partition *partitions;
+    size_t pool_count, type_count; /* pools and GPU types, each once, that nodes have */
     uint64_t registry; /* stamp of the registry */
     int64_t free;      /* unheld devices in partitions */
 

@@ -18,6 +18,7 @@
 #include "daemon/http/request/routes.h"
 #include "daemon/retention/retention.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
@@ -29,11 +30,12 @@ struct retention {
     struct watch watch;
     struct deadline due;
     struct retention_config config;
-    int64_t wall_offset_ms; /* the wall clock minus the steady one, as of the last round */
-    int64_t doubt_until_ms; /* until then the wall clock may be wrong */
-    int64_t began_ms;       /* when the last round that was not dry did; at first, the server */
-    int64_t ended_ms;       /* when the last round did; an hour ago: none has */
-    bool waiting;           /* a round that nobody asked for was given to the worker */
+    int64_t wall_offset_ms;        /* the wall clock minus the steady one, as of the last round */
+    int64_t doubt_until_ms;        /* until then the wall clock may be wrong */
+    int64_t began_ms;              /* when the last round that was not dry did; at first, the server */
+    int64_t ended_ms;              /* when the last round did; an hour ago: none has */
+    bool waiting;                  /* a round that nobody asked for was given to the worker */
+    int64_t log_bytes, blob_bytes; /* as of the last round; -1: not known yet */
     atomic_bool stop;
 };
 
@@ -48,6 +50,7 @@ struct round {
     bool ok;
     struct retention_report report;
     struct err err;
+    int64_t log_bytes, blob_bytes; /* on the disk after it; -1: not known */
 };
 
 static bool go_on(void *closure)
@@ -58,12 +61,25 @@ static bool go_on(void *closure)
 
 /* --- rounds --------------------------------------------------------------------------------------------- */
 
+static void measure(struct round *round)
+{
+    const struct retention_config *config = &round->retention->config;
+    struct err err;
+    if (!logs_measure(config->logs, config->go_on, config->closure, &round->log_bytes, &err)) {
+        round->log_bytes = -1;
+    }
+    if (!blobs_measure(config->blobs, &round->blob_bytes, &err)) {
+        round->blob_bytes = -1;
+    }
+}
+
 static void round_work(struct task *task)
 {
     struct round *round = (struct round *)task;
     worker_give_way();
     round->ok =
         retention_run(&round->retention->config, round->dry, &round->clock, &round->report, &round->err);
+    measure(round);
 }
 
 static void write_report(const struct round *round, struct text *out)
@@ -118,6 +134,8 @@ static void round_done(struct task *task)
     struct round *round = (struct round *)task;
     struct retention *retention = round->retention;
     retention->ended_ms = retention->server->now_ms;
+    retention->log_bytes = round->log_bytes;
+    retention->blob_bytes = round->blob_bytes;
     if (!atomic_load(&retention->stop)) {
         tell(round);
     }
@@ -227,6 +245,7 @@ bool retention_open(struct server *server, struct err *err)
     retention->server = server;
     retention->began_ms = server->opened_ms;
     retention->ended_ms = server->now_ms - RETENTION_INTERVAL_MS;
+    retention->log_bytes = retention->blob_bytes = -1;
     retention->due = (struct deadline){.due = round_due, .closure = retention};
     retention->config = (struct retention_config){.writer = config->writer,
                                                   .logs = config->logs,
@@ -261,6 +280,21 @@ void retention_close(struct server *server)
     server->retention = NULL;
     deadline_clear(server->deadlines, &retention->due);
     free(retention);
+}
+
+struct retention_sizes retention_sizes(const struct server *server)
+{
+    const struct retention *retention = server->retention;
+    struct retention_sizes sizes = {.log_bytes = -1, .blob_bytes = -1};
+    struct file_disk disk;
+    if (retention != NULL) {
+        sizes.log_bytes = retention->log_bytes;
+        sizes.blob_bytes = retention->blob_bytes;
+        sizes.log_share_bytes = file_disk(retention->config.state_directory, &disk)
+                                    ? disk.bytes / 100 * retention->config.logs_share_percent
+                                    : 0;
+    }
+    return sizes;
 }
 
 /* --- the resource --------------------------------------------------------------------------------------- */
