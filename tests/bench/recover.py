@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gang of the row `recover` as a script for torchrun with one restart: before it rank 1 says when it kills itself between two
-all-reduces, after it each rank says when it had done its first all-reduce. Both as `WORD SECONDS`, by CLOCK_BOOTTIME."""
+all-reduces, after it each rank says when it had done its first all-reduce. Both as `WORD SECONDS`, by CLOCK_BOOTTIME.
+"""
 
 from __future__ import annotations
 
