@@ -41,7 +41,7 @@ int blobs_open_file(const struct blobs *blobs, const uint8_t hash[HASH_BYTES], s
 
 /* --- for retention, on any thread ----------------------------------------------------------------------- */
 
-/* The row of the blob is gone: its file, if there is one, counts as unused from now on. */
+/* The row of the blob is about to go: its file, if there is one, counts as unused from now on. */
 void blobs_disown(struct blobs *blobs, const uint8_t hash[HASH_BYTES]);
 
 /* Whether the database has the blob. False: it could not be asked. */

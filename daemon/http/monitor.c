@@ -119,7 +119,7 @@ static void add_kept(const struct server *server, struct text *out)
 {
     const struct retention_sizes sizes = retention_sizes(server);
     exposition_metric(out, "gpuctl_log_bytes", "gauge",
-                      "Output and metrics of jobs on the disk, as of the last round of retention");
+                      "Output and metrics of jobs on the disk, as of the last count");
     if (sizes.log_bytes >= 0) {
         exposition_sample(out, "gpuctl_log_bytes", "", sizes.log_bytes);
     }
@@ -127,8 +127,7 @@ static void add_kept(const struct server *server, struct text *out)
         out, "gpuctl_log_share_bytes", "gauge",
         "Above this, on a disk that is full to the same degree, the oldest output goes; 0: never");
     exposition_sample(out, "gpuctl_log_share_bytes", "", sizes.log_share_bytes);
-    exposition_metric(out, "gpuctl_blob_bytes", "gauge",
-                      "Files of blobs on the disk, as of the last round of retention");
+    exposition_metric(out, "gpuctl_blob_bytes", "gauge", "Files of blobs on the disk, as of the last count");
     if (sizes.blob_bytes >= 0) {
         exposition_sample(out, "gpuctl_blob_bytes", "", sizes.blob_bytes);
     }

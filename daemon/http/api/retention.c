@@ -35,7 +35,9 @@ struct retention {
     int64_t began_ms;              /* when the last round that was not dry did; at first, the server */
     int64_t ended_ms;              /* when the last round did; an hour ago: none has */
     bool waiting;                  /* a round that nobody asked for was given to the worker */
-    int64_t log_bytes, blob_bytes; /* as of the last round; -1: not known yet */
+    bool again;                    /* something was removed since, and the round may have passed it */
+    int64_t measured_ms;           /* when the last round ended that has measured what is on the disk: */
+    int64_t log_bytes, blob_bytes; /* -1: not known yet */
     atomic_bool stop;
 };
 
@@ -50,7 +52,8 @@ struct round {
     bool ok;
     struct retention_report report;
     struct err err;
-    int64_t log_bytes, blob_bytes; /* on the disk after it; -1: not known */
+    bool measures;                 /* what is on the disk after it: */
+    int64_t log_bytes, blob_bytes; /* -1: not known */
 };
 
 static bool go_on(void *closure)
@@ -60,6 +63,12 @@ static bool go_on(void *closure)
 }
 
 /* --- rounds --------------------------------------------------------------------------------------------- */
+
+/* Not in each of the rounds that removals bring about. */
+static bool is_measured(const struct retention *retention, const struct request *request)
+{
+    return request != NULL || retention->server->now_ms - retention->measured_ms >= RETENTION_LOW_MS;
+}
 
 static void measure(struct round *round)
 {
@@ -79,7 +88,9 @@ static void round_work(struct task *task)
     worker_give_way();
     round->ok =
         retention_run(&round->retention->config, round->dry, &round->clock, &round->report, &round->err);
-    measure(round);
+    if (round->measures) {
+        measure(round);
+    }
 }
 
 static void write_report(const struct round *round, struct text *out)
@@ -134,8 +145,11 @@ static void round_done(struct task *task)
     struct round *round = (struct round *)task;
     struct retention *retention = round->retention;
     retention->ended_ms = retention->server->now_ms;
-    retention->log_bytes = round->log_bytes;
-    retention->blob_bytes = round->blob_bytes;
+    if (round->measures) {
+        retention->measured_ms = retention->ended_ms;
+        retention->log_bytes = round->log_bytes;
+        retention->blob_bytes = round->blob_bytes;
+    }
     if (!atomic_load(&retention->stop)) {
         tell(round);
     }
@@ -143,9 +157,9 @@ static void round_done(struct task *task)
         answer(round);
     }
     if (round->by_clock) {
-        retention->waiting = false;
-        deadline_set(retention->server->deadlines, &retention->due,
-                     retention->server->now_ms + RETENTION_INTERVAL_MS);
+        int64_t pause_ms = retention->again ? RETENTION_SOON_MS : RETENTION_INTERVAL_MS;
+        retention->waiting = retention->again = false;
+        deadline_set(retention->server->deadlines, &retention->due, retention->server->now_ms + pause_ms);
     }
     free(round);
 }
@@ -187,6 +201,7 @@ static struct round *begin(struct retention *retention, struct request *request,
                             .request = request,
                             .by_clock = request == NULL,
                             .dry = dry,
+                            .measures = is_measured(retention, request),
                             .clock = {.wall_ms = server->wall_ms,
                                       .elapsed_ms = dry ? 0 : server->now_ms - retention->began_ms,
                                       .doubtful = server->now_ms < retention->doubt_until_ms}};
@@ -208,7 +223,11 @@ void retention_soon(struct server *server, int64_t not_within_ms)
 {
     struct retention *retention = server->retention;
     int64_t at_ms = server->now_ms + RETENTION_SOON_MS;
-    if (retention != NULL && !retention->waiting && retention->due.at_ms > at_ms &&
+    if (retention == NULL) {
+        return;
+    }
+    retention->again = retention->waiting && (retention->again || not_within_ms == 0);
+    if (!retention->waiting && retention->due.at_ms > at_ms &&
         server->now_ms - retention->ended_ms >= not_within_ms) {
         deadline_set(server->deadlines, &retention->due, at_ms);
     }
@@ -245,6 +264,7 @@ bool retention_open(struct server *server, struct err *err)
     retention->server = server;
     retention->began_ms = server->opened_ms;
     retention->ended_ms = server->now_ms - RETENTION_INTERVAL_MS;
+    retention->measured_ms = retention->ended_ms;
     retention->log_bytes = retention->blob_bytes = -1;
     retention->due = (struct deadline){.due = round_due, .closure = retention};
     retention->config = (struct retention_config){.writer = config->writer,
