@@ -75,7 +75,7 @@ static bool make_file(int folder, const char *name)
 {
     autoclose int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file >= 0 && strcmp(name, SHIM_EXIT_NEW_FILE) == 0) {
-        int reserved = fallocate(file, 0, 0, SHIM_RECORD_BYTES(1));
+        int reserved = fallocate(file, FALLOC_FL_KEEP_SIZE, 0, SHIM_RECORD_BYTES(1));
         (void)reserved;
     }
     return file >= 0;
