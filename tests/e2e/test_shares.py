@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import Api, Cluster, eventually, run_gpuctl
+from slowness import patient
 
 LISTS = "/v1/jobs?limit=200"
 
@@ -136,7 +137,7 @@ def test_without_a_token_the_address_has_the_share(make_cluster: Callable[..., C
 
 
 def test_nodes_stay_ready_and_jobs_run_during_a_flood(make_cluster: Callable[..., Cluster]) -> None:
-    cluster = make_cluster(1, controller=["--request-wait", "20ms"])
+    cluster = make_cluster(1, controller=["--request-wait", f"{patient(50):.0f}ms"])
     flooder, other = cluster.user("flooder"), cluster.user("other")
     with flood(flooder, "/v1/nodes", 32):
         for _ in range(5):

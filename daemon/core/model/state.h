@@ -94,8 +94,8 @@ struct core {
 
     struct partition *partitions;
     size_t pool_count, type_count; /* pools and GPU types, each once, that nodes have */
-    uint64_t registry; /* stamp of the registry */
-    int64_t free;      /* unheld devices in partitions */
+    uint64_t registry;             /* stamp of the registry */
+    int64_t free;                  /* unheld devices in partitions */
 
     struct job *jobs_by_id, *jobs_by_key;
     size_t job_counts[JOB_STATE_COUNT]; /* live ones; of the last states, all that have ended */
