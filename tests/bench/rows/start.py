@@ -28,7 +28,7 @@ from harness import GPUCTL
 
 WHY = (
     "as `gpuctl get ID --timing` has it, on a disk whose fdatasync takes 0.3 ms: 0.55 ms until the submission is on disk, 0.1 ms until the "
-    "order leaves, 0.4 ms in the agent until its supervisor begins, 0.5 ms until the rank is started."
+    "order leaves, 0.4 ms in the agent until its supervisor begins, 0.6 ms until the rank is started; the floor takes 1.1 ms."
 )
 WHY_GANG = (
     "a gang over nodes has two decisions on the disk before it starts, that its nodes are its own and that it goes; the floor has one."
