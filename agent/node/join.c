@@ -254,8 +254,8 @@ static bool explain(const struct join *join, struct err *err)
     return false;
 }
 
-/* One try; the caller frees the JSON of the answer. */
-static json_t *post(const struct join *join, const char *body, struct err *err)
+/* One try; the caller frees the JSON of the answer. *ret_again_ms: see contact_reply. */
+static json_t *post(const struct join *join, const char *body, int64_t *ret_again_ms, struct err *err)
 {
     const struct contact contact = {.url = join->config.url,
                                     .path = "/v1/agent/join",
@@ -266,22 +266,26 @@ static json_t *post(const struct join *join, const char *body, struct err *err)
     bool answered = contact_send(&contact, &reply, err) || explain(join, err);
     size_t length = reply.body.length;
     autofree char *text = text_take(&reply.body);
+    *ret_again_ms = reply.again_ms;
     if (answered && reply.status / 100 != 2) {
         problem_decode(text, length, (int)reply.status, err);
     }
     return answered && reply.status / 100 == 2 ? json_parse(text, length, err) : NULL;
 }
 
-/* Tries again while the controller cannot be reached: the same request has the same answer. */
+/* Tries again while the controller cannot be reached or has too much to do: the same request has the same
+ * answer. */
 static json_t *post_again(const struct join *join, const char *body, struct err *err)
 {
     int64_t deadline = clock_boot_ms() + CLIENT_RETRY_MS;
     for (int64_t pause_ms = CLIENT_BACKOFF_MS;; pause_ms *= 2) {
-        json_t *json = post(join, body, err);
-        if (json != NULL || !err_retryable(err->code) || clock_boot_ms() + pause_ms > deadline) {
+        int64_t again_ms;
+        json_t *json = post(join, body, &again_ms, err);
+        int64_t wait_ms = again_ms > pause_ms ? again_ms : pause_ms;
+        if (json != NULL || !err_retryable(err->code) || clock_boot_ms() + wait_ms > deadline) {
             return json;
         }
-        usleep((useconds_t)(pause_ms * 1000));
+        usleep((useconds_t)(wait_ms * 1000));
     }
 }
 

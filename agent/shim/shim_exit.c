@@ -14,14 +14,6 @@
 
 #include "proto/base/cleanup.h"
 
-#define RECORD_LINE    160 /* a rank's line: two words and seven numbers of at most 20 digits */
-#define RECORD_TRAILER (LIMIT_SHIM_TEXT + (3 + LIMIT_MARKS) * RECORD_LINE) /* cause, end, moments, marks */
-
-static size_t record_room(const struct shim *shim)
-{
-    return shim->launch.rank_count * RECORD_LINE + RECORD_TRAILER;
-}
-
 static char *path_of(const struct shim *shim, const char *name)
 {
     return xprintf("%s/%s", shim->launch.logs, name);
@@ -63,14 +55,17 @@ static bool record_open_anew(struct shim *shim, const char *path, struct why *wh
     return shim->record >= 0 || failed_at(why, path);
 }
 
+/* The agent has made the file with room for one rank, where it could; then the disk has nothing to do here.
+ */
 bool record_reserve(struct shim *shim, struct why *why)
 {
     autofree char *path = path_of(shim, SHIM_EXIT_NEW_FILE);
-    shim->record = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    shim->record = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (shim->record < 0) {
         return failed_at(why, path);
     }
-    if (fallocate(shim->record, 0, 0, (off_t)record_room(shim)) != 0 && errno != EOPNOTSUPP) {
+    if (fallocate(shim->record, 0, 0, SHIM_RECORD_BYTES(shim->launch.rank_count)) != 0 &&
+        errno != EOPNOTSUPP) {
         return failed_at(why, SHIM_EXIT_NEW_FILE);
     }
     return true;

@@ -6,15 +6,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
 
-/* Reads up to one byte more than a launch file may have. */
-static ssize_t bytes_read(int fd, char *bytes)
+/* Room for all of the file, and for one byte more than a launch file may have: large rooms cost page faults.
+ */
+static size_t room_for(int fd)
+{
+    struct stat status;
+    bool small = fstat(fd, &status) == 0 && status.st_size < LIMIT_LAUNCH_BYTES;
+    return (small ? (size_t)status.st_size : LIMIT_LAUNCH_BYTES) + 1;
+}
+
+static ssize_t bytes_read(int fd, char *bytes, size_t room)
 {
     ssize_t got, size = 0;
-    while ((got = read(fd, bytes + size, LIMIT_LAUNCH_BYTES + 1 - (size_t)size)) > 0) {
+    while ((got = read(fd, bytes + size, room - (size_t)size)) > 0) {
         size += got;
     }
     return got < 0 ? -1 : size;
@@ -24,12 +33,12 @@ bool launch_read(struct launch *launch, struct why *why)
 {
     struct err err;
     autoclose int fd = open(SHIM_LAUNCH_FILE, O_RDONLY | O_CLOEXEC);
-    autofree char *bytes = fd >= 0 ? xalloc(LIMIT_LAUNCH_BYTES + 1) : NULL;
-    ssize_t size = fd >= 0 ? bytes_read(fd, bytes) : -1;
+    size_t room = fd >= 0 ? room_for(fd) : 1;
+    autofree char *bytes = xalloc(room);
+    ssize_t size = fd >= 0 ? bytes_read(fd, bytes, room) : -1;
     if (size < 0) {
         return why_set(why, "launch file: %s", strerror(errno));
     }
-    bytes = xrealloc(bytes, (size_t)size + 1);
     return launch_parse(give(bytes), (size_t)size, launch, &err) || why_set(why, "%s", err.text);
 }
 

@@ -171,4 +171,9 @@
 #define SHIM_PROCESSES_OUT  "; the job had as many processes as it may have" /* added to a rank's reason */
 #define SHIM_STORE_FD       3 /* of the rank that hosts the rendezvous, in $GPUCTL_STORE_FD */
 
+/* The exit record of so many ranks: for each a line of two words and seven numbers of at most 20 digits;
+ * cause, end, moments and marks. */
+#define SHIM_RECORD_LINE         160
+#define SHIM_RECORD_BYTES(ranks) ((off_t)(LIMIT_SHIM_TEXT + (3 + LIMIT_MARKS + (ranks)) * SHIM_RECORD_LINE))
+
 #endif

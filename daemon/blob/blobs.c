@@ -181,6 +181,21 @@ static bool is_old(const struct blobs *blobs, const char *name, int64_t before_s
     return found && status.st_mtim.tv_sec < before_s;
 }
 
+bool blobs_measure(const struct blobs *blobs, int64_t *ret_bytes, struct err *err)
+{
+    autonames struct file_names names = {0};
+    *ret_bytes = 0;
+    if (!file_list(blobs->path, &names, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < names.count; i++) {
+        int64_t bytes;
+        is_old(blobs, names.items[i], 0, &bytes);
+        *ret_bytes += bytes;
+    }
+    return true;
+}
+
 /* An upload that ended meanwhile has written the file anew. */
 static bool remove_file(struct blobs *blobs, const char *name, const uint8_t hash[HASH_BYTES],
                         int64_t before_s)

@@ -41,11 +41,14 @@ int blobs_open_file(const struct blobs *blobs, const uint8_t hash[HASH_BYTES], s
 
 /* --- for retention, on any thread ----------------------------------------------------------------------- */
 
-/* The row of the blob is gone: its file, if there is one, counts as unused from now on. */
+/* The row of the blob is about to go: its file, if there is one, counts as unused from now on. */
 void blobs_disown(struct blobs *blobs, const uint8_t hash[HASH_BYTES]);
 
 /* Whether the database has the blob. False: it could not be asked. */
 typedef bool blobs_has(void *closure, const uint8_t hash[HASH_BYTES], bool *ret_has, struct err *err);
+
+/* The size of all kept files. */
+bool blobs_measure(const struct blobs *blobs, int64_t *ret_bytes, struct err *err);
 
 /* Removes files that no row names, that were written or disowned before this time, in seconds since 1970, and
  * that no upload is about to bring. dry: only counts them. Adds to *files and *bytes. */

@@ -45,8 +45,9 @@ bool logs_has(const struct logs *logs, const char *job_id);
  * them. Any thread. */
 bool logs_remove(const struct logs *logs, const char *job_id, bool dry, int64_t *ret_bytes, struct err *err);
 
-/* The size of everything. Any thread; takes a while. */
-bool logs_measure(const struct logs *logs, int64_t *ret_bytes, struct err *err);
+/* The size of everything. Any thread; takes a while, and is cut short when go_on(closure) is false. */
+bool logs_measure(const struct logs *logs, bool (*go_on)(void *closure), void *closure, int64_t *ret_bytes,
+                  struct err *err);
 
 /* --- reading in order of arrival ------------------------------------------------------------------------ */
 

@@ -51,14 +51,15 @@ static bool measure_part(const char *part, int64_t *bytes, struct err *err)
     return true;
 }
 
-bool logs_measure(const struct logs *logs, int64_t *ret_bytes, struct err *err)
+bool logs_measure(const struct logs *logs, bool (*go_on)(void *closure), void *closure, int64_t *ret_bytes,
+                  struct err *err)
 {
     autonames struct file_names parts = {0};
     *ret_bytes = 0;
     if (!file_list(log_root(logs), &parts, err)) {
         return false;
     }
-    for (size_t i = 0; i < parts.count; i++) {
+    for (size_t i = 0; i < parts.count && go_on(closure); i++) {
         autofree char *part = xprintf("%s/%s", log_root(logs), parts.items[i]);
         if (!measure_part(part, ret_bytes, err)) {
             return false;

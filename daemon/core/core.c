@@ -218,7 +218,11 @@ struct core_figures core_figures(const struct core *core)
     struct core_figures figures = {.silent_count = core->silent_count,
                                    .attempt_count =
                                        HASH_COUNT(core->attempts_by_attempt_id) - core->ended_count,
-                                   .submit_count = (size_t)(core->next_job_key - core->config.next_job_key)};
+                                   .submit_count = (size_t)(core->next_job_key - core->config.next_job_key),
+                                   .window_count = core->window_count,
+                                   .pool_count = core->pool_count,
+                                   .type_count = core->type_count,
+                                   .limited_count = account_limited_count(core)};
     memcpy(figures.jobs, core->job_counts, sizeof figures.jobs);
     memcpy(figures.nodes, core->node_counts, sizeof figures.nodes);
     return figures;

@@ -104,6 +104,8 @@ struct core_figures {
     size_t silent_count;  /* of the nodes that are not LOST */
     size_t attempt_count; /* live ones */
     size_t submit_count;  /* jobs that were taken */
+    size_t window_count, pool_count, type_count;
+    size_t limited_count; /* accounts with limits */
 };
 struct core_figures core_figures(const struct core *core);
 /* Scheduling passes so far. */

@@ -8,6 +8,7 @@
 
 #include "daemon/core/fleet/departure.h"
 #include "daemon/core/fleet/node.h"
+#include "daemon/core/fleet/pool.h"
 #include "daemon/core/fleet/staging.h"
 #include "daemon/core/fleet/window.h"
 #include "daemon/core/lifecycle/array.h"
@@ -144,6 +145,7 @@ static void check_demand(const struct core *core)
 
 static void check_partitions(const struct core *core)
 {
+    pool_check(core);
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         check_partition(partition);

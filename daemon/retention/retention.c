@@ -259,7 +259,7 @@ static bool measure_excess(const struct round *round, int64_t *ret_bytes)
     if (used <= most) {
         return true; /* whatever it is that takes it */
     }
-    if (!logs_measure(config->logs, &bytes, round->err)) {
+    if (!logs_measure(config->logs, config->go_on, config->closure, &bytes, round->err)) {
         return false;
     }
     *ret_bytes = bytes - (round->dry ? round->report->log_bytes : 0) - most;
@@ -314,15 +314,14 @@ static bool sweep_replies(struct round *round)
 
 /* --- blobs ---------------------------------------------------------------------------------------------- */
 
+/* The age of a file without a row begins before the row goes: if the controller is killed in between, the
+ * file still outlives the backups that name it. */
 static bool remove_blobs(struct round *round, const struct change *changes, size_t count)
 {
-    if (round->dry || !ask_changes(round, changes, count)) {
-        return round->dry;
-    }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !round->dry; i++) {
         blobs_disown(round->config->blobs, changes[i].blob.hash);
     }
-    return true;
+    return round->dry || ask_changes(round, changes, count);
 }
 
 /* The next blobs; *number is where the walk is, *ret_seen how many there were. */

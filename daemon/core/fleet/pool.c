@@ -25,6 +25,12 @@ static void renumber(struct core *core)
     }
 }
 
+static bool has_pool(const struct core *core, const char *pool)
+{
+    enum pool_kind kind;
+    return pool_kind_of(core, pool, NULL, &kind);
+}
+
 static struct partition *partition_need(struct core *core, const struct node *node, const char *type)
 {
     struct partition *after = core->partitions;
@@ -39,6 +45,8 @@ static struct partition *partition_need(struct core *core, const struct node *no
     partition->pool = xstrdup(node->pool);
     partition->type = xstrdup(type);
     partition->kind = node->pool_kind;
+    core->pool_count += !has_pool(core, node->pool);
+    core->type_count += !pool_has_type(core, type);
     if (after != NULL) {
         DL_PREPEND_ELEM(core->partitions, after, partition);
     } else {
@@ -56,6 +64,8 @@ static void partition_drop_if_empty(struct core *core, struct partition *partiti
     assert(partition->total == 0 && partition->free == 0 && partition->loopback_count == 0);
     DL_DELETE(core->partitions, partition);
     renumber(core);
+    core->pool_count -= !has_pool(core, partition->pool);
+    core->type_count -= !pool_has_type(core, partition->type);
     free(partition->pool);
     free(partition->type);
     free(partition->capacities);
@@ -255,24 +265,15 @@ static bool first_of_type(const struct core *core, const struct partition *parti
     return true;
 }
 
-size_t pool_count(const struct core *core)
+void pool_check(const struct core *core)
 {
-    size_t count = 0;
+    size_t pools = 0, types = 0;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
-        count += first_of_pool(core, partition);
+        pools += first_of_pool(core, partition);
+        types += first_of_type(core, partition);
     }
-    return count;
-}
-
-size_t pool_type_count(const struct core *core)
-{
-    size_t count = 0;
-    for (const struct partition *partition = core->partitions; partition != NULL;
-         partition = partition->next) {
-        count += first_of_type(core, partition);
-    }
-    return count;
+    assert(pools == core->pool_count && types == core->type_count);
 }
 
 bool pool_type_matches(const char *alternatives, const char *type, size_t *ret_rank)

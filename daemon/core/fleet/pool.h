@@ -30,9 +30,9 @@ void pool_set_unavailable(struct core *core, struct node_device *device, const c
 /* The kind of a pool, as set by nodes other than `except` (may be NULL); false if there is no such pool. */
 bool pool_kind_of(const struct core *core, const char *pool, const struct node *except,
                   enum pool_kind *ret_kind);
-/* The number of pools and types, and whether a type is registered. */
-size_t pool_count(const struct core *core);
-size_t pool_type_count(const struct core *core);
+/* Aborts unless core->pool_count and core->type_count are right. */
+void pool_check(const struct core *core);
+/* Whether a node has the type. */
 bool pool_has_type(const struct core *core, const char *type);
 /* Whether the type is among alternatives such as "H100|A100"; *ret_rank is how many of these are preferred to
  * it. */

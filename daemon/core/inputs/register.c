@@ -133,7 +133,7 @@ static bool check_pool(const struct core *core, const struct register_message *m
         return err_field(err, ERR_CONFLICT, "pool", "name another pool, or register it the same way",
                          "pool %.64s is %s", pool, pool_kind_text(kind));
     }
-    if (!known && pool_count(core) >= LIMIT_POOLS) {
+    if (!known && core->pool_count >= LIMIT_POOLS) {
         return err_field(err, ERR_FIELD, "pool", "name a pool that exists", "there are %d pools already",
                          LIMIT_POOLS);
     }
@@ -142,7 +142,7 @@ static bool check_pool(const struct core *core, const struct register_message *m
 
 static bool check_types(const struct core *core, const struct register_message *message, struct err *err)
 {
-    size_t count = pool_type_count(core);
+    size_t count = core->type_count;
     for (size_t i = 0; i < message->device_count; i++) {
         const char *type = message->devices[i].type;
         bool known = pool_has_type(core, type);

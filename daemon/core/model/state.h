@@ -93,8 +93,9 @@ struct core {
     int64_t look_ms;        /* time of the last look at waiting jobs: expected stays are judged as of then */
 
     struct partition *partitions;
-    uint64_t registry; /* stamp of the registry */
-    int64_t free;      /* unheld devices in partitions */
+    size_t pool_count, type_count; /* pools and GPU types, each once, that nodes have */
+    uint64_t registry;             /* stamp of the registry */
+    int64_t free;                  /* unheld devices in partitions */
 
     struct job *jobs_by_id, *jobs_by_key;
     size_t job_counts[JOB_STATE_COUNT]; /* live ones; of the last states, all that have ended */

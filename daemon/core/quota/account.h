@@ -5,6 +5,7 @@
 #define CORE_QUOTA_ACCOUNT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "proto/base/err.h"
@@ -43,8 +44,9 @@ struct account_limit {
     const char *what; /* "A10", "GPUs", "running jobs", "GPU hours" */
     int64_t used, most;
 };
-/* Whether any account has limits: if so, each placement may change which other jobs may run. */
+/* Whether any account has limits: if so, each placement may change which other jobs may run. And how many. */
 bool account_any_limited(const struct core *core);
+size_t account_limited_count(const struct core *core);
 /* Whether limits let the job take GPUs in this partition now. ret_limit may be NULL. */
 bool account_may_run(const struct core *core, const struct job *job, const struct partition *partition,
                      struct account_limit *ret_limit);

@@ -31,6 +31,11 @@ bool account_any_limited(const struct core *core)
     return core->accounts->limited != NULL;
 }
 
+size_t account_limited_count(const struct core *core)
+{
+    return core->accounts->limited_count;
+}
+
 /* --- starting ------------------------------------------------------------------------------------------- */
 
 /* true: the use plus this many more is at most `most`; -1 is no bound. */

@@ -18,6 +18,7 @@
 #include "daemon/http/request/routes.h"
 #include "daemon/retention/retention.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
@@ -30,11 +31,14 @@ struct retention {
     struct watch watch;
     struct deadline due;
     struct retention_config config;
-    int64_t wall_offset_ms; /* the wall clock minus the steady one, as of the last round */
-    int64_t doubt_until_ms; /* until then the wall clock may be wrong */
-    int64_t began_ms;       /* when the last round that was not dry did; at first, the server */
-    int64_t ended_ms;       /* when the last round did; an hour ago: none has */
-    bool waiting;           /* a round that nobody asked for was given to the worker */
+    int64_t wall_offset_ms;        /* the wall clock minus the steady one, as of the last round */
+    int64_t doubt_until_ms;        /* until then the wall clock may be wrong */
+    int64_t began_ms;              /* when the last round that was not dry did; at first, the server */
+    int64_t ended_ms;              /* when the last round did; an hour ago: none has */
+    bool waiting;                  /* a round that nobody asked for was given to the worker */
+    bool again;                    /* something was removed since, and the round may have passed it */
+    int64_t measured_ms;           /* when the last round ended that has measured what is on the disk: */
+    int64_t log_bytes, blob_bytes; /* -1: not known yet */
     atomic_bool stop;
 };
 
@@ -49,6 +53,8 @@ struct round {
     bool ok;
     struct retention_report report;
     struct err err;
+    bool measures;                 /* what is on the disk after it: */
+    int64_t log_bytes, blob_bytes; /* -1: not known */
 };
 
 static bool go_on(void *closure)
@@ -59,12 +65,33 @@ static bool go_on(void *closure)
 
 /* --- rounds --------------------------------------------------------------------------------------------- */
 
+/* Not in each of the rounds that removals bring about. */
+static bool is_measured(const struct retention *retention, const struct request *request)
+{
+    return request != NULL || retention->server->now_ms - retention->measured_ms >= RETENTION_LOW_MS;
+}
+
+static void measure(struct round *round)
+{
+    const struct retention_config *config = &round->retention->config;
+    struct err err;
+    if (!logs_measure(config->logs, config->go_on, config->closure, &round->log_bytes, &err)) {
+        round->log_bytes = -1;
+    }
+    if (!blobs_measure(config->blobs, &round->blob_bytes, &err)) {
+        round->blob_bytes = -1;
+    }
+}
+
 static void round_work(struct task *task)
 {
     struct round *round = (struct round *)task;
     worker_give_way();
     round->ok =
         retention_run(&round->retention->config, round->dry, &round->clock, &round->report, &round->err);
+    if (round->measures) {
+        measure(round);
+    }
 }
 
 static void write_report(const struct round *round, struct text *out)
@@ -119,6 +146,11 @@ static void round_done(struct task *task)
     struct round *round = (struct round *)task;
     struct retention *retention = round->retention;
     retention->ended_ms = retention->server->now_ms;
+    if (round->measures) {
+        retention->measured_ms = retention->ended_ms;
+        retention->log_bytes = round->log_bytes;
+        retention->blob_bytes = round->blob_bytes;
+    }
     if (!atomic_load(&retention->stop)) {
         tell(round);
     }
@@ -126,9 +158,9 @@ static void round_done(struct task *task)
         answer(round);
     }
     if (round->by_clock) {
-        retention->waiting = false;
-        deadline_set(retention->server->deadlines, &retention->due,
-                     retention->server->now_ms + RETENTION_INTERVAL_MS);
+        int64_t pause_ms = retention->again ? RETENTION_SOON_MS : RETENTION_INTERVAL_MS;
+        retention->waiting = retention->again = false;
+        deadline_set(retention->server->deadlines, &retention->due, retention->server->now_ms + pause_ms);
     }
     free(round);
 }
@@ -170,6 +202,7 @@ static struct round *begin(struct retention *retention, struct request *request,
                             .request = request,
                             .by_clock = request == NULL,
                             .dry = dry,
+                            .measures = is_measured(retention, request),
                             .clock = {.wall_ms = server->wall_ms,
                                       .elapsed_ms = dry ? 0 : server->now_ms - retention->began_ms,
                                       .doubtful = server->now_ms < retention->doubt_until_ms}};
@@ -191,7 +224,11 @@ void retention_soon(struct server *server, int64_t not_within_ms)
 {
     struct retention *retention = server->retention;
     int64_t at_ms = server->now_ms + RETENTION_SOON_MS;
-    if (retention != NULL && !retention->waiting && retention->due.at_ms > at_ms &&
+    if (retention == NULL) {
+        return;
+    }
+    retention->again = retention->waiting && (retention->again || not_within_ms == 0);
+    if (!retention->waiting && retention->due.at_ms > at_ms &&
         server->now_ms - retention->ended_ms >= not_within_ms) {
         deadline_set(server->deadlines, &retention->due, at_ms);
     }
@@ -228,6 +265,8 @@ bool retention_open(struct server *server, struct err *err)
     retention->server = server;
     retention->began_ms = server->opened_ms;
     retention->ended_ms = server->now_ms - RETENTION_INTERVAL_MS;
+    retention->measured_ms = retention->ended_ms;
+    retention->log_bytes = retention->blob_bytes = -1;
     retention->due = (struct deadline){.due = round_due, .closure = retention};
     retention->config = (struct retention_config){.writer = config->writer,
                                                   .logs = config->logs,
@@ -262,6 +301,21 @@ void retention_close(struct server *server)
     server->retention = NULL;
     deadline_clear(server->deadlines, &retention->due);
     free(retention);
+}
+
+struct retention_sizes retention_sizes(const struct server *server)
+{
+    const struct retention *retention = server->retention;
+    struct retention_sizes sizes = {.log_bytes = -1, .blob_bytes = -1};
+    struct file_disk disk;
+    if (retention != NULL) {
+        sizes.log_bytes = retention->log_bytes;
+        sizes.blob_bytes = retention->blob_bytes;
+        sizes.log_share_bytes = file_disk(retention->config.state_directory, &disk)
+                                    ? disk.bytes / 100 * retention->config.logs_share_percent
+                                    : 0;
+    }
+    return sizes;
 }
 
 /* --- the resource --------------------------------------------------------------------------------------- */

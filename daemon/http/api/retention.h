@@ -18,4 +18,11 @@ void retention_close(struct server *server);
 /* Runs a round within RETENTION_SOON_MS, unless the last one has ended within this time. */
 void retention_soon(struct server *server, int64_t not_within_ms);
 
+/* What is on the disk, as of the last round that has counted it. */
+struct retention_sizes {
+    int64_t log_bytes, blob_bytes; /* files of output and metrics, and of large blobs; -1: not known yet */
+    int64_t log_share_bytes;       /* above this the oldest output goes; 0: never */
+};
+struct retention_sizes retention_sizes(const struct server *server);
+
 #endif

@@ -24,6 +24,14 @@ static int64_t next_round(const struct fair_queue *queue, const char *owner, siz
     return round;
 }
 
+size_t fair_queue_waiting(const struct fair_queue *queue)
+{
+    const struct fair_entry *entry;
+    size_t count;
+    DL_COUNT(queue->waiting, entry, count);
+    return count;
+}
+
 static int by_round(const struct fair_entry *one, const struct fair_entry *other)
 {
     return one->round <= other->round ? -1 : 1;

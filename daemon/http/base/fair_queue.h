@@ -23,6 +23,7 @@ struct fair_queue {
     int64_t round;                   /* of what was served last */
 };
 
+size_t fair_queue_waiting(const struct fair_queue *queue);
 /* false: as many wait as may. */
 bool fair_queue_add(struct fair_queue *queue, struct fair_entry *entry, const char *owner);
 /* The next one, which is served until it is removed; NULL: none waits, or another one is served. */

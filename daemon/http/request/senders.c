@@ -4,8 +4,9 @@
  * and what is too much waits in the sender's own line. What counts is the measured time, so an expensive
  * route needs no weight. Of the writer and the helper threads a sender has as many requests under way as
  * take SENDER_WORK_US, at least one. Nothing rests while somebody is in line: a sender that is alone, or
- * whose rivals want little, is as fast as without shares. A sender of too many requests gets longer answer
- * times, and nobody else does. Only a request that has been in line too long is refused; so refusals are few.
+ * whose rivals want little, is as fast as without shares. What it takes while it is alone it owes nobody. A
+ * sender of too many requests gets longer answer times, and nobody else does. Only a request that has been in
+ * line too long is refused; so refusals are few.
  */
 #include "daemon/http/request/senders.h"
 
@@ -234,6 +235,9 @@ bool senders_admit(struct senders *senders, struct request *request)
     struct sender *sender = request->sender = find(senders, name);
     note_asked(senders, sender, request->server->now_ms);
     give_credit(senders, sender);
+    if (!others_ask(senders)) {
+        sender->credit_us = SENDER_TURN_US;
+    }
     if (sender->line == NULL && (may_begin(sender) || !others_ask(senders))) {
         begin(sender, request);
         return true;

@@ -84,8 +84,12 @@ bool contact_send(const struct contact *contact, struct contact_reply *ret_reply
     curl_use_set(easy, CURLOPT_WRITEDATA, ret_reply);
     curl_use_set(easy, CURLOPT_HEADERFUNCTION, take_header);
     curl_use_set(easy, CURLOPT_HEADERDATA, ret_reply);
+    curl_off_t again_s = 0;
     CURLcode code = curl_easy_perform(easy);
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &ret_reply->status);
+    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &again_s);
+    ret_reply->again_ms =
+        (again_s < CLIENT_RETRY_MS / SECOND_MS ? again_s : CLIENT_RETRY_MS / SECOND_MS) * SECOND_MS;
     curl_easy_cleanup(easy);
     curl_slist_free_all(headers);
     return code == CURLE_OK ||

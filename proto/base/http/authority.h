@@ -21,7 +21,8 @@ struct contact {
 struct contact_reply {
     struct text body; /* the caller finishes it */
     long status;
-    int64_t date_ms; /* the server's clock; 0: it did not say */
+    int64_t date_ms;  /* the server's clock; 0: it did not say */
+    int64_t again_ms; /* how long it wants to be left alone; 0: it did not say */
 };
 
 /* Sends one request and waits for the reply, which may have 64 KiB. ERR_UNAUTHENTICATED if the controller's

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clock of the `start` bench: submits one job after another to an idle cluster over one connection, and
- * measures from just before the request is written to the first instruction of the slowest rank, which the
- * rank itself stamps. Prints p50 and p99 in milliseconds as JSON.
+/* The clock of the `start` bench: in turns takes the floor (floor.h) and submits a job to an idle cluster
+ * over one connection. A start is measured from just before the request is written to the first instruction
+ * of the slowest rank, which the rank itself stamps. FOLDER is on the disk of the cluster's state. Prints as
+ * JSON how many times the floor a start takes (the median of the pairs), both in milliseconds, and the
+ * floor's parts.
  *
- *     bench-start PORT TOKEN-FILE STAMP-PROGRAM FIFO GPUS COUNT */
+ *     bench-start PORT TOKEN-FILE STAMP-PROGRAM FOLDER GPUS COUNT */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -13,16 +15,26 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "tests/bench/programs/floor.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 
+#define IDLE_MS 5
+#define WARM_UP 10
+
+/* What is kept of each pair: microseconds, and the ratio of start and floor. */
+enum series { START, FLOOR, RATIO, EXCHANGE, SYNC, ORDER, SPAWN, SERIES };
+
 struct bench {
     int fd;
     int fifo;
+    struct floor *floor;
     const char *token;
     char *body;
     int gpus;
@@ -94,10 +106,9 @@ static json_t *ask(const struct bench *bench, const char *method, const char *pa
     return json;
 }
 
-static double one_start(const struct bench *bench)
+/* The slowest rank's stamp. */
+static int64_t read_stamps(const struct bench *bench)
 {
-    const int64_t begin_us = clock_boot_us();
-    json_t *job = ask(bench, "POST", "/v1/jobs", bench->body);
     int64_t latest_us = 0;
     for (int rank = 0; rank < bench->gpus; rank++) {
         int64_t stamp_us;
@@ -106,19 +117,48 @@ static double one_start(const struct bench *bench)
         }
         latest_us = stamp_us > latest_us ? stamp_us : latest_us;
     }
-    const char *state = "";
-    json_t *view = job;
+    return latest_us;
+}
+
+static void await_success(const struct bench *bench, const char *id)
+{
     char path[128];
-    snprintf(path, sizeof path, "/v1/jobs/%s?wait=20", json_string_value(json_object_get(job, "id")));
-    view = ask(bench, "GET", path, NULL);
-    state = json_string_value(json_object_get(view, "state"));
+    snprintf(path, sizeof path, "/v1/jobs/%s?wait=20", id);
+    autojson json_t *view = ask(bench, "GET", path, NULL);
+    const char *state = json_string_value(json_object_get(view, "state"));
     if (state == NULL || strcmp(state, "SUCCEEDED") != 0) {
         fprintf(stderr, "a job ended %s\n", state ? state : "without a state");
         exit(1);
     }
-    json_decref(view);
-    json_decref(job);
-    return (double)(latest_us - begin_us) / 1000.0;
+}
+
+static int64_t take_start_us(const struct bench *bench)
+{
+    const int64_t begin_us = clock_boot_us();
+    autojson json_t *job = ask(bench, "POST", "/v1/jobs", bench->body);
+    const int64_t took_us = read_stamps(bench) - begin_us;
+    await_success(bench, json_string_value(json_object_get(job, "id")));
+    return took_us;
+}
+
+/* What the last one has left to do is done, so that neither pays for the other. */
+static void be_idle(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = IDLE_MS * 1000000}, NULL);
+}
+
+static void take_pair(const struct bench *bench, double pair[SERIES])
+{
+    be_idle();
+    const struct floor_times times = floor_take(bench->floor);
+    be_idle();
+    pair[START] = (double)take_start_us(bench);
+    pair[FLOOR] = (double)(times.stamped_us - times.begin_us);
+    pair[RATIO] = pair[START] / pair[FLOOR];
+    pair[EXCHANGE] = (double)(times.answered_us - times.begin_us);
+    pair[SYNC] = (double)(times.synced_us - times.answered_us);
+    pair[ORDER] = (double)(times.ordered_us - times.synced_us);
+    pair[SPAWN] = (double)(times.stamped_us - times.ordered_us);
 }
 
 static int by_size(const void *a, const void *b)
@@ -140,37 +180,57 @@ static int connect_to(int port)
     return fd;
 }
 
+/* Of one series over all pairs. */
+static double percentile(const double *pairs, int count, enum series of, int percent)
+{
+    autofree double *values = xzalloc((size_t)count * sizeof *values);
+    for (int i = 0; i < count; i++) {
+        values[i] = pairs[i * SERIES + of];
+    }
+    qsort(values, (size_t)count, sizeof *values, by_size);
+    return values[count * percent / 100];
+}
+
+static void print_figures(const double *pairs, int count)
+{
+    printf("{\"ratio\": %.2f, \"p50_ms\": %.3f, \"p99_ms\": %.3f, \"floor_ms\": %.3f, \"floor_parts_ms\": "
+           "{\"exchange\": %.3f, \"sync\": %.3f, \"order\": %.3f, \"spawn\": %.3f}}\n",
+           percentile(pairs, count, RATIO, 50), percentile(pairs, count, START, 50) / 1000,
+           percentile(pairs, count, START, 99) / 1000, percentile(pairs, count, FLOOR, 50) / 1000,
+           percentile(pairs, count, EXCHANGE, 50) / 1000, percentile(pairs, count, SYNC, 50) / 1000,
+           percentile(pairs, count, ORDER, 50) / 1000, percentile(pairs, count, SPAWN, 50) / 1000);
+}
+
+static void open_bench(struct bench *bench, char **words)
+{
+    autofree char *fifo = xprintf("%s/fifo", words[4]);
+    if (mkfifo(fifo, 0600) != 0) {
+        die("mkfifo");
+    }
+    bench->fd = connect_to((int)strtol(words[1], NULL, 10));
+    bench->fifo = open(fifo, O_RDWR | O_CLOEXEC);
+    bench->gpus = (int)strtol(words[5], NULL, 10);
+    bench->body = xprintf("{\"command\": [\"%s\", \"%s\"], \"gpus\": %d, \"name\": \"start\"}", words[3],
+                          fifo, bench->gpus);
+    bench->floor = floor_create(words[4], words[3], fifo, bench->fifo, bench->gpus);
+}
+
 int main(int argc, char **argv)
 {
     struct err err;
     char *token;
     if (argc != 7 || !file_read(argv[2], 4096, &token, NULL, &err)) {
-        fprintf(stderr, "usage: bench-start PORT TOKEN-FILE STAMP-PROGRAM FIFO GPUS COUNT\n");
+        fprintf(stderr, "usage: bench-start PORT TOKEN-FILE STAMP-PROGRAM FOLDER GPUS COUNT\n");
         return 2;
     }
     token[strcspn(token, "\r\n")] = '\0';
-    const int count = (int)strtol(argv[6], NULL, 10), warm_up = 10;
-    if (mkfifo(argv[4], 0600) != 0) {
-        die("mkfifo");
+    const int count = (int)strtol(argv[6], NULL, 10);
+    struct bench bench = {.token = token};
+    open_bench(&bench, argv);
+    double *pairs = xzalloc((size_t)(WARM_UP + count) * SERIES * sizeof *pairs);
+    for (int i = 0; i < WARM_UP + count; i++) {
+        take_pair(&bench, pairs + i * SERIES);
     }
-    struct bench bench = {.fd = connect_to((int)strtol(argv[1], NULL, 10)),
-                          .fifo = open(argv[4], O_RDWR | O_CLOEXEC),
-                          .token = token,
-                          .gpus = (int)strtol(argv[5], NULL, 10)};
-    bench.body = xprintf("{\"command\": [\"%s\", \"%s\"], \"gpus\": %d, \"name\": \"start\"}", argv[3],
-                         argv[4], bench.gpus);
-    double *times = xzalloc((size_t)count * sizeof *times);
-    for (int i = 0; i < warm_up + count; i++) {
-        double ms = one_start(&bench);
-        if (i >= warm_up) {
-            times[i - warm_up] = ms;
-        }
-    }
-    qsort(times, (size_t)count, sizeof *times, by_size);
-    printf("{\"p50_ms\": %.3f, \"p99_ms\": %.3f, \"count\": %d}\n", times[count / 2], times[count * 99 / 100],
-           count);
-    free(times);
-    free(bench.body);
-    free(token);
+    print_figures(pairs + WARM_UP * SERIES, count);
     return 0;
 }

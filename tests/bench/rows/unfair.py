@@ -3,7 +3,7 @@
 
 One user sends the same request from 64 connections as fast as the answers come, for each of the routes below in turn. Another user works
 over one connection: submits a job, reads it, lists 20 jobs, cancels the job; 100 times. `p99_ms`: over all these requests, without a flood
-and with it; `without_shares`: the same with `gpuctld --request-wait 0`. `ratio`: with the flood over without, the median of three. The
+and with it; `without_shares`: the same with `gpuctld --request-wait 0`. `ratio`: with the flood over without, the median of five. The
 flood's process has the lowest priority, because floods come from other machines.
 
 Gate: with any of the floods twice the p99 without it.
@@ -25,7 +25,7 @@ from common import BUILD, Chart, Goal, cluster, hold_queue, prepare, worst
 from harness import Api, Cluster
 
 CONNECTIONS = 64
-ROUNDS = 3
+ROUNDS = 5
 WORK = 100
 JOBS = 2000
 SPEC: dict[str, Any] = {"command": ["true"], "gpus": 1, "gpu_type": "cpu", "name": "bench"}
@@ -41,11 +41,14 @@ FLOODS = {
     "refused": ("GET", "/v1/nodes/none", ""),
     "submit": ("POST", "/v1/jobs", json.dumps(SPEC)),
 }
-WHY = "a change of another user waits for the flood's 0.4 ms of work with the writer, or for one request that takes longer"
-GOALS = tuple(
-    Goal(f"{name}.ratio", f"p99 of others during a flood of {name}", "x", 2, why=WHY if name in ("explain", "plan", "submit") else "")
-    for name in FLOODS
-)
+WRITER_WHY = "a change of another user waits for the flood's 0.4 ms of work with the writer, or for one request that takes longer"
+WHYS = {
+    "explain": WRITER_WHY,
+    "plan": WRITER_WHY,
+    "submit": WRITER_WHY,
+    "list": "a request of another user waits for the list that was begun before it came: 200 jobs, 0.8 ms of the thread",
+}
+GOALS = tuple(Goal(f"{name}.ratio", f"p99 of others during a flood of {name}", "x", 2, why=WHYS.get(name, "")) for name in FLOODS)
 CHARTS = (
     Chart(
         "p99 of another user's requests during a flood of lists",

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness import ROOT, Api, Cluster, eventually
 
@@ -124,6 +128,48 @@ def test_the_page_says_what_the_cluster_has(make_cluster: Callable[..., Cluster]
     assert states() == {} and value(api, "gpuctl_jobs_submitted_total") == 3
     cluster.agents.pop().kill()
     eventually(lambda: value(api, "gpuctl_nodes_silent") == 1, "the dead agent's node to be silent")
+
+
+def sizes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_page_says_what_is_on_the_disk_as_of_the_last_round_of_retention(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(1)
+    api = cluster.api
+    assert metrics(api)["gpuctl_log_bytes"].samples == metrics(api)["gpuctl_blob_bytes"].samples == {}
+    assert api.wait(api.submit(["echo", "hello"]))["state"] == "SUCCEEDED"
+    data = b"x" * 100_000
+    assert api.raw("PUT", f"/v1/blobs/{hashlib.sha256(data).hexdigest()}", data, {"Content-Type": "application/octet-stream"})[0] == 201
+    api.post("/v1/retention", {"dry_run": True})
+    logs = sizes(cluster.folder / "controller" / "logs")
+    assert logs > len("hello\n") and value(api, "gpuctl_log_bytes") == logs
+    assert value(api, "gpuctl_blob_bytes") == len(data)
+    disk = shutil.disk_usage(cluster.folder).total
+    assert 0.49 * disk < value(api, "gpuctl_log_share_bytes") < 0.51 * disk
+
+
+def test_the_page_tells_requests_that_wait_from_those_that_are_worked_on(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(1)
+    api = cluster.api
+    job = api.submit(["true"], hold=True)
+    eventually(lambda: value(api, "gpuctl_http_requests_parked") == 1, "the agent's poll to be parked")
+    waiting = threading.Thread(target=api.get, args=(f"/v1/jobs/{job}?wait=60",))
+    waiting.start()
+    eventually(lambda: value(api, "gpuctl_http_requests_parked") == 2, "the wait to be parked")
+    api.post(f"/v1/jobs/{job}/cancel")
+    waiting.join()
+    eventually(lambda: value(api, "gpuctl_http_requests_parked") == 1, "the wait to be over")
+
+
+def test_the_page_has_the_size_of_what_is_refused_at_its_bound(make_cluster: Callable[..., Cluster]) -> None:
+    api = make_cluster(1, 1).api
+    used = metrics(api)["gpuctl_used"].samples
+    assert (used['{of="pools"}'], used['{of="gpu_types"}'], used['{of="windows"}'], used['{of="limited_accounts"}']) == (1, 1, 0, 0)
+    api.post("/v1/windows", {"nodes": ["node0"], "from": "2090-01-01T00:00:00Z", "until": "2090-01-02T00:00:00Z"})
+    api.call("PUT", "/v1/accounts/projects/vision", {"quota": {"cpu": 1}})
+    used = metrics(api)["gpuctl_used"].samples
+    assert (used['{of="windows"}'], used['{of="limited_accounts"}']) == (1, 1)
 
 
 def test_users_may_read_it_and_nodes_and_strangers_may_not(cluster: Cluster) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import Api, Cluster, eventually, run_gpuctl
+from slowness import patient
 
 LISTS = "/v1/jobs?limit=200"
 
@@ -112,6 +113,21 @@ def test_a_sender_that_is_alone_is_never_refused(make_cluster: Callable[..., Clu
     assert set(made.answers) == {200}
 
 
+def test_what_a_sender_took_while_it_was_alone_is_not_held_against_it(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(1)
+    first, second = cluster.user("first"), cluster.user("second")
+    fill(cluster, first)
+    with flood(first, LISTS, 16) as earlier:
+        eventually(lambda: earlier.answers[200] >= 3000, "the first one to have had all of the time")
+        fill(cluster, second)
+        with flood(second, LISTS, 16) as later:
+            eventually(lambda: later.answers[200] >= 20, "the second one to be served")
+            before = earlier.answers[200]
+            eventually(lambda: later.answers[200] >= 320, "the second one to have a share")
+            had = earlier.answers[200] - before
+    assert had >= 100, had
+
+
 def test_without_a_token_the_address_has_the_share(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster(1)
     with flood(Api(cluster.url, "gct_none"), "/v1/nodes", 32) as made:
@@ -121,7 +137,7 @@ def test_without_a_token_the_address_has_the_share(make_cluster: Callable[..., C
 
 
 def test_nodes_stay_ready_and_jobs_run_during_a_flood(make_cluster: Callable[..., Cluster]) -> None:
-    cluster = make_cluster(1, controller=["--request-wait", "20ms"])
+    cluster = make_cluster(1, controller=["--request-wait", f"{patient(50):.0f}ms"])
     flooder, other = cluster.user("flooder"), cluster.user("other")
     with flood(flooder, "/v1/nodes", 32):
         for _ in range(5):

@@ -10,7 +10,10 @@ import ssl
 import struct
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +273,38 @@ def test_a_join_whose_answer_was_lost_is_repeated_with_the_same_line(site: Site)
     assert (place / "node.token").read_text().strip() == secret
     assert not (place / "node.token.joining").exists()
     assert Api(site.url, secret, site.cacert).get("/version")["api"] == "v1"
+
+
+class Busy(BaseHTTPRequestHandler):
+    """Refuses the first join, with a time to come again, and takes the next."""
+
+    asked: list[float] = []
+
+    def do_POST(self) -> None:
+        self.asked.append(time.monotonic())
+        self.rfile.read(int(self.headers["Content-Length"]))
+        first = len(self.asked) == 1
+        refusal = b'{"code": "too_many_requests", "detail": "too many", "retryable": true}'
+        body = refusal if first else b'{"token_id": "abcdefgh", "pool": null, "reserved": false}'
+        self.send_response(429 if first else 200)
+        self.send_header("Retry-After", "1")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_join_comes_again_when_it_was_told_to_and_no_sooner(tmp_path: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Busy)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url, config = f"http://127.0.0.1:{server.server_address[1]}", tmp_path / "agent.conf"
+    done = ran(GPUAGENT, "join", url, "--token", "gcj_a_b", "--config", config, "--cpu-slots", 1)
+    server.shutdown()
+    server.server_close()
+    assert done.returncode == 0, done.stderr
+    assert len(Busy.asked) == 2 and Busy.asked[1] - Busy.asked[0] >= 1
 
 
 def refused_with(joined: Ran[str], code: int, *words: str) -> None:

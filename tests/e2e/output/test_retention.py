@@ -70,6 +70,19 @@ def test_a_removed_job_is_gone_at_once_and_its_output_and_rows_soon(make_cluster
     assert cluster.api.log(kept) == "stays\n" and cluster.api.events(kept)[-1] == "succeeded"
 
 
+def test_a_job_that_is_removed_during_a_round_need_not_wait_for_the_next_hour(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1)
+    first, second = (cluster.api.submit(["echo", "hello"]) for _ in range(2))
+    for job in (first, second):
+        cluster.api.wait(job)
+    for number in range(30_000):  # a round measures them after it has removed what there was to remove
+        (cluster.folder / "controller" / "logs" / "aa" / str(number)).mkdir(parents=True)
+    cluster.api.call("DELETE", f"/v1/jobs/{first}")
+    eventually(lambda: not logs_of(cluster, first).exists(), "the output of the first job to go")
+    cluster.api.call("DELETE", f"/v1/jobs/{second}")
+    eventually(lambda: not logs_of(cluster, second).exists(), "the output of the second job to go")
+
+
 def test_a_job_that_lives_is_not_removed(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(1)
     runs = cluster.api.submit(HANG)

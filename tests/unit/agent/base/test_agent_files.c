@@ -470,6 +470,21 @@ START_TEST(the_folder_of_an_attempt_has_a_place_for_results)
 }
 END_TEST
 
+START_TEST(the_folder_of_an_attempt_has_room_on_the_disk_for_the_exit_record_of_a_rank)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder), *spare = xprintf("%s/spare", folder);
+    autofree char *taken = xprintf("%s/7", folder), *record = xprintf("%s/7/" SHIM_EXIT_NEW_FILE, folder);
+    struct trash *trash = trash_create(trash_path, NULL);
+    struct folder_pool *folder_pool = folder_pool_create(spare, trash, NULL);
+    ck_assert(folder_pool_take(folder_pool, taken, 0, NULL));
+    struct stat status;
+    ck_assert_int_eq(stat(record, &status), 0);
+    ck_assert_int_ge(512 * (long long)status.st_blocks, (long long)SHIM_RECORD_BYTES(1));
+    folder_pool_destroy(folder_pool);
+    trash_destroy(trash);
+}
+END_TEST
+
 struct store {
     struct trash *trash;
     struct folder_pool *folder_pool;
@@ -685,6 +700,7 @@ Suite *agent_files_suite(void)
     tcase_add_test(tcase, the_runner_is_laid_whole_under_its_hash);
     tcase_add_test(tcase, other_runners_go_and_this_one_stays);
     tcase_add_test(tcase, the_folder_of_an_attempt_has_a_place_for_results);
+    tcase_add_test(tcase, the_folder_of_an_attempt_has_room_on_the_disk_for_the_exit_record_of_a_rank);
     tcase_add_test(tcase, the_way_to_this_host_is_the_loopback);
     suite_add_tcase(suite, tcase);
     return suite;
