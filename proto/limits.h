@@ -344,6 +344,9 @@
 #define SHIM_SWEEP_MS 1
 /* ... up to this, for processes that sleep in a driver */
 #define SHIM_SWEEP_MAX_MS 1000
+/* how long a shim waits for the controller's word on an exit before it syncs the exit record: some commits,
+ * and little work is done twice when a node loses its power meanwhile */
+#define SHIM_RECORD_SYNC_MS 100
 /* until the next try to write an exit record that the disk refused */
 #define SHIM_RECORD_RETRY_MS 1000
 /* when the grace of a stop is over, the agent waits this long, then kills a shim that has been stopped

@@ -215,7 +215,8 @@ static void orphans_due(void *closure)
 
 void attempt_salvage(struct attempt *attempt)
 {
-    if (record_read(attempt->logs, &attempt->record, NULL)) {
+    if (record_read(attempt->logs, attempt->attempt_id, &attempt->record, NULL)) {
+        record_secure(attempt->logs);
         attempt_exited(attempt);
         return;
     }

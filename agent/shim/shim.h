@@ -25,8 +25,9 @@ enum phase {
     PHASE_PREPARED,  /* port, files and cgroup are held */
     PHASE_DECLINED,  /* nothing was started and nothing will be */
     PHASE_RUNNING,   /* there are processes, or there were a moment ago */
-    PHASE_RECORDING, /* all processes are gone; the exit record is not on disk yet */
-    PHASE_EXITED,    /* the exit record is on disk */
+    PHASE_RECORDING, /* all processes are gone; the exit record could not be written yet */
+    PHASE_EXITED,    /* the exit record is written, and not synced yet */
+    PHASE_SYNCED,    /* the exit record is on disk */
 };
 
 enum ladder {
@@ -164,7 +165,7 @@ struct shim {
     struct warm warm;                 /* shim_warm.c */
     struct shared shared;             /* shim_shared.c */
     int cgroup;                       /* descriptor of its folder; shim_cgroup.c */
-    int record;                       /* shim_exit.c */
+    int record;                       /* the exit record until it is synced; shim_exit.c */
     struct rank *ranks;               /* shim_rank.c; launch.rank_count of them */
     int deaths;         /* epoll of the ranks' pidfds, which keeps the order of ends; shim_reap.c */
     size_t ended_count; /* ranks that have ended */
@@ -355,10 +356,11 @@ void port_release(struct port *port);
 bool port_is_heard(const struct port *port);
 
 /* shim_exit.c. record_reserve allocates disk space for the exit record, record_cancel gives it back,
- * record_write writes the record. */
+ * record_write writes the record, record_sync brings a written one to the disk. */
 bool record_reserve(struct shim *shim, struct why *why);
 void record_cancel(struct shim *shim);
 bool record_write(struct shim *shim, struct why *why);
+bool record_sync(struct shim *shim, struct why *why);
 
 /* shim_agent_socket.c. agent_socket_listen listens in the current folder; agent_socket_accept takes a
  * connection, agent_socket_receive one message. agent_socket_say reports a fact, now and on each new

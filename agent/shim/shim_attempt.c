@@ -2,7 +2,7 @@
 /* The life of the attempt: how the agent's orders, the ends of processes and the clock change it in each
  * phase, and why it ended. The first cause stays: a rank that fails after a stop was killed by the stop, and
  * a stop that comes after a rank failed finds the attempt ending already. Nothing starts after the lease has
- * ended. The shim reports `exited` only after all processes are gone and the exit record is on disk. */
+ * ended. The shim reports `exited` only after all processes are gone and the exit record is written. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -282,10 +282,23 @@ static void attempt_record(struct shim *shim)
         return;
     }
     shim->phase = PHASE_EXITED;
-    shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
+    shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RECORD_SYNC_MS);
     agent_socket_tell_output(shim);
     agent_socket_say(shim, FACT_EXITED, "exited");
     shared_release(&shim->shared);
+}
+
+/* The controller has not acknowledged the exit yet, or it is away. */
+static void attempt_sync(struct shim *shim)
+{
+    struct why why;
+    if ((shim->record < 0 && !record_write(shim, &why)) || !record_sync(shim, &why)) {
+        shim_log_error("%s", why.text);
+        shim->again_ms = clock_boot_ms() + SHIM_RECORD_RETRY_MS;
+        return;
+    }
+    shim->phase = PHASE_SYNCED;
+    shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
 }
 
 static void attempt_gone(struct shim *shim)
@@ -323,7 +336,7 @@ void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
 void attempt_node_ends(struct shim *shim)
 {
     shim->node_ends = true;
-    if (shim->phase == PHASE_EXITED) {
+    if (shim->phase == PHASE_EXITED || shim->phase == PHASE_SYNCED) {
         shim->again_ms = clock_boot_ms();
     } else if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
         cause_set(shim, "NODE_LOST", "the node was shut down");
@@ -409,6 +422,7 @@ int64_t attempt_due_ms(const struct shim *shim)
     case PHASE_DECLINED:
     case PHASE_RECORDING:
     case PHASE_EXITED:
+    case PHASE_SYNCED:
         return shim->again_ms;
     }
     return SHIM_NEVER;
@@ -441,8 +455,11 @@ void attempt_clock(struct shim *shim, int64_t now_ms)
     case PHASE_RECORDING:
         attempt_record(shim);
         break;
-    case PHASE_DECLINED:
     case PHASE_EXITED:
+        attempt_sync(shim);
+        break;
+    case PHASE_DECLINED:
+    case PHASE_SYNCED:
         agent_socket_forget(shim);
         break;
     }

@@ -11,7 +11,7 @@
 
 #define IN(phase)  (1u << (phase))
 #define BEFORE_END (IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED) | IN(PHASE_RUNNING))
-#define AFTER_END  (IN(PHASE_DECLINED) | IN(PHASE_EXITED))
+#define AFTER_END  (IN(PHASE_DECLINED) | IN(PHASE_EXITED) | IN(PHASE_SYNCED))
 
 static bool assign(struct shim *shim, char *const *argument)
 {

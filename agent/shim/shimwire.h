@@ -23,7 +23,8 @@
  *   STATE/attempts/<attempt id>    disk
  *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
  *                                   in node mode)
- *     exit         the exit record: written as exit.new, fsynced and renamed before anybody is told
+ *     exit         the exit record: written as exit.new and renamed before anybody is told; fsynced
+ *                  SHIM_RECORD_SYNC_MS later, unless `forget` comes before
  *     work/        working folder of the ranks if the spec names none
  *     <first rank>.metrics          the lines from rank.sock; made when the first one arrives
  *     errors/<rank>.json            TORCHELASTIC_ERROR_FILE
@@ -81,7 +82,7 @@
  *                             folder cannot be used
  *   output                    log files or metrics have grown; not sent again before `seen`
  *   exited                    all processes are gone, both streams of all ranks at EOF, all metrics are in
- *                             their file, the exit record is on disk
+ *                             their file, the exit record is written
  *
  * On a new connection to shim.sock the shim repeats the messages that hold, in this order: prepared,
  * declined, running, failed, output, exited.
@@ -141,6 +142,8 @@
  *   checkpoint WALL         the last acknowledged checkpoint; absent: none
  *   cause CAUSE TEXT        NONE when all ranks exited with 0; without TEXT if there is nothing more to say
  *   end                     a record without this line is incomplete; the lines below it are optional
+ *   epoch EPOCH             the attempt id; a record with another one is not this attempt's. Absent from
+ *                           records of shims that synced before they told anybody
  *   moments PREPARED BEGUN RUNNING OUTPUT GONE    microseconds of "boot", 0: did not happen. Prepared; start
  *                           or run came; all ranks were started; the first byte of output; the last process
  *                           was gone

@@ -82,6 +82,21 @@ START_TEST(moments_behind_the_end_of_a_record_are_read)
 }
 END_TEST
 
+START_TEST(a_record_of_another_attempt_is_none)
+{
+    struct record record;
+    struct err err = {0};
+    autofree char *path = xprintf("%s/exit", folder);
+    static const char text[] = RECORD "epoch 8\nmoments 0 11 12 13 14\n";
+    ck_assert(file_replace(path, text, strlen(text), 0600, &err));
+    ck_assert(!record_read(folder, 7, &record, &err));
+    ck_assert_int_eq(err.code, ERR_MALFORMED);
+    ck_assert_msg(record_read(folder, 8, &record, &err), "%s", err.text);
+    ck_assert_int_eq(record.moments.gone_us, 14);
+    record_finish(&record);
+}
+END_TEST
+
 /* Those of a later shim, perhaps. */
 START_TEST(what_is_not_understood_behind_the_end_of_a_record_does_no_harm)
 {
@@ -401,7 +416,7 @@ static void read_recorded_exit(const char *recorded)
 {
     struct record record;
     struct err err = {0};
-    ck_assert_msg(record_read(recorded, &record, &err), "%s", err.text);
+    ck_assert_msg(record_read(recorded, 1, &record, &err), "%s", err.text);
     ck_assert_uint_eq(record.rank_count, 1);
     ck_assert_int_eq(record.ranks[0].code, 143);
     ck_assert_int_eq(record.ranks[0].signal, 15);
@@ -660,6 +675,7 @@ Suite *agent_files_suite(void)
     TCase *tcase = tcase_create("agent-files");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_record_is_read_whole);
+    tcase_add_test(tcase, a_record_of_another_attempt_is_none);
     tcase_add_test(tcase, moments_behind_the_end_of_a_record_are_read);
     tcase_add_test(tcase, what_is_not_understood_behind_the_end_of_a_record_does_no_harm);
     tcase_add_test(tcase, a_record_without_its_end_is_none);
