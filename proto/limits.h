@@ -291,6 +291,9 @@
 /* one datagram between agent and shim */
 #define LIMIT_SHIM_MESSAGE 4096
 #define LIMIT_IDLE_SHIMS   2
+/* idle shims left by earlier attempts: a node of 16 devices starts none while its tasks follow one another; each
+ * has 0.3 MiB */
+#define LIMIT_KEPT_SHIMS 16
 /* kinds of ranks with a forkserver; waiting shims with workers for each kind; and how many of these may end
  * by themselves before the agent gives up on the kind */
 #define LIMIT_WARM_KINDS    4

@@ -41,7 +41,7 @@ struct attempt *attempt_create(struct agent_context *context, uint64_t attempt_i
     attempt->phase = PHASE_STAGING;
     attempt->run = xprintf("%s/%llu", context->config.run, (unsigned long long)attempt_id);
     attempt->logs = xprintf("%s/attempts/%llu", context->config.state, (unsigned long long)attempt_id);
-    attempt->shim = (struct shim_process){-1, -1};
+    attempt->shim = (struct shim_process){.fd = -1, .pidfd = -1};
     attempt->talk.fd = attempt->death.fd = -1;
     attempt->environment_lock = -1;
     return attempt;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal header of gpushim: the state that its files share, and the functions that each file offers the
- * others. The shim has one thread and one attempt, so `struct shim` holds all of its state; each part below
+ * others. The shim has one thread and one attempt at a time, so `struct shim` holds all of its state; each part below
  * names the file that writes it. Functions that return false fill `why`. */
 #ifndef AGENT_SHIM_H
 #define AGENT_SHIM_H
@@ -127,8 +127,10 @@ struct memory {
 };
 
 struct shared {
-    bool own;         /* the ranks have their own shared memory */
-    int host, mounts; /* the host's mount namespace, and its mountinfo */
+    bool own;             /* the ranks have their own shared memory */
+    bool used;            /* an attempt has left something: the next one needs new namespaces */
+    int host, mounts;     /* the host's mount namespace, and its mountinfo */
+    int own_mounts;       /* mountinfo of the shim's own namespace */
 };
 
 /* A child that can become a rank, and the socket by which the shim tells it to. */
@@ -165,6 +167,7 @@ struct shim {
     struct warm warm;                 /* shim_warm.c */
     struct shared shared;             /* shim_shared.c */
     int cgroup;                       /* descriptor of its folder; shim_cgroup.c */
+    int hold;                         /* lock of the ranks' environment; shim_attempt.c */
     int record;                       /* the exit record until it is synced; shim_exit.c */
     struct rank *ranks;               /* shim_rank.c; launch.rank_count of them */
     int deaths;         /* epoll of the ranks' pidfds, which keeps the order of ends; shim_reap.c */
@@ -189,7 +192,9 @@ struct shim {
 };
 
 /* shim.c. shim_log_error writes a line to stderr. shim_watch adds a descriptor to the loop. shim_note sets a
- * moment to now, unless it is set already. */
+ * moment to now, unless it is set already. shim_renew gives up all that belongs to an ended attempt: the shim
+ * is then as it was before it had one. */
+void shim_renew(struct shim *shim);
 void shim_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index);
 void shim_note(struct shim *shim, enum moment moment);
@@ -210,6 +215,7 @@ void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause);
 void attempt_heard(struct shim *shim);
 void attempt_children(struct shim *shim);
 void attempt_node_ends(struct shim *shim);
+void attempt_reuse(struct shim *shim);
 int64_t attempt_due_ms(const struct shim *shim);
 void attempt_clock(struct shim *shim, int64_t now_ms);
 
@@ -335,9 +341,10 @@ bool memory_ran_out(const struct shim *shim, const struct rank *rank);
 bool processes_ran_out(const struct shim *shim);
 
 /* shim_shared.c. shared_enter gives the ranks their own shared memory. shared_renew does so again if the
- * host's mounts have changed since. shared_release frees it after the ranks are gone. */
+ * host's mounts have changed since, or an attempt has left something; false: the ranks share the host's.
+ * shared_release frees it after the ranks are gone. */
 void shared_enter(struct shared *shared);
-void shared_renew(struct shared *shared);
+bool shared_renew(struct shared *shared);
 void shared_release(struct shared *shared);
 
 /* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most LAUNCH_PATTERNS + 1

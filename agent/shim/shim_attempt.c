@@ -54,13 +54,13 @@ static void attempt_decline(struct shim *shim, const char *text)
     agent_socket_say(shim, FACT_DECLINED, "declined %s", text);
 }
 
-/* Locks the environment that the ranks use, so that it stays in place. The kernel releases the lock when this
- * process ends. */
-static bool hold(const struct launch *launch, struct why *why)
+/* Locks the environment that the ranks use, so that it stays in place. */
+static bool hold(struct shim *shim, struct why *why)
 {
-    int lock = launch->hold != NULL ? open(launch->hold, O_RDONLY | O_CLOEXEC) : -1;
-    return launch->hold == NULL || (lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) == 0) ||
-           why_set(why, "the environment is gone: %s: %s", launch->hold, strerror(errno));
+    const char *path = shim->launch.hold;
+    shim->hold = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    return path == NULL || (shim->hold >= 0 && flock(shim->hold, LOCK_SH | LOCK_NB) == 0) ||
+           why_set(why, "the environment is gone: %s: %s", path, strerror(errno));
 }
 
 static bool launch_take(struct shim *shim, const char *folder, struct why *why)
@@ -82,7 +82,7 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
     const char *name = slash != NULL ? slash + 1 : folder;
     return (strcmp(name, shim->launch.attempt_id) == 0 ||
             why_set(why, "launch file: epoch %.32s in the folder of %.32s", shim->launch.attempt_id, name)) &&
-           hold(&shim->launch, why);
+           hold(shim, why);
 }
 
 /* The launch file existed when the agent assigned the folder. If it is gone, the attempt is over and was
@@ -341,6 +341,24 @@ void attempt_node_ends(struct shim *shim)
     } else if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
         cause_set(shim, "NODE_LOST", "the node was shut down");
         kill_begin(shim, shim->launch.failed_grace_ms);
+    }
+}
+
+/* The pid file goes before the shim says that it is idle: an agent that finds the folder must not take the
+ * shim of the next attempt for that of this one. */
+static bool folder_leave(void)
+{
+    return (unlink(SHIM_PID_FILE) == 0 || errno == ENOENT) && chdir("/") == 0;
+}
+
+/* No process of the attempt is left, and the controller has its end. */
+void attempt_reuse(struct shim *shim)
+{
+    bool serves = shim->phase != PHASE_DECLINED && !shim->node_ends;
+    agent_socket_forget(shim);
+    if (serves && folder_leave() && shared_renew(&shim->shared)) {
+        shim_renew(shim);
+        agent_socket_mention(shim, "idle");
     }
 }
 

@@ -43,7 +43,7 @@
  * agent to shim:
  *
  *   assign RUN-FOLDER         take this attempt: chdir there, read launch, write shim.pid, listen on
- *                             shim.sock. Only on fd 3, once.
+ *                             shim.sock. Only on fd 3, and only while it has none
  *   prepare                   check, and hold a port if launch says so; answers prepared or declined
  *   start ADDRESS PORT IFACE  after prepared: start the ranks of a gang. "-" stands for an absent argument,
  *                             here and in run
@@ -61,11 +61,14 @@
  *   lease TERM-BOOT KILL-BOOT send TERM and KILL unasked at these times; a later lease replaces it.
  *                             Never sent if on_disconnect is keep
  *   seen                      the agent has handled the last `output`; the shim may send another
- *   forget                    after exited, when the controller has it, or after declined: remove shim.sock
- *                             and rank.sock, and end
+ *   reuse                     after exited, when the controller has it: remove shim.pid, shim.sock and
+ *                             rank.sock, say `idle` and wait for the next attempt. A shim whose attempt has
+ *                             left something that it cannot clear ends instead. Only to a shim that this
+ *                             agent started: an older shim does not know the word
+ *   forget                    instead of reuse, and after declined: remove shim.sock and rank.sock, and end
  *
  * A message that does not fit the phase repeats an older one and has no effect. After declined and after
- * exited, only `forget` has an effect.
+ * exited, only `reuse` and `forget` have an effect.
  *
  * shim to agent:
  *
@@ -81,6 +84,7 @@
  *                             rank, 127 if the command was not found, 126 if the command or its working
  *                             folder cannot be used
  *   output                    log files or metrics have grown; not sent again before `seen`
+ *   idle                      after reuse: it has no attempt. Not repeated
  *   exited                    all processes are gone, both streams of all ranks at EOF, all metrics are in
  *                             their file, the exit record is written
  *
