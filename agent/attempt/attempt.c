@@ -476,9 +476,8 @@ void attempt_adopt(struct attempt *attempt)
 
 /* --- forgetting ----------------------------------------------------------------------------------------- */
 
-/* Removes all that is in it, also of ranks, and half-written files of an agent that was killed. Keeps the
- * folder itself if nothing else records that the attempt id was seen. */
-static void remove_run_folder(const struct attempt *attempt)
+/* Of ranks, and half-written files of an agent that was killed. */
+static void empty_run_folder(const struct attempt *attempt)
 {
     autonames struct file_names names = {0};
     file_list(attempt->run, &names, NULL);
@@ -486,7 +485,20 @@ static void remove_run_folder(const struct attempt *attempt)
         autofree char *path = xprintf("%s/%s", attempt->run, names.items[i]);
         file_remove_tree(path, NULL);
     }
-    if (seen_add(attempt->context->seen, attempt->attempt_id)) {
+}
+
+/* Keeps the folder itself if nothing else records that the attempt id was seen. */
+static void remove_run_folder(const struct attempt *attempt)
+{
+    static const char *const usual[] = {SHIM_LAUNCH_FILE, SHIM_PID_FILE, SHIM_SOCKET_FILE, SHIM_RANK_SOCKET};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        autofree char *path = xprintf("%s/%s", attempt->run, usual[i]);
+        unlink(path);
+    }
+    if (!seen_add(attempt->context->seen, attempt->attempt_id)) {
+        empty_run_folder(attempt);
+    } else if (rmdir(attempt->run) != 0 && errno == ENOTEMPTY) {
+        empty_run_folder(attempt);
         rmdir(attempt->run);
     }
 }

@@ -37,7 +37,6 @@ static const struct part {
     {FIRST_ERR, S_IFREG | 0600},           {SHIM_EXIT_NEW_FILE, S_IFREG | 0600},
 };
 #define PART_COUNT   (sizeof parts / sizeof parts[0])
-#define SECTOR_BYTES 512
 #define ENTRIES_MAX  64 /* that are looked at one by one */
 
 struct folder_pool {
@@ -144,7 +143,7 @@ static bool turn_record(struct folder_pool *folder_pool, const char *folder)
     struct stat status;
     autofree char *path = xprintf("%s/" SHIM_EXIT_FILE, folder);
     autofree char *anew = xprintf("%s/" SHIM_EXIT_NEW_FILE, folder);
-    bool turned = is_as_made(path, S_IFREG | 0600, &status) && status.st_size <= SECTOR_BYTES &&
+    bool turned = is_as_made(path, S_IFREG | 0600, &status) && status.st_size <= SHIM_RECORD_SECTOR &&
                   rename(path, anew) == 0;
     if (!turned) {
         trash_take(folder_pool->trash, path);

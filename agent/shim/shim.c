@@ -22,6 +22,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "agent/common/process_table.h"
 #include "agent/shim/shim_signals.h"
 #include "proto/base/cleanup.h"
 
@@ -130,17 +131,19 @@ static bool process_init(struct shim *shim, bool warm)
         shim_log_error("is started by gpuagent, with a socket as descriptor %d", SHIM_CONTROL_FD);
         return false;
     }
+    struct process self;
     setsid(); /* fails where the agent has done it already */
     oom_protect();
     shim->epoll = epoll_create1(EPOLL_CLOEXEC);
     shim->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     shim->agent_socket.fd = SHIM_CONTROL_FD;
-    if (shim->epoll < 0 || shim->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
+    if (shim->epoll < 0 || shim->timer < 0 || !process_read("/proc", "self", &self) || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
         !signals_init(shim) || !shim_watch(shim, shim->timer, WATCH_TIMER, 0) ||
         !shim_watch(shim, shim->agent_socket.fd, WATCH_AGENT_SOCKET, 0)) {
         shim_log_error("cannot set itself up: %s", strerror(errno));
         return false;
     }
+    shim->started_ticks = self.started_ticks;
     return true;
 }
 
@@ -263,6 +266,7 @@ void shim_renew(struct shim *shim)
     next.signals = shim->signals;
     next.timer = shim->timer;
     next.null = shim->null;
+    next.started_ticks = shim->started_ticks;
     next.timer_ms = shim->timer_ms;
     next.files = shim->files;
     next.shared = shim->shared;

@@ -157,6 +157,7 @@ struct shim {
     bool ended; /* the loop ends */
     int exit_code;
     int epoll, signals, timer, null;
+    int64_t started_ticks;            /* of this process, since the boot */
     int64_t timer_ms;                 /* the deadline that the timer is set to */
     struct rlimit files;              /* the limits before the shim raised them */
     struct launch launch;             /* shim_launch.c */

@@ -13,19 +13,17 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "agent/common/process_table.h"
 #include "proto/base/cleanup.h"
 
 #define PID_FILE_NEW "shim.pid.new"
 #define ADDED_MAX    (8 + LAUNCH_PATTERNS + 1)
 
 /* "PID STARTTIME" identifies this process uniquely within this boot. */
-static bool pid_write(struct why *why)
+static bool pid_write(const struct shim *shim, struct why *why)
 {
-    struct process self;
     autoclose int out = open(PID_FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = out >= 0 && process_read("/proc", "self", &self) &&
-                   dprintf(out, "%d %lld\n", (int)getpid(), (long long)self.started_ticks) > 0;
+    bool written =
+        out >= 0 && dprintf(out, "%d %lld\n", (int)getpid(), (long long)shim->started_ticks) > 0;
     bool taken = written && link(PID_FILE_NEW, SHIM_PID_FILE) == 0; /* fails if another shim has the folder */
     bool done = taken || why_set(why, "%s: %s", SHIM_PID_FILE, strerror(errno));
     unlink(PID_FILE_NEW);
@@ -98,7 +96,7 @@ void attempt_assign(struct shim *shim, const char *folder)
     struct why why;
     shared_renew(&shim->shared);
     bool listens = folder_enter(folder, &why) && agent_socket_listen(shim, &why);
-    if (!listens || !pid_write(&why)) {
+    if (!listens || !pid_write(shim, &why)) {
         if (listens) {
             unlink(SHIM_SOCKET_FILE);
         }

@@ -66,17 +66,25 @@ static bool record_open_anew(struct shim *shim, const char *path, struct why *wh
     return shim->record >= 0 || failed_at(why, path);
 }
 
+/* The file may have the record of an earlier attempt, of a sector at most. That is overwritten and not cut
+ * off: a disk that discards what is freed would have to be waited for. */
+static bool record_blank(int fd)
+{
+    static const char blank[SHIM_RECORD_SECTOR];
+    return pwrite(fd, blank, sizeof blank, 0) == (ssize_t)sizeof blank;
+}
+
 bool record_reserve(struct shim *shim, struct why *why)
 {
     autofree char *path = path_of(shim, SHIM_EXIT_NEW_FILE);
-    shim->record = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    shim->record = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (shim->record < 0) {
         return failed_at(why, path);
     }
     if (fallocate(shim->record, 0, 0, (off_t)record_room(shim)) != 0 && errno != EOPNOTSUPP) {
         return failed_at(why, SHIM_EXIT_NEW_FILE);
     }
-    return true;
+    return record_blank(shim->record) || failed_at(why, SHIM_EXIT_NEW_FILE);
 }
 
 void record_cancel(struct shim *shim)
