@@ -131,14 +131,15 @@ static bool process_init(struct shim *shim, bool warm)
         shim_log_error("is started by gpuagent, with a socket as descriptor %d", SHIM_CONTROL_FD);
         return false;
     }
-    struct process self;
     setsid(); /* fails where the agent has done it already */
     oom_protect();
     shim->epoll = epoll_create1(EPOLL_CLOEXEC);
     shim->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     shim->agent_socket.fd = SHIM_CONTROL_FD;
-    if (shim->epoll < 0 || shim->timer < 0 || !process_read("/proc", "self", &self) || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
-        !signals_init(shim) || !shim_watch(shim, shim->timer, WATCH_TIMER, 0) ||
+    struct process self;
+    if (shim->epoll < 0 || shim->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
+        !process_read("/proc", "self", &self) || !signals_init(shim) ||
+        !shim_watch(shim, shim->timer, WATCH_TIMER, 0) ||
         !shim_watch(shim, shim->agent_socket.fd, WATCH_AGENT_SOCKET, 0)) {
         shim_log_error("cannot set itself up: %s", strerror(errno));
         return false;

@@ -157,8 +157,8 @@ struct shim {
     bool ended; /* the loop ends */
     int exit_code;
     int epoll, signals, timer, null;
-    int64_t started_ticks;            /* of this process, since the boot */
     int64_t timer_ms;                 /* the deadline that the timer is set to */
+    int64_t started_ticks;            /* when this process began; read before there is an attempt to start */
     struct rlimit files;              /* the limits before the shim raised them */
     struct launch launch;             /* shim_launch.c */
     struct agent_socket agent_socket; /* shim_agent_socket.c */
