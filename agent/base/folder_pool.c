@@ -36,8 +36,8 @@ static const struct part {
     {SHIM_RESULTS_FOLDER, S_IFDIR | 0700}, {FIRST_OUT, S_IFREG | 0600},
     {FIRST_ERR, S_IFREG | 0600},           {SHIM_EXIT_NEW_FILE, S_IFREG | 0600},
 };
-#define PART_COUNT   (sizeof parts / sizeof parts[0])
-#define ENTRIES_MAX  64 /* that are looked at one by one */
+#define PART_COUNT  (sizeof parts / sizeof parts[0])
+#define ENTRIES_MAX 64 /* that are looked at one by one */
 
 struct folder_pool {
     char *folder;
@@ -124,7 +124,8 @@ static bool is_as_made(const char *path, mode_t mode, struct stat *ret_status)
 static bool is_unused(const char *path, const struct part *part)
 {
     struct stat status;
-    return is_as_made(path, part->mode, &status) && (S_ISDIR(part->mode) ? is_empty(path) : status.st_size == 0);
+    return is_as_made(path, part->mode, &status) &&
+           (S_ISDIR(part->mode) ? is_empty(path) : status.st_size == 0);
 }
 
 static bool may_stay(const char *path, const char *name)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts shims, keeps idle ones, and finds those of an earlier agent again. A shim inherits nothing from the agent but a socket and a log file for
- * its errors, and it has a session of its own. The agent recognises a shim by process number, start time and
- * boot (run folders do not outlive a boot). attempt.c decides what to tell a shim. */
+/* Starts shims, keeps idle ones, and finds those of an earlier agent again. A shim inherits nothing from the
+ * agent but a socket and a log file for its errors, and it has a session of its own. The agent recognises a
+ * shim by process number, start time and boot (run folders do not outlive a boot). attempt.c decides what to
+ * tell a shim. */
 #include "agent/launch/shims.h"
 
 #include <errno.h>

@@ -229,23 +229,24 @@ static void shim_loop(struct shim *shim)
     }
 }
 
-static const struct shim unassigned = {.epoll = -1,
-                                       .signals = -1,
-                                       .timer = -1,
-                                       .null = -1,
-                                       .timer_ms = SHIM_NEVER,
-                                       .agent_socket = {.fd = -1, .listener = -1},
-                                       .port = {.lock = -1, .socket = -1},
-                                       .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
-                                       .warm = {.source = -1},
-                                       .shared = {.host = -1, .mounts = -1, .own_mounts = -1},
-                                       .cgroup = -1,
-                                       .hold = -1,
-                                       .deaths = -1,
-                                       .record = -1,
-                                       .lease_term_ms = SHIM_NEVER,
-                                       .lease_kill_ms = SHIM_NEVER,
-                                       .again_ms = SHIM_NEVER};
+static const struct shim unassigned = {
+    .epoll = -1,
+    .signals = -1,
+    .timer = -1,
+    .null = -1,
+    .timer_ms = SHIM_NEVER,
+    .agent_socket = {.fd = -1, .listener = -1},
+    .port = {.lock = -1, .socket = -1},
+    .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
+    .warm = {.source = -1},
+    .shared = {.host = -1, .mounts = -1, .own_mounts = -1},
+    .cgroup = -1,
+    .hold = -1,
+    .deaths = -1,
+    .record = -1,
+    .lease_term_ms = SHIM_NEVER,
+    .lease_kill_ms = SHIM_NEVER,
+    .again_ms = SHIM_NEVER};
 
 static void shim_finish(struct shim *shim)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal header of gpushim: the state that its files share, and the functions that each file offers the
- * others. The shim has one thread and one attempt at a time, so `struct shim` holds all of its state; each part below
- * names the file that writes it. Functions that return false fill `why`. */
+ * others. The shim has one thread and one attempt at a time, so `struct shim` holds all of its state; each
+ * part below names the file that writes it. Functions that return false fill `why`. */
 #ifndef AGENT_SHIM_H
 #define AGENT_SHIM_H
 
@@ -127,10 +127,10 @@ struct memory {
 };
 
 struct shared {
-    bool own;             /* the ranks have their own shared memory */
-    bool used;            /* an attempt has left something: the next one needs new namespaces */
-    int host, mounts;     /* the host's mount namespace, and its mountinfo */
-    int own_mounts;       /* mountinfo of the shim's own namespace */
+    bool own;         /* the ranks have their own shared memory */
+    bool used;        /* an attempt has left something: the next one needs new namespaces */
+    int host, mounts; /* the host's mount namespace, and its mountinfo */
+    int own_mounts;   /* mountinfo of the shim's own namespace */
 };
 
 /* A child that can become a rank, and the socket by which the shim tells it to. */

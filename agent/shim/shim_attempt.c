@@ -22,8 +22,7 @@
 static bool pid_write(const struct shim *shim, struct why *why)
 {
     autoclose int out = open(PID_FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written =
-        out >= 0 && dprintf(out, "%d %lld\n", (int)getpid(), (long long)shim->started_ticks) > 0;
+    bool written = out >= 0 && dprintf(out, "%d %lld\n", (int)getpid(), (long long)shim->started_ticks) > 0;
     bool taken = written && link(PID_FILE_NEW, SHIM_PID_FILE) == 0; /* fails if another shim has the folder */
     bool done = taken || why_set(why, "%s: %s", SHIM_PID_FILE, strerror(errno));
     unlink(PID_FILE_NEW);

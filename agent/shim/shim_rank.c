@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/shim/shim_clone.h"
 #include "agent/shim/shim_signals.h"
 #include "proto/base/cleanup.h"
 
@@ -146,38 +147,10 @@ static __attribute__((noinline)) pid_t child_vfork(const struct spawn *spawn)
     return pid;
 }
 
-/* The call is made here, because the child must not return from a function of its parent. */
-#if defined(__x86_64__)
-#define SHARES CLONE_VM
-static inline __attribute__((always_inline)) long clone_now(const struct clone_args *arguments)
-{
-    long result = SYS_clone3;
-    __asm__ volatile("syscall" : "+a"(result) : "D"(arguments), "S"(sizeof *arguments) : "rcx", "r11", "memory");
-    return result;
-}
-#elif defined(__aarch64__)
-#define SHARES CLONE_VM
-static inline __attribute__((always_inline)) long clone_now(const struct clone_args *arguments)
-{
-    register long number __asm__("x8") = SYS_clone3;
-    register long result __asm__("x0") = (long)arguments;
-    register long size __asm__("x1") = (long)sizeof *arguments;
-    __asm__ volatile("svc 0" : "+r"(result) : "r"(number), "r"(size) : "memory");
-    return result;
-}
-#else
-#define SHARES 0
-static long clone_now(const struct clone_args *arguments)
-{
-    long result = syscall(SYS_clone3, arguments, sizeof *arguments);
-    return result < 0 ? -errno : result;
-}
-#endif
-
 /* Starts the child in its cgroup: moving it there after the fork waits for all CPUs, up to 13 ms. */
 static __attribute__((noinline)) pid_t child_clone(const struct spawn *spawn)
 {
-    const struct clone_args arguments = {.flags = CLONE_VFORK | CLONE_INTO_CGROUP | SHARES,
+    const struct clone_args arguments = {.flags = CLONE_VFORK | CLONE_INTO_CGROUP | CLONE_SHARES,
                                          .exit_signal = SIGCHLD,
                                          .cgroup = (uint64_t)spawn->shim->cgroup};
     long pid = clone_now(&arguments);

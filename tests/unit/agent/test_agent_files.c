@@ -614,9 +614,10 @@ START_TEST(what_an_attempt_has_added_does_not_reach_another)
     fill(&store);
     struct taken first = take(&store, 1);
     fill(&store);
-    autofree char *command = xprintf("cd %s && echo x >.hidden && mkdir -p more/0.stdout && ln -s /etc/passwd "
-                                     "0.metrics && cp exit.new other",
-                                     first.path);
+    autofree char *command =
+        xprintf("cd %s && echo x >.hidden && mkdir -p more/0.stdout && ln -s /etc/passwd "
+                "0.metrics && cp exit.new other",
+                first.path);
     ck_assert_int_eq(system(command), 0);
     record_end(&first);
     autofree char *forged = xprintf("%s/exit.new", first.path);
