@@ -19,7 +19,7 @@ LEFT = {
     "ipcmk --shmem 4096 > ipc": "tail -n +2 /proc/sysvipc/shm",
     "ipcmk --queue > ipc": "tail -n +2 /proc/sysvipc/msg",
     "mount -t tmpfs left /mnt": "grep ' /mnt ' /proc/self/mountinfo",
-    "mount --bind /etc /mnt && umount /dev/shm": "grep ' /mnt ' /proc/self/mountinfo; grep -q ' /dev/shm .*gpuctl' /proc/self/mountinfo || echo gone",
+    "umount /dev/shm": "grep -q ' /dev/shm .*gpuctl' /proc/self/mountinfo || echo gone",
 }
 
 
@@ -63,7 +63,9 @@ def test_jobs_that_follow_one_another_share_supervisors(cluster: Cluster) -> Non
 
 @pytest.mark.skipif(not has_own_memory(), reason="needs root and namespaces")
 @pytest.mark.parametrize("leave", LEFT)
-def test_what_a_job_leaves_in_its_namespaces_does_not_reach_the_next_of_its_supervisor(cluster: Cluster, tmp_path: Path, leave: str) -> None:
+def test_what_a_job_leaves_in_its_namespaces_does_not_reach_the_next_of_its_supervisor(
+    cluster: Cluster, tmp_path: Path, leave: str
+) -> None:
     first = said_by(cluster, submit(cluster, leave))[0][0]
     for number in range(20):
         later = side_by_side(cluster, tmp_path / f"meeting{number}", LEFT[leave])
