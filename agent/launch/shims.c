@@ -182,15 +182,24 @@ static bool is_well(const struct shim_process *shim)
     return poll(&poll_fd, 1, 0) == 0;
 }
 
+/* In turns: one that waits for long holds the mounts of its time. */
+static struct shim_process take_first(struct shims *shims)
+{
+    struct shim_process first = shims->idle[0];
+    shims->idle_count--;
+    memmove(shims->idle, shims->idle + 1, shims->idle_count * sizeof *shims->idle);
+    return first;
+}
+
 bool shims_take(struct shims *shims, struct shim_process *ret_shim, struct err *err)
 {
     while (shims->idle_count > 0) {
-        struct shim_process *shim = &shims->idle[--shims->idle_count];
-        if (is_well(shim)) {
-            *ret_shim = *shim;
+        struct shim_process shim = take_first(shims);
+        if (is_well(&shim)) {
+            *ret_shim = shim;
             return true;
         }
-        shim_process_close(shim);
+        shim_process_close(&shim);
     }
     shims->failing = false;
     return start(shims, ret_shim, err);
