@@ -36,8 +36,8 @@ static const struct part {
     {SHIM_RESULTS_FOLDER, S_IFDIR | 0700}, {FIRST_OUT, S_IFREG | 0600},
     {FIRST_ERR, S_IFREG | 0600},           {SHIM_EXIT_NEW_FILE, S_IFREG | 0600},
 };
-#define PART_COUNT  (sizeof parts / sizeof parts[0])
-#define ENTRIES_MAX 64 /* that are looked at one by one */
+#define PART_COUNT (sizeof parts / sizeof parts[0])
+#define USED_MAX   64 /* entries that are removed one by one */
 
 struct folder_pool {
     char *folder;
@@ -139,45 +139,40 @@ static bool may_stay(const char *path, const char *name)
 }
 
 /* The file of a short exit record becomes that of the next. */
-static bool turn_record(struct folder_pool *folder_pool, const char *folder)
+static bool turn_record(const char *folder)
 {
     struct stat status;
     autofree char *path = xprintf("%s/" SHIM_EXIT_FILE, folder);
     autofree char *anew = xprintf("%s/" SHIM_EXIT_NEW_FILE, folder);
-    bool turned = is_as_made(path, S_IFREG | 0600, &status) && status.st_size <= SHIM_RECORD_SECTOR &&
-                  rename(path, anew) == 0;
-    if (!turned) {
-        trash_take(folder_pool->trash, path);
-    }
-    return turned;
+    return is_as_made(path, S_IFREG | 0600, &status) && status.st_size <= SHIM_RECORD_SECTOR &&
+           rename(path, anew) == 0;
 }
 
-static bool is_own_name(const char *name)
+static bool is_entry(const char *name)
 {
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, SHIM_EXIT_FILE) != 0;
 }
 
-/* Returns how many parts are left; -1: the folder has too much in it, or cannot be listed. */
-static int clear(struct folder_pool *folder_pool, const char *folder)
+/* Removes what was used of a folder, but for its exit record. *ret_stayed counts the parts that are left.
+ * False: something else is left, too. */
+static bool clear(struct folder_pool *folder_pool, const char *folder, size_t *ret_stayed)
 {
     DIR *listing = opendir(folder);
     const struct dirent *entry;
-    int seen = 0, stayed = 0;
-    while (listing != NULL && seen <= ENTRIES_MAX && (entry = readdir(listing)) != NULL) {
-        if (is_own_name(entry->d_name)) {
-            autofree char *path = xprintf("%s/%s", folder, entry->d_name);
-            seen++;
-            if (may_stay(path, entry->d_name)) {
-                stayed++;
-            } else {
-                trash_take(folder_pool->trash, path);
-            }
+    bool cleared = listing != NULL;
+    *ret_stayed = 0;
+    for (int seen = 0; cleared && (entry = readdir(listing)) != NULL;) {
+        autofree char *path = xprintf("%s/%s", folder, entry->d_name);
+        if (is_entry(entry->d_name) && may_stay(path, entry->d_name)) {
+            (*ret_stayed)++;
+        } else if (is_entry(entry->d_name)) {
+            cleared = ++seen <= USED_MAX && trash_take(folder_pool->trash, path);
         }
     }
     if (listing != NULL) {
         closedir(listing);
     }
-    return listing == NULL || seen > ENTRIES_MAX ? -1 : stayed + turn_record(folder_pool, folder);
+    return cleared;
 }
 
 /* The exit record is written only when no process of the attempt is left. Without it a stray process may
@@ -193,25 +188,31 @@ static bool has_room(const struct folder_pool *folder_pool)
     return folder_pool->next - folder_pool->first < LIMIT_KEPT_SHIMS;
 }
 
+/* Where the disk is full, the next folder that is made completes this one. */
+static void renew(struct folder_pool *folder_pool, const char *folder)
+{
+    size_t stayed;
+    autofree char *record = xprintf("%s/" SHIM_EXIT_FILE, folder);
+    bool clean = clear(folder_pool, folder, &stayed);
+    bool turned = clean && turn_record(folder);
+    if (!clean || (!turned && !trash_take(folder_pool->trash, record))) {
+        trash_take(folder_pool->trash, folder);
+    } else if (turned && stayed + 1 == PART_COUNT) {
+        folder_pool->next++;
+    } else {
+        complete(folder_pool, folder, NULL);
+    }
+}
+
 void folder_pool_return(struct folder_pool *folder_pool, const char *path)
 {
     struct stat status;
     autofree char *next = path_of(folder_pool, folder_pool->next);
-    if (!has_room(folder_pool) || !is_left_by_all(path) || !is_as_made(path, S_IFDIR | 0700, &status) ||
-        rename(path, next) != 0) {
+    if (has_room(folder_pool) && is_left_by_all(path) && is_as_made(path, S_IFDIR | 0700, &status) &&
+        rename(path, next) == 0) {
+        renew(folder_pool, next);
+    } else {
         trash_take(folder_pool->trash, path);
-        return;
-    }
-    switch (clear(folder_pool, next)) {
-    case -1:
-        trash_take(folder_pool->trash, next);
-        break;
-    case PART_COUNT:
-        folder_pool->next++;
-        break;
-    default:
-        complete(folder_pool, next, NULL); /* if the disk is full, the next one that is made completes it */
-        break;
     }
 }
 

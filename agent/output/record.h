@@ -32,8 +32,8 @@ struct record {
 /* Parses a record; ERR_MALFORMED when it is incomplete or has an unknown line. */
 bool record_parse(const char *text, struct record *ret_record, struct err *err);
 
-/* Reads the record in the attempt's folder on disk; false when there is none, or it is malformed or of another
- * attempt. */
+/* Reads the record in the attempt's folder on disk; false when there is none, or it is malformed, or of
+ * another attempt. */
 bool record_read(const char *logs_folder, uint64_t attempt_id, struct record *ret_record, struct err *err);
 
 /* Syncs it: its shim died, perhaps before it did. */

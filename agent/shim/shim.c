@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpushim, the supervisor of an attempt on one node, and then of another: its process, its event loop and its
- * clock. The shim
- * detaches itself from its agent, so that a restart of the agent does not disturb it: it has its own session,
- * ignores signals, and inherits nothing but stdio and the control socket. The loop hands each event to the
- * file that handles it. This file keeps no state of the attempt; the protocol is in agent/shim/shimwire.h. */
+ * clock. The shim detaches itself from its agent, so that a restart of the agent does not disturb it: it has
+ * its own session, ignores signals, and inherits nothing but stdio and the control socket. The loop hands
+ * each event to the file that handles it. This file keeps no state of the attempt; the protocol is in
+ * agent/shim/shimwire.h. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>

@@ -165,7 +165,7 @@
 #define SHIM_ADDRESSES_FILE "addresses" /* of the nodes of a gang, written before the start */
 #define SHIM_EXIT_FILE      "exit"
 #define SHIM_EXIT_NEW_FILE  "exit.new" /* the record until it is renamed; before that, reserved space */
-#define SHIM_RECORD_SECTOR  512 /* a disk has so many bytes of a record as a whole or not at all */
+#define SHIM_RECORD_SECTOR  512        /* a disk has so many bytes of a record as a whole or not at all */
 #define SHIM_WORK_FOLDER    "work"
 #define SHIM_ERRORS_FOLDER  "errors"
 #define SHIM_NOTE_ENDING    ".note" /* ending of a rank's file there, which gpuctl_watch.py writes */

@@ -616,7 +616,7 @@ START_TEST(what_an_attempt_has_added_does_not_reach_another)
     fill(&store);
     autofree char *command =
         xprintf("cd %s && echo x >.hidden && mkdir -p more/0.stdout && ln -s /etc/passwd "
-                "0.metrics && cp exit.new other",
+                "0.metrics && cp exit.new other && touch $(printf %%0255d 0)",
                 first.path);
     ck_assert_int_eq(system(command), 0);
     record_end(&first);
