@@ -36,6 +36,9 @@
 /* one datagram between agent and shim */
 #define LIMIT_SHIM_MESSAGE 4096
 #define LIMIT_IDLE_SHIMS   2
+/* idle shims left by earlier attempts: a node of 16 devices starts none while its tasks follow one another;
+ * each has 0.3 MiB */
+#define LIMIT_KEPT_SHIMS 16
 /* kinds of ranks with a forkserver; waiting shims with workers for each kind; and how many of these may end
  * by themselves before the agent gives up on the kind */
 #define LIMIT_WARM_KINDS    4
@@ -89,6 +92,9 @@
 #define SHIM_SWEEP_MS 1
 /* ... up to this, for processes that sleep in a driver */
 #define SHIM_SWEEP_MAX_MS 1000
+/* how long a shim waits for the controller's word on an exit before it syncs the exit record: some commits,
+ * and little work is done twice when a node loses its power meanwhile */
+#define SHIM_RECORD_SYNC_MS 100
 /* until the next try to write an exit record that the disk refused */
 #define SHIM_RECORD_RETRY_MS 1000
 /* when the grace of a stop is over, the agent waits this long, then kills a shim that has been stopped

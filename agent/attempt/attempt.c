@@ -42,7 +42,7 @@ struct attempt *attempt_create(struct agent_context *context, uint64_t attempt_i
     attempt->phase = PHASE_STAGING;
     attempt->run = xprintf("%s/%llu", context->config.run, (unsigned long long)attempt_id);
     attempt->logs = xprintf("%s/attempts/%llu", context->config.state, (unsigned long long)attempt_id);
-    attempt->shim = (struct shim_process){-1, -1};
+    attempt->shim = (struct shim_process){.fd = -1, .pidfd = -1};
     attempt->talk.fd = attempt->death.fd = -1;
     attempt->environment_lock = -1;
     return attempt;
@@ -216,7 +216,8 @@ static void orphans_due(void *closure)
 
 void attempt_salvage(struct attempt *attempt)
 {
-    if (record_read(attempt->logs, &attempt->record, NULL)) {
+    if (record_read(attempt->logs, attempt->attempt_id, &attempt->record, NULL)) {
+        record_secure(attempt->logs);
         attempt_exited(attempt);
         return;
     }
@@ -476,9 +477,8 @@ void attempt_adopt(struct attempt *attempt)
 
 /* --- forgetting ----------------------------------------------------------------------------------------- */
 
-/* Removes all that is in it, also of ranks, and half-written files of an agent that was killed. Keeps the
- * folder itself if nothing else records that the attempt id was seen. */
-static void remove_run_folder(const struct attempt *attempt)
+/* Of ranks, and half-written files of an agent that was killed. */
+static void empty_run_folder(const struct attempt *attempt)
 {
     autonames struct file_names names = {0};
     file_list(attempt->run, &names, NULL);
@@ -486,7 +486,20 @@ static void remove_run_folder(const struct attempt *attempt)
         autofree char *path = xprintf("%s/%s", attempt->run, names.items[i]);
         file_remove_tree(path, NULL);
     }
-    if (seen_add(attempt->context->seen, attempt->attempt_id)) {
+}
+
+/* Keeps the folder itself if nothing else records that the attempt id was seen. */
+static void remove_run_folder(const struct attempt *attempt)
+{
+    static const char *const usual[] = {SHIM_LAUNCH_FILE, SHIM_PID_FILE, SHIM_SOCKET_FILE, SHIM_RANK_SOCKET};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        autofree char *path = xprintf("%s/%s", attempt->run, usual[i]);
+        unlink(path);
+    }
+    if (!seen_add(attempt->context->seen, attempt->attempt_id)) {
+        empty_run_folder(attempt);
+    } else if (rmdir(attempt->run) != 0 && errno == ENOTEMPTY) {
+        empty_run_folder(attempt);
         rmdir(attempt->run);
     }
 }

@@ -111,13 +111,20 @@ static void due(void *closure)
     arm(attempt);
 }
 
+/* Ranks that were just started have used nothing yet. Reading that would delay each start. Those of an
+ * adopted attempt run for longer, and a warm worker has imported its modules before. */
+static struct usage usage_so_far(const struct attempt *attempt)
+{
+    return attempt->adopted || attempt->python ? read_usage(attempt) : (struct usage){0, 0};
+}
+
 void sampler_begin(struct attempt *attempt)
 {
     struct sampler *sampler = &attempt->sampler;
     if (sampler->timer.on || attempt->context->config.sample_s == 0) {
         return;
     }
-    sampler->before = read_usage(attempt);
+    sampler->before = usage_so_far(attempt);
     sampler->read_us = clock_boot_us();
     loop_set(attempt->context->loop, &sampler->timer, due, attempt);
     arm(attempt);

@@ -178,7 +178,7 @@ static bool hear_exited(struct attempt *attempt, char *rest)
         return true; /* the shim repeats this on every new connection */
     }
     record_finish(&attempt->record);
-    if (!record_read(attempt->logs, &attempt->record, &err)) {
+    if (!record_read(attempt->logs, attempt->attempt_id, &attempt->record, &err)) {
         log_error("exit record lost", "attempt_id=%llu problem=\"%s\"",
                   (unsigned long long)attempt->attempt_id, err.text);
         attempt_over(attempt, CAUSE_SHIM_LOST, "the exit record could not be read");

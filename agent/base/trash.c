@@ -17,8 +17,9 @@
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
 
-#define STEP_ENTRIES 64   /* about 1 ms */
-#define DEPTH_MAX    1000 /* folders that are open at once on the way down */
+#define STEP_ENTRIES 64    /* about 1 ms */
+#define DEPTH_MAX    1000  /* folders that are open at once on the way down */
+#define TRASH_NAME   "100" /* bytes of the old name, for people */
 
 struct trash {
     char *path;
@@ -54,12 +55,13 @@ void trash_destroy(struct trash *trash)
 static bool take_as_next(struct trash *trash, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    autofree char *name = xprintf("%s.%d.%llu", slash + 1, (int)getpid(), (unsigned long long)trash->taken++);
+    autofree char *name =
+        xprintf("%." TRASH_NAME "s.%d.%llu", slash + 1, (int)getpid(), (unsigned long long)trash->taken++);
     return renameat(AT_FDCWD, path, trash->folder, name) == 0;
 }
 
 /* In a container each agent has the same process number, and an earlier one may have left its trash. */
-void trash_take(struct trash *trash, const char *path)
+bool trash_take(struct trash *trash, const char *path)
 {
     bool taken;
     do {
@@ -69,7 +71,9 @@ void trash_take(struct trash *trash, const char *path)
         trash->full = true;
     } else if (errno != ENOENT) {
         log_warning("folder kept", "path=%s problem=\"%s\"", path, strerror(errno));
+        return false;
     }
+    return true;
 }
 
 static void empty_folder(int folder, dev_t device, int depth, int *budget);

@@ -13,8 +13,9 @@ struct trash;
 struct trash *trash_create(const char *folder, struct err *err);
 void trash_destroy(struct trash *trash);
 
-/* Takes a folder of the same file system; it is gone from its path at once. */
-void trash_take(struct trash *trash, const char *path);
+/* Takes a folder or a file of the same file system; it is gone from its path at once. False: it is still
+ * there. */
+bool trash_take(struct trash *trash, const char *path);
 
 /* Removes a piece; true while there is more. */
 bool trash_step(struct trash *trash);

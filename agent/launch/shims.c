@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts shims and finds them again. A shim inherits nothing from the agent but a socket and a log file for
- * its errors, and it has a session of its own. The agent recognises a shim by process number, start time and
- * boot (run folders do not outlive a boot). attempt.c decides what to tell a shim. */
+/* Starts shims, keeps idle ones, and finds those of an earlier agent again. A shim inherits nothing from the
+ * agent but a socket and a log file for its errors, and it has a session of its own. The agent recognises a
+ * shim by process number, start time and boot (run folders do not outlive a boot). attempt.c decides what to
+ * tell a shim. */
 #include "agent/launch/shims.h"
 
 #include <errno.h>
@@ -33,11 +34,12 @@
 
 #define INFO_BYTES 1024
 
-/* A shim that was told to end, whose connection stays open until the shim closes it. */
-struct disconnect {
+/* A shim that was told to leave its attempt: it says that it is idle, or closes the connection. */
+struct leaver {
     struct shims *shims;
+    struct shim_process shim;
     struct loop_watch watch;
-    struct disconnect *prev, *next;
+    struct leaver *prev, *next;
 };
 
 struct shims {
@@ -46,9 +48,9 @@ struct shims {
     int shim_log, null;
     struct rlimit files; /* the limits before the agent raised them */
     bool own_memory;
-    struct shim_process idle[LIMIT_IDLE_SHIMS];
+    struct shim_process idle[LIMIT_KEPT_SHIMS];
     size_t idle_count;
-    struct disconnect *disconnects;
+    struct leaver *leavers;
     bool failing; /* the last start failed; the next try comes when a shim is needed */
 };
 
@@ -79,12 +81,12 @@ struct shims *shims_create(int shim_log, bool own_memory, struct loop *loop, str
     return shims;
 }
 
-static void end_disconnect(struct disconnect *disconnect)
+static void end_leaver(struct leaver *leaver)
 {
-    loop_unwatch(disconnect->shims->loop, &disconnect->watch);
-    close(disconnect->watch.fd);
-    DL_DELETE(disconnect->shims->disconnects, disconnect);
-    free(disconnect);
+    loop_unwatch(leaver->shims->loop, &leaver->watch);
+    shim_process_close(&leaver->shim);
+    DL_DELETE(leaver->shims->leavers, leaver);
+    free(leaver);
 }
 
 void shims_destroy(struct shims *shims)
@@ -95,8 +97,8 @@ void shims_destroy(struct shims *shims)
     while (shims->idle_count > 0) {
         shim_process_close(&shims->idle[--shims->idle_count]);
     }
-    while (shims->disconnects != NULL) {
-        end_disconnect(shims->disconnects);
+    while (shims->leavers != NULL) {
+        end_leaver(shims->leavers);
     }
     close(shims->null);
     free(shims->program);
@@ -117,7 +119,7 @@ void shim_process_close(struct shim_process *shim)
 {
     cleanup_close(&shim->fd);
     cleanup_close(&shim->pidfd);
-    *shim = (struct shim_process){-1, -1};
+    *shim = (struct shim_process){.fd = -1, .pidfd = -1};
 }
 
 void shim_process_kill(const struct shim_process *shim)
@@ -168,7 +170,8 @@ static bool start(const struct shims *shims, struct shim_process *ret_shim, stru
     if (errno != 0) {
         return err_errno(err, "cannot start %s", shims->program);
     }
-    *ret_shim = (struct shim_process){.fd = give_fd(&own), .pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
+    *ret_shim = (struct shim_process){
+        .fd = give_fd(&own), .pidfd = (int)syscall(SYS_pidfd_open, pid, 0), .own = true};
     return true;
 }
 
@@ -179,15 +182,24 @@ static bool is_well(const struct shim_process *shim)
     return poll(&poll_fd, 1, 0) == 0;
 }
 
+/* In turns: one that waits for long holds the mounts of its time. */
+static struct shim_process take_first(struct shims *shims)
+{
+    struct shim_process first = shims->idle[0];
+    shims->idle_count--;
+    memmove(shims->idle, shims->idle + 1, shims->idle_count * sizeof *shims->idle);
+    return first;
+}
+
 bool shims_take(struct shims *shims, struct shim_process *ret_shim, struct err *err)
 {
     while (shims->idle_count > 0) {
-        struct shim_process *shim = &shims->idle[--shims->idle_count];
-        if (is_well(shim)) {
-            *ret_shim = *shim;
+        struct shim_process shim = take_first(shims);
+        if (is_well(&shim)) {
+            *ret_shim = shim;
             return true;
         }
-        shim_process_close(shim);
+        shim_process_close(&shim);
     }
     shims->failing = false;
     return start(shims, ret_shim, err);
@@ -196,7 +208,7 @@ bool shims_take(struct shims *shims, struct shim_process *ret_shim, struct err *
 bool shims_refill(struct shims *shims)
 {
     struct err err;
-    if (shims->idle_count == LIMIT_IDLE_SHIMS || shims->failing) {
+    if (shims->idle_count >= LIMIT_IDLE_SHIMS || shims->failing) {
         return false;
     }
     if (!start(shims, &shims->idle[shims->idle_count], &err)) {
@@ -207,26 +219,43 @@ bool shims_refill(struct shims *shims)
     return ++shims->idle_count < LIMIT_IDLE_SHIMS;
 }
 
-/* --- ending --------------------------------------------------------------------------------------------- */
+/* --- leaving -------------------------------------------------------------------------------------------- */
 
-static void disconnect_ready(void *closure, uint32_t events)
+static void become_idle(struct leaver *leaver)
 {
-    struct disconnect *disconnect = closure;
-    char unread[LIMIT_SHIM_MESSAGE];
-    ssize_t length = recv(disconnect->watch.fd, unread, sizeof unread, MSG_DONTWAIT);
-    if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR)) {
-        end_disconnect(disconnect);
+    struct shims *shims = leaver->shims;
+    loop_unwatch(shims->loop, &leaver->watch);
+    if (shims->idle_count < LIMIT_KEPT_SHIMS) {
+        shims->idle[shims->idle_count++] = leaver->shim;
+        leaver->shim = (struct shim_process){.fd = -1, .pidfd = -1};
+        leaver->watch.fd = -1;
+    }
+    end_leaver(leaver); /* an idle shim whose socket closes ends */
+}
+
+static void leaver_ready(void *closure, uint32_t events)
+{
+    struct leaver *leaver = closure;
+    char message[LIMIT_SHIM_MESSAGE + 1];
+    ssize_t length = recv(leaver->shim.fd, message, LIMIT_SHIM_MESSAGE, MSG_DONTWAIT);
+    message[length > 0 ? length : 0] = '\0';
+    if (strcmp(message, "idle") == 0) {
+        become_idle(leaver);
+    } else if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR)) {
+        end_leaver(leaver);
     }
 }
 
 void shims_dismiss(struct shims *shims, struct shim_process *shim)
 {
-    if (shim_process_tell(shim, "forget")) {
-        struct disconnect *disconnect = xzalloc(sizeof *disconnect);
-        disconnect->shims = shims;
-        disconnect->watch = (struct loop_watch){give_fd(&shim->fd), EPOLLIN, disconnect_ready, disconnect};
-        DL_APPEND(shims->disconnects, disconnect);
-        loop_watch(shims->loop, &disconnect->watch);
+    if (shim_process_tell(shim, shim->own ? "reuse" : "forget")) {
+        struct leaver *leaver = xzalloc(sizeof *leaver);
+        leaver->shims = shims;
+        leaver->shim = *shim;
+        leaver->watch = (struct loop_watch){shim->fd, EPOLLIN, leaver_ready, leaver};
+        DL_APPEND(shims->leavers, leaver);
+        loop_watch(shims->loop, &leaver->watch);
+        *shim = (struct shim_process){.fd = -1, .pidfd = -1};
     }
     shim_process_close(shim);
 }

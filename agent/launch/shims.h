@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes of gpushim: a few idle ones started ahead of need, and those found again after a restart of
- * the agent. */
+/* The processes of gpushim: a few idle ones, started ahead of need or left by earlier attempts, and those
+ * found again after a restart of the agent. */
 #ifndef AGENT_SHIMS_H
 #define AGENT_SHIMS_H
 
@@ -14,6 +14,7 @@
 struct shim_process {
     int fd;    /* SOCK_SEQPACKET, not blocking; -1: none */
     int pidfd; /* readable when the shim has ended; -1: none */
+    bool own;  /* this agent has started it, so that it may serve another attempt */
 };
 
 struct shims;
@@ -40,8 +41,9 @@ bool shims_find(const char *run_folder, struct shim_process *ret_shim);
 /* Opens another connection to the shim of a run folder, not blocking; -1 when no shim listens. */
 int shims_connect(const char *run_folder);
 
-/* Tells a shim to end, and reads its messages until it does; takes over its descriptors. Closing the socket
- * with unread messages could discard the order to end. */
+/* Takes over a shim whose attempt is over: one of this agent's own becomes idle again where its attempt has
+ * left nothing, any other is told to end. Its messages are read until then: closing the socket with unread
+ * messages could discard the order. */
 void shims_dismiss(struct shims *shims, struct shim_process *shim);
 
 void shim_process_close(struct shim_process *shim);

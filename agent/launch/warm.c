@@ -376,7 +376,7 @@ static bool take_warm_shim(struct kind *kind, struct shim_process *ret_shim)
             loop_unwatch(kind->warm->loop, &warm_shim->watch);
             warm_shim->watch.fd = -1;
             *ret_shim = warm_shim->shim;
-            warm_shim->shim = (struct shim_process){-1, -1};
+            warm_shim->shim = (struct shim_process){.fd = -1, .pidfd = -1};
             warm_shim_end(warm_shim);
             return true;
         }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses exit records. A record without its `end` line is rejected, and every number is checked. The caller
- * interprets a record. */
+/* Parses exit records. A record without its `end` line, or of another attempt, is rejected, and every number
+ * is checked. The caller interprets a record. */
 #include "agent/output/record.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/output/rank_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/limits_agent.h"
@@ -90,14 +94,16 @@ static void read_mark(char *rest, struct record_moments *moments)
 }
 
 /* Ignores lines that it cannot parse: the record is complete without them. */
-static void parse_moments(char *rest, struct record_moments *moments)
+static void parse_rest(char *rest, struct record *record)
 {
     for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
         char *word = strsep(&line, " ");
-        if (strcmp(word, "moments") == 0) {
-            read_moments(line, moments);
+        if (strcmp(word, "epoch") == 0) {
+            record_numbers(&line, &record->attempt_id, 1);
+        } else if (strcmp(word, "moments") == 0) {
+            read_moments(line, &record->moments);
         } else if (strcmp(word, "mark") == 0) {
-            read_mark(line, moments);
+            read_mark(line, &record->moments);
         }
     }
 }
@@ -109,7 +115,7 @@ bool record_parse(const char *text, struct record *ret_record, struct err *err)
     char *rest = copy;
     for (char *line = strsep(&rest, "\n"); line != NULL && rest != NULL; line = strsep(&rest, "\n")) {
         if (strcmp(line, "end") == 0) {
-            parse_moments(rest, &record.moments);
+            parse_rest(rest, &record);
             *ret_record = record;
             return true;
         }
@@ -122,13 +128,40 @@ bool record_parse(const char *text, struct record *ret_record, struct err *err)
     return err_set(err, ERR_MALFORMED, "the exit record is cut short");
 }
 
-bool record_read(const char *logs_folder, struct record *ret_record, struct err *err)
+/* After a loss of power, a file that was not synced may have what its blocks held before. */
+static bool is_of(const struct record *record, uint64_t attempt_id)
 {
+    return record->attempt_id == 0 || (uint64_t)record->attempt_id == attempt_id;
+}
+
+bool record_read(const char *logs_folder, uint64_t attempt_id, struct record *ret_record, struct err *err)
+{
+    struct record record;
     autofree char *text = rank_file_read(logs_folder, NULL, SHIM_EXIT_FILE, LIMIT_EXIT_RECORD_BYTES, NULL);
     if (text == NULL) {
         return err_set(err, ERR_NOT_FOUND, "there is no exit record in %s", logs_folder);
     }
-    return record_parse(text, ret_record, err);
+    if (!record_parse(text, &record, err)) {
+        return false;
+    }
+    if (!is_of(&record, attempt_id)) {
+        err_set(err, ERR_MALFORMED, "the exit record in %s is of attempt %lld", logs_folder,
+                (long long)record.attempt_id);
+        record_finish(&record);
+        return false;
+    }
+    *ret_record = record;
+    return true;
+}
+
+void record_secure(const char *logs_folder)
+{
+    int64_t ignored;
+    autoclose int file = rank_file_open(logs_folder, NULL, SHIM_EXIT_FILE, &ignored);
+    autoclose int folder = open(logs_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0 || folder < 0 || fsync(file) != 0 || fsync(folder) != 0) {
+        log_warning("exit record not synced", "folder=%s error=\"%s\"", logs_folder, strerror(errno));
+    }
 }
 
 int64_t record_worst_code(const struct record *record)

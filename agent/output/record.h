@@ -20,6 +20,7 @@ struct record_moments {
 };
 
 struct record {
+    int64_t attempt_id;      /* 0: the record does not name its attempt */
     struct rank_exit *ranks; /* owned */
     size_t rank_count;
     int64_t checkpoint_ms; /* wall clock; 0: no rank acknowledged a checkpoint */
@@ -31,8 +32,12 @@ struct record {
 /* Parses a record; ERR_MALFORMED when it is incomplete or has an unknown line. */
 bool record_parse(const char *text, struct record *ret_record, struct err *err);
 
-/* Reads the record in an attempt's folder on disk; false when there is none or it is malformed. */
-bool record_read(const char *logs_folder, struct record *ret_record, struct err *err);
+/* Reads the record in the attempt's folder on disk; false when there is none, or it is malformed, or of
+ * another attempt. */
+bool record_read(const char *logs_folder, uint64_t attempt_id, struct record *ret_record, struct err *err);
+
+/* Syncs it: its shim died, perhaps before it did. */
+void record_secure(const char *logs_folder);
 
 /* Cuts numbers of 0 and more, which single spaces separate, off the text; for messages of shims, too. */
 bool record_numbers(char **rest, int64_t *numbers, size_t count);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpushim, the supervisor of one attempt on one node: its process, its event loop and its clock. The shim
- * detaches itself from its agent, so that a restart of the agent does not disturb it: it has its own session,
- * ignores signals, and inherits nothing but stdio and the control socket. The loop hands each event to the
- * file that handles it. This file keeps no state of the attempt; the protocol is in agent/shim/shimwire.h. */
+/* gpushim, the supervisor of an attempt on one node, and then of another: its process, its event loop and its
+ * clock. The shim detaches itself from its agent, so that a restart of the agent does not disturb it: it has
+ * its own session, ignores signals, and inherits nothing but stdio and the control socket. The loop hands
+ * each event to the file that handles it. This file keeps no state of the attempt; the protocol is in
+ * agent/shim/shimwire.h. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -228,6 +229,25 @@ static void shim_loop(struct shim *shim)
     }
 }
 
+static const struct shim unassigned = {
+    .epoll = -1,
+    .signals = -1,
+    .timer = -1,
+    .null = -1,
+    .timer_ms = SHIM_NEVER,
+    .agent_socket = {.fd = -1, .listener = -1},
+    .port = {.lock = -1, .socket = -1},
+    .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
+    .warm = {.source = -1},
+    .shared = {.host = -1, .mounts = -1, .own_mounts = -1},
+    .cgroup = -1,
+    .hold = -1,
+    .deaths = -1,
+    .record = -1,
+    .lease_term_ms = SHIM_NEVER,
+    .lease_kill_ms = SHIM_NEVER,
+    .again_ms = SHIM_NEVER};
+
 static void shim_finish(struct shim *shim)
 {
     output_close(shim);
@@ -236,6 +256,26 @@ static void shim_finish(struct shim *shim)
     agent_socket_finish(&shim->agent_socket);
     launch_finish(&shim->launch);
     free(shim->ranks);
+    cleanup_close(&shim->deaths);
+    cleanup_close(&shim->record);
+    cleanup_close(&shim->hold);
+}
+
+void shim_renew(struct shim *shim)
+{
+    struct shim next = unassigned;
+    next.epoll = shim->epoll;
+    next.signals = shim->signals;
+    next.timer = shim->timer;
+    next.null = shim->null;
+    next.started_ticks = shim->started_ticks;
+    next.timer_ms = shim->timer_ms;
+    next.files = shim->files;
+    next.shared = shim->shared;
+    next.agent_socket.fd = give_fd(&shim->agent_socket.fd);
+    next.deaths = give_fd(&shim->deaths);
+    shim_finish(shim);
+    *shim = next;
 }
 
 int main(int argc, char **argv)
@@ -244,21 +284,7 @@ int main(int argc, char **argv)
         puts("gpushim " GPUCTL_VERSION);
         return 0;
     }
-    struct shim shim = {.epoll = -1,
-                        .signals = -1,
-                        .timer = -1,
-                        .null = -1,
-                        .timer_ms = SHIM_NEVER,
-                        .agent_socket = {.fd = -1, .listener = -1},
-                        .port = {.lock = -1, .socket = -1},
-                        .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
-                        .warm = {.source = -1},
-                        .cgroup = -1,
-                        .deaths = -1,
-                        .record = -1,
-                        .lease_term_ms = SHIM_NEVER,
-                        .lease_kill_ms = SHIM_NEVER,
-                        .again_ms = SHIM_NEVER};
+    struct shim shim = unassigned;
     bool own = false, warm = false;
     for (int i = 1; i < argc; i++) {
         own = own || strcmp(argv[i], SHIM_OWN_MEMORY) == 0;

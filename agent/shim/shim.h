@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal header of gpushim: the state that its files share, and the functions that each file offers the
- * others. The shim has one thread and one attempt, so `struct shim` holds all of its state; each part below
- * names the file that writes it. Functions that return false fill `why`. */
+ * others. The shim has one thread and one attempt at a time, so `struct shim` holds all of its state; each
+ * part below names the file that writes it. Functions that return false fill `why`. */
 #ifndef AGENT_SHIM_H
 #define AGENT_SHIM_H
 
@@ -26,8 +26,9 @@ enum phase {
     PHASE_PREPARED,  /* port, files and cgroup are held */
     PHASE_DECLINED,  /* nothing was started and nothing will be */
     PHASE_RUNNING,   /* there are processes, or there were a moment ago */
-    PHASE_RECORDING, /* all processes are gone; the exit record is not on disk yet */
-    PHASE_EXITED,    /* the exit record is on disk */
+    PHASE_RECORDING, /* all processes are gone; the exit record could not be written yet */
+    PHASE_EXITED,    /* the exit record is written, and not synced yet */
+    PHASE_SYNCED,    /* the exit record is on disk */
 };
 
 enum ladder {
@@ -128,7 +129,9 @@ struct memory {
 
 struct shared {
     bool own;         /* the ranks have their own shared memory */
+    bool used;        /* an attempt has left something: the next one needs new namespaces */
     int host, mounts; /* the host's mount namespace, and its mountinfo */
+    int own_mounts;   /* mountinfo of the shim's own namespace */
 };
 
 /* A child that can become a rank, and the socket by which the shim tells it to. */
@@ -166,7 +169,8 @@ struct shim {
     struct warm warm;                 /* shim_warm.c */
     struct shared shared;             /* shim_shared.c */
     int cgroup;                       /* descriptor of its folder; shim_cgroup.c */
-    int record;                       /* shim_exit.c */
+    int hold;                         /* lock of the ranks' environment; shim_attempt.c */
+    int record;                       /* the exit record until it is synced; shim_exit.c */
     struct rank *ranks;               /* shim_rank.c; launch.rank_count of them */
     int deaths;         /* epoll of the ranks' pidfds, which keeps the order of ends; shim_reap.c */
     size_t ended_count; /* ranks that have ended */
@@ -190,7 +194,9 @@ struct shim {
 };
 
 /* shim.c. shim_log_error writes a line to stderr. shim_watch adds a descriptor to the loop. shim_note sets a
- * moment to now, unless it is set already. */
+ * moment to now, unless it is set already. shim_renew gives up all that belongs to an ended attempt: the shim
+ * is then as it was before it had one. */
+void shim_renew(struct shim *shim);
 void shim_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index);
 void shim_note(struct shim *shim, enum moment moment);
@@ -211,6 +217,7 @@ void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause);
 void attempt_heard(struct shim *shim);
 void attempt_children(struct shim *shim);
 void attempt_node_ends(struct shim *shim);
+void attempt_reuse(struct shim *shim);
 int64_t attempt_due_ms(const struct shim *shim);
 void attempt_clock(struct shim *shim, int64_t now_ms);
 
@@ -336,9 +343,10 @@ bool memory_ran_out(const struct shim *shim, const struct rank *rank);
 bool processes_ran_out(const struct shim *shim);
 
 /* shim_shared.c. shared_enter gives the ranks their own shared memory. shared_renew does so again if the
- * host's mounts have changed since. shared_release frees it after the ranks are gone. */
+ * host's mounts have changed since, or an attempt has left something; false: the ranks share the host's.
+ * shared_release frees it after the ranks are gone. */
 void shared_enter(struct shared *shared);
-void shared_renew(struct shared *shared);
+bool shared_renew(struct shared *shared);
 void shared_release(struct shared *shared);
 
 /* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most LAUNCH_PATTERNS + 1
@@ -357,10 +365,11 @@ void port_release(struct port *port);
 bool port_is_heard(const struct port *port);
 
 /* shim_exit.c. record_reserve allocates disk space for the exit record, record_cancel gives it back,
- * record_write writes the record. */
+ * record_write writes the record, record_sync brings a written one to the disk. */
 bool record_reserve(struct shim *shim, struct why *why);
 void record_cancel(struct shim *shim);
 bool record_write(struct shim *shim, struct why *why);
+bool record_sync(struct shim *shim, struct why *why);
 
 /* shim_agent_socket.c. agent_socket_listen listens in the current folder; agent_socket_accept takes a
  * connection, agent_socket_receive one message. agent_socket_say reports a fact, now and on each new

@@ -2,7 +2,7 @@
 /* The life of the attempt: how the agent's orders, the ends of processes and the clock change it in each
  * phase, and why it ended. The first cause stays: a rank that fails after a stop was killed by the stop, and
  * a stop that comes after a rank failed finds the attempt ending already. Nothing starts after the lease has
- * ended. The shim reports `exited` only after all processes are gone and the exit record is on disk. */
+ * ended. The shim reports `exited` only after all processes are gone and the exit record is written. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -51,13 +51,13 @@ static void attempt_decline(struct shim *shim, const char *text)
     agent_socket_say(shim, FACT_DECLINED, "declined %s", text);
 }
 
-/* Locks the environment that the ranks use, so that it stays in place. The kernel releases the lock when this
- * process ends. */
-static bool hold(const struct launch *launch, struct why *why)
+/* Locks the environment that the ranks use, so that it stays in place. */
+static bool hold(struct shim *shim, struct why *why)
 {
-    int lock = launch->hold != NULL ? open(launch->hold, O_RDONLY | O_CLOEXEC) : -1;
-    return launch->hold == NULL || (lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) == 0) ||
-           why_set(why, "the environment is gone: %s: %s", launch->hold, strerror(errno));
+    const char *path = shim->launch.hold;
+    shim->hold = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    return path == NULL || (shim->hold >= 0 && flock(shim->hold, LOCK_SH | LOCK_NB) == 0) ||
+           why_set(why, "the environment is gone: %s: %s", path, strerror(errno));
 }
 
 static bool launch_take(struct shim *shim, const char *folder, struct why *why)
@@ -79,7 +79,7 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
     const char *name = slash != NULL ? slash + 1 : folder;
     return (strcmp(name, shim->launch.attempt_id) == 0 ||
             why_set(why, "launch file: epoch %.32s in the folder of %.32s", shim->launch.attempt_id, name)) &&
-           hold(&shim->launch, why);
+           hold(shim, why);
 }
 
 /* The launch file existed when the agent assigned the folder. If it is gone, the attempt is over and was
@@ -279,10 +279,23 @@ static void attempt_record(struct shim *shim)
         return;
     }
     shim->phase = PHASE_EXITED;
-    shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
+    shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RECORD_SYNC_MS);
     agent_socket_tell_output(shim);
     agent_socket_say(shim, FACT_EXITED, "exited");
     shared_release(&shim->shared);
+}
+
+/* The controller has not acknowledged the exit yet, or it is away. */
+static void attempt_sync(struct shim *shim)
+{
+    struct why why;
+    if ((shim->record < 0 && !record_write(shim, &why)) || !record_sync(shim, &why)) {
+        shim_log_error("%s", why.text);
+        shim->again_ms = clock_boot_ms() + SHIM_RECORD_RETRY_MS;
+        return;
+    }
+    shim->phase = PHASE_SYNCED;
+    shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
 }
 
 static void attempt_gone(struct shim *shim)
@@ -320,11 +333,29 @@ void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
 void attempt_node_ends(struct shim *shim)
 {
     shim->node_ends = true;
-    if (shim->phase == PHASE_EXITED) {
+    if (shim->phase == PHASE_EXITED || shim->phase == PHASE_SYNCED) {
         shim->again_ms = clock_boot_ms();
     } else if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
         cause_set(shim, "NODE_LOST", "the node was shut down");
         kill_begin(shim, shim->launch.failed_grace_ms);
+    }
+}
+
+/* The pid file goes before the shim says that it is idle: an agent that finds the folder must not take the
+ * shim of the next attempt for that of this one. */
+static bool folder_leave(void)
+{
+    return (unlink(SHIM_PID_FILE) == 0 || errno == ENOENT) && chdir("/") == 0;
+}
+
+/* No process of the attempt is left, and the controller has its end. */
+void attempt_reuse(struct shim *shim)
+{
+    bool serves = shim->phase != PHASE_DECLINED && !shim->node_ends;
+    agent_socket_forget(shim);
+    if (serves && folder_leave() && shared_renew(&shim->shared)) {
+        shim_renew(shim);
+        agent_socket_mention(shim, "idle");
     }
 }
 
@@ -406,6 +437,7 @@ int64_t attempt_due_ms(const struct shim *shim)
     case PHASE_DECLINED:
     case PHASE_RECORDING:
     case PHASE_EXITED:
+    case PHASE_SYNCED:
         return shim->again_ms;
     }
     return SHIM_NEVER;
@@ -438,8 +470,11 @@ void attempt_clock(struct shim *shim, int64_t now_ms)
     case PHASE_RECORDING:
         attempt_record(shim);
         break;
-    case PHASE_DECLINED:
     case PHASE_EXITED:
+        attempt_sync(shim);
+        break;
+    case PHASE_DECLINED:
+    case PHASE_SYNCED:
         agent_socket_forget(shim);
         break;
     }

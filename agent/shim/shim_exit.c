@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the exit record, the one thing that must outlive the shim: it writes a new file, fsyncs it, renames
- * it and fsyncs the folder. The disk space is reserved before the ranks start, so ranks that fill the disk
- * cannot prevent the record. shim_attempt.c decides the cause. */
+/* Writes the exit record, the one thing that must outlive the shim: it writes a new file and renames it, so
+ * that it outlives a kill, and syncs both a moment later, so that it outlives a loss of power. By then the
+ * controller usually has the exit on its own disk, and the sync is not needed. The record names its attempt,
+ * because after a loss of power a file that was not synced may have the old content of its blocks. The disk
+ * space is reserved before the ranks start, so ranks that fill the disk cannot prevent the record.
+ * shim_attempt.c decides the cause. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -55,6 +58,14 @@ static bool record_open_anew(struct shim *shim, const char *path, struct why *wh
     return shim->record >= 0 || failed_at(why, path);
 }
 
+/* The file may have the record of an earlier attempt, of a sector at most. That is overwritten and not cut
+ * off: a disk that discards what is freed would have to be waited for. */
+static bool record_blank(int fd)
+{
+    static const char blank[SHIM_RECORD_SECTOR];
+    return pwrite(fd, blank, sizeof blank, 0) == (ssize_t)sizeof blank;
+}
+
 /* The agent has made the file with room for one rank, where it could; then the disk has nothing to do here.
  */
 bool record_reserve(struct shim *shim, struct why *why)
@@ -68,7 +79,7 @@ bool record_reserve(struct shim *shim, struct why *why)
         errno != EOPNOTSUPP) {
         return failed_at(why, SHIM_EXIT_NEW_FILE);
     }
-    return true;
+    return record_blank(shim->record) || failed_at(why, SHIM_EXIT_NEW_FILE);
 }
 
 void record_cancel(struct shim *shim)
@@ -83,6 +94,7 @@ void record_cancel(struct shim *shim)
 /* These lines follow `end`, so an agent that does not know them can still read the record. */
 static void add_moments(const struct shim *shim, struct text *text)
 {
+    text_printf(text, "epoch %s\n", shim->launch.attempt_id);
     text_append(text, "moments");
     for (size_t i = 0; i < MOMENT_COUNT; i++) {
         text_printf(text, " %lld", (long long)shim->moments[i]);
@@ -119,7 +131,17 @@ static bool text_store(int fd, const struct text *text)
         }
         done += written > 0 ? (size_t)written : 0;
     }
-    return ftruncate(fd, (off_t)text->length) == 0 && fsync(fd) == 0;
+    return ftruncate(fd, (off_t)text->length) == 0;
+}
+
+/* Replaces a file, but a folder is in the way. */
+static bool put_in_place(const struct shim *shim, const char *from, const char *to)
+{
+    if (rename(from, to) == 0) {
+        return true;
+    }
+    obstacle_move(shim, to);
+    return rename(from, to) == 0;
 }
 
 static bool folder_sync(const char *path)
@@ -136,11 +158,18 @@ bool record_write(struct shim *shim, struct why *why)
     if (!record_open_anew(shim, from, why)) {
         return false;
     }
-    obstacle_move(shim, to);
     write_text(shim, &text);
-    bool stored =
-        (text_store(shim->record, &text) && rename(from, to) == 0 && folder_sync(shim->launch.logs)) ||
-        failed_at(why, to);
-    close(give_fd(&shim->record)); /* also after a failed fsync: then only a new file can be trusted */
+    bool stored = (text_store(shim->record, &text) && put_in_place(shim, from, to)) || failed_at(why, to);
+    if (!stored) {
+        close(give_fd(&shim->record));
+    }
     return stored;
+}
+
+bool record_sync(struct shim *shim, struct why *why)
+{
+    autofree char *path = path_of(shim, SHIM_EXIT_FILE);
+    bool synced = (fsync(shim->record) == 0 && folder_sync(shim->launch.logs)) || failed_at(why, path);
+    close(give_fd(&shim->record)); /* also after a failed fsync: then only a new file can be trusted */
+    return synced;
 }

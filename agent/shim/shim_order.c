@@ -11,7 +11,7 @@
 
 #define IN(phase)  (1u << (phase))
 #define BEFORE_END (IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED) | IN(PHASE_RUNNING))
-#define AFTER_END  (IN(PHASE_DECLINED) | IN(PHASE_EXITED))
+#define AFTER_END  (IN(PHASE_DECLINED) | IN(PHASE_EXITED) | IN(PHASE_SYNCED))
 
 static bool assign(struct shim *shim, char *const *argument)
 {
@@ -100,6 +100,12 @@ static bool seen(struct shim *shim, char *const *argument)
     return true;
 }
 
+static bool reuse(struct shim *shim, char *const *argument)
+{
+    attempt_reuse(shim);
+    return true;
+}
+
 static bool forget(struct shim *shim, char *const *argument)
 {
     agent_socket_forget(shim);
@@ -116,7 +122,8 @@ static const struct order {
     {"start", 3, IN(PHASE_PREPARED), start}, {"run", 2, IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED), run},
     {"warn", 1, IN(PHASE_RUNNING), warn},    {"soften", 1, BEFORE_END, pre_stop_signal},
     {"stop", 2, BEFORE_END, stop},           {"lease", 2, BEFORE_END, lease},
-    {"seen", 0, ~IN(PHASE_IDLE), seen},      {"forget", 0, AFTER_END, forget},
+    {"seen", 0, ~IN(PHASE_IDLE), seen},      {"reuse", 0, AFTER_END, reuse},
+    {"forget", 0, AFTER_END, forget},
 };
 
 static const struct order *order_find(const char *word)

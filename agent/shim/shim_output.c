@@ -140,6 +140,9 @@ static void grown_note(struct shim *shim, const struct stream *stream, int64_t s
 
 void output_move(struct shim *shim, size_t index)
 {
+    if (index >= 2 * shim->launch.rank_count) {
+        return; /* of an attempt that was given up earlier in this turn */
+    }
     struct stream *stream = &shim->ranks[index / 2].streams[index % 2];
     int64_t stored = stream->stored;
     if (stream->state == STREAM_ENDED) {

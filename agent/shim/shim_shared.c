@@ -5,7 +5,8 @@
  * ranks use the host's shared memory.
  * The shim enters the namespaces before there is an attempt, because a person waits for the start. Later
  * mounts of the host reach them where the host's root is shared, as under systemd. Elsewhere a shim that
- * waited during a mount enters new namespaces. */
+ * waited during a mount enters new namespaces. So does one whose attempt has mounted something, or has left
+ * something in /dev/shm. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -15,9 +16,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "proto/base/cleanup.h"
+
 #define SHM_FOLDER "/dev/shm"
+#define SHM_MODE   01777
+#define MOUNTS     "/proc/self/mountinfo"
 
 /* As large as the host's /dev/shm. */
 static bool shm_mount(void)
@@ -27,43 +33,64 @@ static bool shm_mount(void)
     if (statvfs(SHM_FOLDER, &host) != 0) {
         return false;
     }
-    snprintf(options, sizeof options, "mode=1777,size=%llu",
+    snprintf(options, sizeof options, "mode=%o,size=%llu", SHM_MODE,
              (unsigned long long)host.f_blocks * (unsigned long long)host.f_frsize);
     return mount("gpuctl", SHM_FOLDER, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0;
 }
 
 /* Mounts made here do not show on the host. */
-static bool enter(void)
+static bool enter(struct shared *shared)
 {
+    cleanup_close(&shared->own_mounts);
+    shared->own_mounts = -1;
+    shared->used = false;
     return unshare(CLONE_NEWNS | CLONE_NEWIPC) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
-           shm_mount();
+           shm_mount() && (shared->own_mounts = open(MOUNTS, O_RDONLY | O_CLOEXEC)) >= 0;
 }
 
 /* The agent has tested whether this host permits it. */
 void shared_enter(struct shared *shared)
 {
-    shared->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    shared->mounts = open(MOUNTS, O_RDONLY | O_CLOEXEC);
     shared->host = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-    shared->own = shared->host >= 0 && enter();
+    shared->own = shared->host >= 0 && enter(shared);
     if (!shared->own) {
         shim_log_error("ranks share memory with the host: %s", strerror(errno));
     }
 }
 
-void shared_renew(struct shared *shared)
+static bool has_changed(int mounts)
 {
-    struct pollfd change = {.fd = shared->mounts, .events = POLLPRI};
-    if (shared->own && poll(&change, 1, 0) > 0) {
-        shared->own = setns(shared->host, CLONE_NEWNS) == 0 && enter();
-    }
+    struct pollfd change = {.fd = mounts, .events = POLLPRI};
+    return poll(&change, 1, 0) != 0;
 }
 
-/* The shim may live on for long after its attempt, until it is told to end. */
+bool shared_renew(struct shared *shared)
+{
+    if (shared->own && (shared->used || has_changed(shared->mounts))) {
+        shared->own = setns(shared->host, CLONE_NEWNS) == 0 && enter(shared);
+        return shared->own;
+    }
+    return true;
+}
+
+/* An empty tmpfs has one inode. */
+static bool shm_is_as_made(void)
+{
+    struct stat folder;
+    struct statvfs shm;
+    return statvfs(SHM_FOLDER, &shm) == 0 && shm.f_files > 0 && shm.f_files - shm.f_ffree == 1 &&
+           stat(SHM_FOLDER, &folder) == 0 && folder.st_mode == (S_IFDIR | SHM_MODE);
+}
+
+/* The shim may live on for long after its attempt. New System V objects have a namespace of their own. */
 void shared_release(struct shared *shared)
 {
-    if (shared->own) {
-        shared->own = false;
+    if (!shared->own) {
+        return;
+    }
+    shared->used = unshare(CLONE_NEWIPC) != 0 || has_changed(shared->own_mounts) || !shm_is_as_made();
+    if (shared->used) {
         umount2(SHM_FOLDER, MNT_DETACH);
-        unshare(CLONE_NEWIPC);
     }
 }

@@ -23,7 +23,8 @@
  *   STATE/attempts/<attempt id>    disk
  *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
  *                                   in node mode)
- *     exit         the exit record: written as exit.new, fsynced and renamed before anybody is told
+ *     exit         the exit record: written as exit.new and renamed before anybody is told; fsynced
+ *                  SHIM_RECORD_SYNC_MS later, unless `forget` comes before
  *     work/        working folder of the ranks if the spec names none
  *     <first rank>.metrics          the lines from rank.sock; made when the first one arrives
  *     errors/<rank>.json            TORCHELASTIC_ERROR_FILE
@@ -42,7 +43,7 @@
  * agent to shim:
  *
  *   assign RUN-FOLDER         take this attempt: chdir there, read launch, write shim.pid, listen on
- *                             shim.sock. Only on fd 3, once.
+ *                             shim.sock. Only on fd 3, and only while it has none
  *   prepare                   check, and hold a port if launch says so; answers prepared or declined
  *   start ADDRESS PORT IFACE  after prepared: start the ranks of a gang. "-" stands for an absent argument,
  *                             here and in run
@@ -60,11 +61,14 @@
  *   lease TERM-BOOT KILL-BOOT send TERM and KILL unasked at these times; a later lease replaces it.
  *                             Never sent if on_disconnect is keep
  *   seen                      the agent has handled the last `output`; the shim may send another
- *   forget                    after exited, when the controller has it, or after declined: remove shim.sock
- *                             and rank.sock, and end
+ *   reuse                     after exited, when the controller has it: remove shim.pid, shim.sock and
+ *                             rank.sock, say `idle` and wait for the next attempt. A shim whose attempt has
+ *                             left something that it cannot clear ends instead. Only to a shim that this
+ *                             agent started: an older shim does not know the word
+ *   forget                    instead of reuse, and after declined: remove shim.sock and rank.sock, and end
  *
  * A message that does not fit the phase repeats an older one and has no effect. After declined and after
- * exited, only `forget` has an effect.
+ * exited, only `reuse` and `forget` have an effect.
  *
  * shim to agent:
  *
@@ -80,8 +84,9 @@
  *                             rank, 127 if the command was not found, 126 if the command or its working
  *                             folder cannot be used
  *   output                    log files or metrics have grown; not sent again before `seen`
+ *   idle                      after reuse: it has no attempt. Not repeated
  *   exited                    all processes are gone, both streams of all ranks at EOF, all metrics are in
- *                             their file, the exit record is on disk
+ *                             their file, the exit record is written
  *
  * On a new connection to shim.sock the shim repeats the messages that hold, in this order: prepared,
  * declined, running, failed, output, exited.
@@ -141,6 +146,8 @@
  *   checkpoint WALL         the last acknowledged checkpoint; absent: none
  *   cause CAUSE TEXT        NONE when all ranks exited with 0; without TEXT if there is nothing more to say
  *   end                     a record without this line is incomplete; the lines below it are optional
+ *   epoch EPOCH             the attempt id; a record with another one is not this attempt's. Absent from
+ *                           records of shims that synced before they told anybody
  *   moments PREPARED BEGUN RUNNING OUTPUT GONE    microseconds of "boot", 0: did not happen. Prepared; start
  *                           or run came; all ranks were started; the first byte of output; the last process
  *                           was gone
@@ -158,6 +165,7 @@
 #define SHIM_ADDRESSES_FILE "addresses" /* of the nodes of a gang, written before the start */
 #define SHIM_EXIT_FILE      "exit"
 #define SHIM_EXIT_NEW_FILE  "exit.new" /* the record until it is renamed; before that, reserved space */
+#define SHIM_RECORD_SECTOR  512        /* a disk has so many bytes of a record as a whole or not at all */
 #define SHIM_WORK_FOLDER    "work"
 #define SHIM_ERRORS_FOLDER  "errors"
 #define SHIM_NOTE_ENDING    ".note" /* ending of a rank's file there, which gpuctl_watch.py writes */

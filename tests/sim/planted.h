@@ -37,7 +37,8 @@
     X(EXIT_MISSED, "now and then an agent misses that a shim has ended")                                     \
     X(NO_FENCE, "a shim goes on after its lease")                                                            \
     X(NO_ADOPTION, "an agent that starts anew forgets what lives on its node")                               \
-    X(EXIT_TOO_EARLY, "an attempt counts as ended when its first rank has ended")
+    X(EXIT_TOO_EARLY, "an attempt counts as ended when its first rank has ended")                            \
+    X(RECORD_OF_ANOTHER, "after a loss of power a node believes an exit record of another attempt")
 
 #define AS_ENUM(name, ...) PLANTED_##name,
 enum planted { PLANTED(AS_ENUM) PLANTED_COUNT };

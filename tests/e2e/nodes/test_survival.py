@@ -190,7 +190,7 @@ def test_a_cancel_while_the_agent_is_away_takes_effect_when_it_returns(
 def test_a_killed_shim_ends_the_attempt_and_another_one_runs(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
     cluster = make_cluster(1)
     job = cluster.api.submit(["sh", "-c", f"echo start >> {tmp_path}/starts; while ! test -e {tmp_path}/gate; do sleep 0.01; done"])
-    eventually(lambda: (tmp_path / "starts").exists(), "the first start")
+    eventually(lambda: (tmp_path / "starts").exists() and (tmp_path / "starts").read_text(), "the first start")
     (pid_file,) = (cluster.folder / "node0.run").glob("*/shim.pid")
     os.kill(int(pid_file.read_text().split()[0]), 9)
     eventually(lambda: (tmp_path / "starts").read_text().count("start") == 2, "the second start")

@@ -29,7 +29,8 @@ struct piece {
     bool gang;
 
     /* On disk. */
-    bool recorded; /* the exit record exists: the next fields are valid */
+    bool recorded;     /* the exit record exists: the next fields are valid */
+    int64_t synced_ms; /* of the world: from then on a loss of power does not take the record */
     enum cause cause;
     struct rank_exit exits[RANKS_MAX];
     size_t exit_count;

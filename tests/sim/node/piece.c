@@ -8,6 +8,7 @@
 
 #include "proto/base/text/text.h"
 #include "tests/sim/node/host_parts.h"
+#include "tests/sim/planted.h"
 
 struct piece *piece_find(const struct host *host, uint64_t attempt_id)
 {
@@ -216,11 +217,33 @@ void piece_lose_agent(struct piece *piece)
     piece->laying = piece->waiting = false;
 }
 
+/* A file that was not synced is there, or is not, or has what its blocks held before: a record of another
+ * attempt, perhaps. */
+static void lose_record(struct piece *piece)
+{
+    struct world *world = &piece->host->sim->world;
+    if (!piece->recorded || world->now_ms >= piece->synced_ms || world_of(world, 30)) {
+        return;
+    }
+    world_note(world, "%s: exit record of %llx is lost", piece->host->name,
+               (unsigned long long)piece->attempt_id);
+    if (planted_is(PLANTED_RECORD_OF_ANOTHER)) {
+        for (size_t i = 0; i < piece->exit_count; i++) {
+            piece->exits[i].code = 0;
+        }
+        piece->cause = CAUSE_NONE;
+    } else {
+        piece->recorded = piece->failed = false;
+        piece->exit_count = 0;
+    }
+}
+
 void piece_lose_power(struct piece *piece)
 {
     piece->shim = false;
     piece->shim_life++;
     memset(piece->live, 0, sizeof piece->live);
+    lose_record(piece);
 }
 
 static void remains_gone(void *closure)

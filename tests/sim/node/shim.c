@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shims and ranks, in place of gpushim. A shim starts ranks only within the lease, ends the others when one
- * fails, stops when the lease is over, and writes the exit record before anyone learns of the exit. The name
- * of a job determines the behaviour of its ranks. */
+ * fails, stops when the lease is over, and writes the exit record before anyone learns of the exit; it is on
+ * the disk a moment later. The name of a job determines the behaviour of its ranks. */
 #include <string.h>
 
-#include "proto/limits.h"
+#include "proto/limits_agent.h"
 #include "tests/sim/node/host_parts.h"
 #include "tests/sim/planted.h"
 
@@ -75,12 +75,23 @@ static void say_exited(void *closure)
     piece_heard(closure, NEWS_EXITED);
 }
 
+static void power_fails(void *closure)
+{
+    const struct piece *piece = closure;
+    host_power_off(piece->host, world_between(world_of_piece(piece), 1000, 60000));
+}
+
 /* No process is left: writes the record, then reports the exit. */
 static void write_record(struct piece *piece)
 {
     struct world *world = world_of_piece(piece);
     piece->recorded = true;
+    piece->synced_ms = world->now_ms + SHIM_RECORD_SYNC_MS;
     piece->stage = SHIM_OVER;
+    if (world_rare(world, RARE_RECORD_NOT_SYNCED)) {
+        world_in(world, world_between(world, 0, SHIM_RECORD_SYNC_MS), power_fails, piece,
+                 &piece->host->power);
+    }
     world_note(world, "%s: exit record of %llx", piece->host->name, (unsigned long long)piece->attempt_id);
     if (world_rare(world, RARE_EXIT_HEARD_LATE)) {
         world_in(world, world_between(world, 1, 60000), say_exited, piece, &piece->host->agent);

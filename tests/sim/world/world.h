@@ -22,7 +22,8 @@ struct kept;
     X(BETWEEN_ACTIONS, 3)      /* an agent dies between two actions of one decision */                       \
     X(BEFORE_ANSWERS, 3)       /* the controller dies after a commit that nobody knows of */                 \
     X(BATCH_WITHOUT_WORK, 100) /* the controller schedules although nothing is due */                        \
-    X(EXIT_HEARD_LATE, 100)    /* an exit record exists long before the agent hears of it */
+    X(EXIT_HEARD_LATE, 100)    /* an exit record exists long before the agent hears of it */                 \
+    X(RECORD_NOT_SYNCED, 20)   /* a machine loses power before an exit record is on its disk */
 
 enum rare {
 #define AS_RARE(name, permille) RARE_##name,

@@ -57,20 +57,53 @@ static void shim_start(struct rig *rig)
     rig->errors = errors[0];
 }
 
+/* Folders and the first fields of a launch file. */
+static void attempt_begin(struct rig *rig, const char *attempt_id)
+{
+    snprintf(rig->run, sizeof rig->run, "%s/%s", rig->root, attempt_id);
+    snprintf(rig->logs, sizeof rig->logs, "%s/logs%s", rig->root, rig->launch_size > 0 ? attempt_id : "");
+    ck_assert_int_eq(mkdir(rig->run, 0700), 0);
+    ck_assert_int_eq(mkdir(rig->logs, 0700), 0);
+    rig->launch_size = 0;
+    rig_field(rig, "epoch", attempt_id);
+    rig_field(rig, "logs", rig->logs);
+    rig_field(rig, "cwd", rig->root);
+    rig_field(rig, "failed_grace_ms", "100");
+}
+
 void rig_begin(struct rig *rig)
 {
     *rig = (struct rig){.agent_socket = -1};
     snprintf(rig->root, sizeof rig->root, "/tmp/gpuctl-shim-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(rig->root));
-    snprintf(rig->run, sizeof rig->run, "%s/" RIG_ATTEMPT_ID, rig->root);
-    snprintf(rig->logs, sizeof rig->logs, "%s/logs", rig->root);
-    ck_assert_int_eq(mkdir(rig->run, 0700), 0);
-    ck_assert_int_eq(mkdir(rig->logs, 0700), 0);
-    rig_field(rig, "epoch", RIG_ATTEMPT_ID);
-    rig_field(rig, "logs", rig->logs);
-    rig_field(rig, "cwd", rig->root);
-    rig_field(rig, "failed_grace_ms", "100");
+    attempt_begin(rig, RIG_ATTEMPT_ID);
     shim_start(rig);
+}
+
+static void run_folder_lacks(const struct rig *rig, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", rig->run, name);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+
+/* Nothing of the shim is left that others could find. */
+static void attempt_is_left(const struct rig *rig)
+{
+    run_folder_lacks(rig, SHIM_SOCKET_FILE);
+    run_folder_lacks(rig, SHIM_RANK_SOCKET);
+    if (rig->cgroup[0] != '\0') {
+        ck_assert_int_ne(access(rig->cgroup, F_OK), 0);
+    }
+}
+
+void rig_reuse(struct rig *rig, const char *attempt_id)
+{
+    rig_send(rig, "reuse");
+    rig_expect_exactly(rig, "idle");
+    attempt_is_left(rig);
+    run_folder_lacks(rig, SHIM_PID_FILE);
+    attempt_begin(rig, attempt_id);
 }
 
 void rig_forget(struct rig *rig)
@@ -79,14 +112,7 @@ void rig_forget(struct rig *rig)
     rig_send(rig, "forget");
     ck_assert_int_eq(waitpid(rig->shim, &status, 0), rig->shim);
     ck_assert_int_eq(status, 0);
-    char path[256];
-    snprintf(path, sizeof path, "%s/" SHIM_SOCKET_FILE, rig->run);
-    ck_assert_int_ne(access(path, F_OK), 0);
-    snprintf(path, sizeof path, "%s/" SHIM_RANK_SOCKET, rig->run);
-    ck_assert_int_ne(access(path, F_OK), 0);
-    if (rig->cgroup[0] != '\0') {
-        ck_assert_int_ne(access(rig->cgroup, F_OK), 0);
-    }
+    attempt_is_left(rig);
 }
 
 void rig_end(struct rig *rig)

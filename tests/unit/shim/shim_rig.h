@@ -27,6 +27,9 @@ void rig_begin(struct rig *rig);
 void rig_forget(struct rig *rig); /* tells the shim to end, waits until it has */
 void rig_end(struct rig *rig);    /* removes the folders */
 
+/* After the end of its attempt: the shim leaves the folder, and gets new ones with an empty launch file. */
+void rig_reuse(struct rig *rig, const char *attempt_id);
+
 /* A field of the launch file; rig_shell: the words of `sh -c SCRIPT`, with the PATH of this process. */
 void rig_field(struct rig *rig, const char *key, const char *value);
 void rig_shell(struct rig *rig, const char *script);
@@ -92,5 +95,6 @@ void rig_suite_pipes(Suite *suite);
 void rig_suite_metrics(Suite *suite);
 void rig_suite_store(Suite *suite);
 void rig_suite_sabotage(Suite *suite);
+void rig_suite_reuse(Suite *suite);
 
 #endif

@@ -3,6 +3,8 @@
  * the same, and nothing that they put there is followed or waited for. And what the kernel did to them for
  * want of memory. */
 #include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,6 +58,26 @@ START_TEST(the_record_is_written_whatever_ranks_put_in_its_place)
     rig_cause_is(record, "RANK_FAILED rank 0 exited with code 7");
     ck_assert_int_eq(rig_exit_of(record, 0).code, 7);
     ck_assert_int_ne(access(target, F_OK), 0);
+    rig_forget(&rig);
+}
+END_TEST
+
+/* The folder is gone when the shim syncs the record, which it does without a word of the agent. */
+START_TEST(a_record_that_could_not_be_synced_is_written_anew)
+{
+    autofree char *aside = xprintf("%s/aside", rig.root);
+    rig_shell(&rig, "exit 7");
+    rig_field(&rig, "rank", "0");
+    rig_start(&rig);
+    rig_expect(&rig, "failed 0 7 0 ");
+    free(rig_finish(&rig));
+    ck_assert_int_eq(rename(rig.logs, aside), 0);
+    rig_logs_error(&rig, "exit record");
+    while (!rig_has(&rig, "exit")) {
+        sched_yield();
+    }
+    autofree char *record = rig_read(&rig, "exit");
+    ck_assert_int_eq(rig_exit_of(record, 0).code, 7);
     rig_forget(&rig);
 }
 END_TEST
@@ -129,6 +151,7 @@ void rig_suite_sabotage(Suite *suite)
     tcase_set_timeout(cases, 60);
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_loop_test(cases, the_record_is_written_whatever_ranks_put_in_its_place, 0, ACT_COUNT);
+    tcase_add_test(cases, a_record_that_could_not_be_synced_is_written_anew);
     tcase_add_test(cases, metrics_are_not_written_through_a_link);
     tcase_add_loop_test(cases, an_end_for_want_of_memory_or_processes_is_told_from_one_by_a_person, 0,
                         (int)(sizeof ends / sizeof ends[0]));

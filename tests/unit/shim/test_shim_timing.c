@@ -34,10 +34,10 @@ struct moments {
 static struct moments moments_of(const char *record)
 {
     struct moments at;
-    const char *line = strstr(record, "\nend\nmoments ");
+    const char *line = strstr(record, "\nend\nepoch " RIG_ATTEMPT_ID "\nmoments ");
     ck_assert_msg(line != NULL, "no moments behind the end of:\n%s", record);
-    ck_assert_int_eq(sscanf(line, "\nend\nmoments %lld %lld %lld %lld %lld\n", &at.prepared, &at.begun,
-                            &at.running, &at.output, &at.gone),
+    ck_assert_int_eq(sscanf(line, "\nend\nepoch %*s\nmoments %lld %lld %lld %lld %lld\n", &at.prepared,
+                            &at.begun, &at.running, &at.output, &at.gone),
                      5);
     return at;
 }

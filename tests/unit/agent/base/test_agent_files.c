@@ -82,6 +82,21 @@ START_TEST(moments_behind_the_end_of_a_record_are_read)
 }
 END_TEST
 
+START_TEST(a_record_of_another_attempt_is_none)
+{
+    struct record record;
+    struct err err = {0};
+    autofree char *path = xprintf("%s/exit", folder);
+    static const char text[] = RECORD "epoch 8\nmoments 0 11 12 13 14\n";
+    ck_assert(file_replace(path, text, strlen(text), 0600, &err));
+    ck_assert(!record_read(folder, 7, &record, &err));
+    ck_assert_int_eq(err.code, ERR_MALFORMED);
+    ck_assert_msg(record_read(folder, 8, &record, &err), "%s", err.text);
+    ck_assert_int_eq(record.moments.gone_us, 14);
+    record_finish(&record);
+}
+END_TEST
+
 /* Those of a later shim, perhaps. */
 START_TEST(what_is_not_understood_behind_the_end_of_a_record_does_no_harm)
 {
@@ -401,7 +416,7 @@ static void read_recorded_exit(const char *recorded)
 {
     struct record record;
     struct err err = {0};
-    ck_assert_msg(record_read(recorded, &record, &err), "%s", err.text);
+    ck_assert_msg(record_read(recorded, 1, &record, &err), "%s", err.text);
     ck_assert_uint_eq(record.rank_count, 1);
     ck_assert_int_eq(record.ranks[0].code, 143);
     ck_assert_int_eq(record.ranks[0].signal, 15);
@@ -550,10 +565,16 @@ static int hold(const struct taken *taken, const char *name)
 }
 
 /* As its shim does when no process is left. */
-static void record_end(const struct taken *taken)
+static void record_length(const struct taken *taken, size_t length)
 {
     autofree char *from = xprintf("%s/exit.new", taken->path), *to = xprintf("%s/exit", taken->path);
+    ck_assert_int_eq(truncate(from, (off_t)length), 0);
     ck_assert_int_eq(rename(from, to), 0);
+}
+
+static void record_end(const struct taken *taken)
+{
+    record_length(taken, 0);
 }
 
 /* That of the attempt after the next two, which are ready by then. */
@@ -574,8 +595,71 @@ START_TEST(what_an_attempt_did_not_use_serves_another)
     record_end(&first);
     struct taken later = take_after(&store, &first);
     ck_assert(later.work == first.work && later.errors == first.errors && later.results == first.results);
-    ck_assert(later.out == first.out && later.err == first.err && later.exit != first.exit);
+    ck_assert(later.out == first.out && later.err == first.err && later.exit == first.exit);
     ck_assert_int_ne(access(first.path, F_OK), 0);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+/* Its sectors may be of two records after a loss of power. */
+START_TEST(the_file_of_a_long_exit_record_is_not_used_again)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    record_length(&first, 513);
+    autofree char *path = xprintf("%s/exit", first.path);
+    int held = open(path, O_PATH | O_CLOEXEC);
+    struct taken later = take_after(&store, &first);
+    ck_assert(later.work == first.work && later.exit != first.exit);
+    close(held);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+/* What is in the folder of an attempt but does not belong there, whatever it is. */
+START_TEST(what_an_attempt_has_added_does_not_reach_another)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    autofree char *command =
+        xprintf("cd %s && echo x >.hidden && mkdir -p more/0.stdout && ln -s /etc/passwd "
+                "0.metrics && cp exit.new other && touch $(printf %%0255d 0)",
+                first.path);
+    ck_assert_int_eq(system(command), 0);
+    record_end(&first);
+    autofree char *forged = xprintf("%s/exit.new", first.path);
+    write_file(forged, "cause NONE\nend\n", 15);
+    struct taken later = take_after(&store, &first);
+    autofree char *listing = xprintf("test $(ls -A %s | wc -l) = 6", later.path);
+    ck_assert_int_eq(system(listing), 0);
+    ck_assert(later.work == first.work && later.exit == first.exit);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+START_TEST(a_folder_full_of_files_goes_as_a_whole)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    autofree char *command = xprintf("cd %s && touch $(seq 1000)", first.path);
+    ck_assert_int_eq(system(command), 0);
+    record_end(&first);
+    int held = hold(&first, "work");
+    struct taken later = take_after(&store, &first);
+    ck_assert(later.work != first.work);
+    close(held);
     free(first.path);
     free(later.path);
     store_close(&store);
@@ -675,6 +759,7 @@ Suite *agent_files_suite(void)
     TCase *tcase = tcase_create("agent-files");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_record_is_read_whole);
+    tcase_add_test(tcase, a_record_of_another_attempt_is_none);
     tcase_add_test(tcase, moments_behind_the_end_of_a_record_are_read);
     tcase_add_test(tcase, what_is_not_understood_behind_the_end_of_a_record_does_no_harm);
     tcase_add_test(tcase, a_record_without_its_end_is_none);
@@ -686,6 +771,9 @@ Suite *agent_files_suite(void)
     tcase_add_test(tcase, files_are_laid_with_their_folders_and_modes);
     tcase_add_test(tcase, no_file_is_laid_outside_its_folder);
     tcase_add_test(tcase, what_an_attempt_did_not_use_serves_another);
+    tcase_add_test(tcase, the_file_of_a_long_exit_record_is_not_used_again);
+    tcase_add_test(tcase, what_an_attempt_has_added_does_not_reach_another);
+    tcase_add_test(tcase, a_folder_full_of_files_goes_as_a_whole);
     tcase_add_loop_test(tcase, what_was_used_is_not_used_again, 0, sizeof uses / sizeof uses[0]);
     tcase_add_test(tcase, nothing_of_an_attempt_whose_end_is_not_recorded_is_used_again);
     tcase_add_test(tcase, a_folder_with_attributes_is_not_used_again);
