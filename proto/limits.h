@@ -12,6 +12,16 @@
 #define LIMIT_JSON_BYTES (64 * KIB)
 /* 1 MiB of inline files is 1.34 MiB in base64, plus 64 KiB of spec */
 #define LIMIT_SUBMIT_BYTES (1536 * KIB)
+/* a batch of submissions: 4,000 bytes for each of its jobs, four times a usual spec with its environment; and
+ * 1,000 jobs, which hold the writer for 15 ms, as long as one submission of an array with a large spec */
+#define LIMIT_BATCH_BYTES (4 * MIB)
+#define LIMIT_BATCH_JOBS  1000
+/* batches that wait to be read: 256 of the largest are 3 s of the writer; and those of one user */
+#define LIMIT_BATCHES       256
+#define LIMIT_BATCHES_OWNER 64
+/* batches that are read and not answered: one that is written, and others to keep the writer busy; 4,000
+ * decoded specs take 16 MiB */
+#define LIMIT_BATCHES_WRITTEN 4
 /* inline files of one job, decoded; larger files are uploaded as blobs */
 #define LIMIT_INLINE_BYTES (1 * MIB)
 /* an exit report: 64 KiB each of log tails and of results in base64, of JSON and of error files; 1,024 ranks
@@ -429,7 +439,7 @@
 /* environment specs of ended jobs that are remembered, with the nodes that have them ready: 300 bytes each
  * and 60 per node */
 #define LIMIT_STAGINGS_KEPT 256
-/* queued events; further ones are answered 503 */
+/* queued events, each job of a batch one; further ones are answered 503 */
 #define LIMIT_WRITER_QUEUE 16384
 /* events per transaction */
 #define LIMIT_WRITER_BATCH 1024
@@ -536,6 +546,9 @@
 /* time on the writer's and helper threads that a sender's requests under way take, while others ask: five
  * submissions, which another sender's change waits for */
 #define SENDER_WORK_US 400
+/* time in a turn of the loop in which a batch of submissions is read: some ten specs; a request of somebody
+ * else waits for it */
+#define BATCH_TURN_US 200
 /* what a request costs beside its handler: the kernel's part and the library's */
 #define SENDER_REQUEST_US 20
 /* senders that asked within this time count as asking: people who look at a page, and polls of a notebook */
@@ -551,8 +564,9 @@
 #define LIMIT_URI_BYTES (4 * KIB)
 /* a route knows at most 8, and `state` may come once per state */
 #define LIMIT_QUERY_PARAMETERS 32
-/* bytes of a body that are read after it was refused, so that the refusal arrives: a whole submission */
-#define LIMIT_DRAIN_BYTES (2 * MIB)
+/* bytes of a body that are read after it was refused, so that the refusal arrives: a whole batch of
+ * submissions */
+#define LIMIT_DRAIN_BYTES (5 * MIB)
 /* bytes requested of a streamed reply at once: half of LIMIT_CONNECTION_MEMORY */
 #define LIMIT_STREAM_BLOCK_BYTES 4096
 /* event bytes that wait for one client */
