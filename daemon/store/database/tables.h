@@ -75,6 +75,8 @@ enum table_id {
 };
 extern const struct table tables[TABLE_COUNT];
 
+#define TABLE_ROWS 8 /* that one statement inserts; more are hardly faster */
+
 /* The spelling of the value of a column of words, and back; false: there is no such word. */
 const char *table_word(enum column_type type, unsigned value);
 bool table_word_value(enum column_type type, const char *word, unsigned *ret_value);
@@ -83,12 +85,13 @@ bool table_word_value(enum column_type type, const char *word, unsigned *ret_val
  *   {TABLE}                     all, as TABLE.COLUMN
  *   {columns TABLE}             all
  *   {values TABLE}              as many parameters
+ *   {rows TABLE}                the same for TABLE_ROWS rows, each in parentheses
  *   {keys TABLE}                the key
  *   {where TABLE}               the condition that it is equal to its parameters
  *   {set TABLE}                 the assignment of parameters to what changes
  *   {replace TABLE}             the same in ON CONFLICT
  *   {own columns TABLE}, {own values TABLE}, {shared columns TABLE}   of rows that share columns
- * The number of a column's parameter is its place in its list. */
+ * The number of a column's parameter is its place in its list, behind those of the rows before. */
 void table_sql(const char *text, struct text *out);
 
 #endif
