@@ -484,6 +484,8 @@
 #define LIMIT_JOURNAL_BYTES (4 * MIB)
 /* the pages of 1,024 submissions; a larger cache was not faster */
 #define LIMIT_WRITER_CACHE_BYTES (4 * MIB)
+/* rows that one statement inserts: a third cheaper than one by one, and twice as many save 2 % more */
+#define STORE_INSERT_ROWS 8
 /* SQLite's default */
 #define LIMIT_READER_CACHE_BYTES (2 * MIB)
 /* waiting and running jobs: 0.6 GB at 600 bytes each */

@@ -41,8 +41,8 @@ static bool insert_all(const struct gather *gather, struct connection *connectio
 {
     const struct pile *pile = &piles[kind];
     const union gathered *rows = gather->rows[kind];
-    if (gather->counts[kind] == TABLE_ROWS) {
-        return insert(connection, pile, pile->several, rows, TABLE_ROWS, err);
+    if (gather->counts[kind] == STORE_INSERT_ROWS) {
+        return insert(connection, pile, pile->several, rows, STORE_INSERT_ROWS, err);
     }
     for (int i = 0; i < gather->counts[kind]; i++) {
         if (!insert(connection, pile, pile->one, &rows[i], 1, err)) {
@@ -73,10 +73,10 @@ bool gather_add(struct gather *gather, struct connection *connection, enum gathe
 {
     union gathered *kept = &gather->rows[kind][gather->counts[kind]++];
     memcpy(kept, row, piles[kind].size);
-    if (kind == GATHER_REPLY) { /* its text becomes the next answer */
+    if (kind == GATHER_REPLY && kept->reply.answer != NULL) { /* its text becomes the next answer */
         kept->reply.answer = xstrndup(kept->reply.answer, kept->reply.answer_length);
     }
-    return gather->counts[kind] < TABLE_ROWS || flush_kind(gather, connection, kind, err);
+    return gather->counts[kind] < STORE_INSERT_ROWS || flush_kind(gather, connection, kind, err);
 }
 
 bool gather_flush(struct gather *gather, struct connection *connection, struct err *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that are inserted together: TABLE_ROWS by one statement cost a third less than one by one. */
+/* Rows that are inserted together: STORE_INSERT_ROWS by one statement cost a third less than one by one. */
 #ifndef STORE_GATHER_H
 #define STORE_GATHER_H
 
@@ -7,7 +7,7 @@
 
 #include "daemon/core/model/rows.h"
 #include "daemon/store/database/connection.h"
-#include "daemon/store/database/tables.h"
+#include "proto/limits.h"
 
 /* The rows of a submission. */
 enum gather_kind { GATHER_JOB, GATHER_SPEC, GATHER_EVENT, GATHER_REPLY, GATHER_COUNT };
@@ -21,7 +21,7 @@ union gathered {
 
 /* Starts as {0}. */
 struct gather {
-    union gathered rows[GATHER_COUNT][TABLE_ROWS];
+    union gathered rows[GATHER_COUNT][STORE_INSERT_ROWS];
     int counts[GATHER_COUNT];
 };
 

@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "proto/limits.h"
+
 #define COLUMN_WORD(type)    COLUMN_##type
 #define COLUMN_MOMENTS(type) COLUMN_MOMENTS
 #define COLUMN_AT(S, type, name, role, field)                                                                \
@@ -81,7 +83,7 @@ static const struct part {
     {"", ROLE_ALL, ", ", "%.@", 0},
     {"columns ", ROLE_ALL, ", ", "@", 0},
     {"values ", ROLE_ALL, ", ", "?#", 0},
-    {"rows ", ROLE_ALL, ", ", "?#", TABLE_ROWS},
+    {"rows ", ROLE_ALL, ", ", "?#", STORE_INSERT_ROWS},
     {"keys ", ROLE_KEY, ", ", "@", 0},
     {"where ", ROLE_KEY, " AND ", "@ = ?#", 0},
     {"set ", ROLE_LIFE, ", ", "@ = ?#", 0},

@@ -75,8 +75,6 @@ enum table_id {
 };
 extern const struct table tables[TABLE_COUNT];
 
-#define TABLE_ROWS 8 /* that one statement inserts; more are hardly faster */
-
 /* The spelling of the value of a column of words, and back; false: there is no such word. */
 const char *table_word(enum column_type type, unsigned value);
 bool table_word_value(enum column_type type, const char *word, unsigned *ret_value);
@@ -85,7 +83,7 @@ bool table_word_value(enum column_type type, const char *word, unsigned *ret_val
  *   {TABLE}                     all, as TABLE.COLUMN
  *   {columns TABLE}             all
  *   {values TABLE}              as many parameters
- *   {rows TABLE}                the same for TABLE_ROWS rows, each in parentheses
+ *   {rows TABLE}                the same for STORE_INSERT_ROWS rows, each in parentheses
  *   {keys TABLE}                the key
  *   {where TABLE}               the condition that it is equal to its parameters
  *   {set TABLE}                 the assignment of parameters to what changes
