@@ -635,11 +635,13 @@ bool writer_start(struct writer *writer, struct err *err)
     return writer->threaded || err_errno(err, "cannot start the writer's thread");
 }
 
+/* The thread has either seen what was added before, or sleeps once the mutex is free. Signaled after that, it
+ * need not wait for the mutex. */
 static void wake(struct writer *writer)
 {
     pthread_mutex_lock(&writer->asleep);
-    pthread_cond_signal(&writer->asked);
     pthread_mutex_unlock(&writer->asleep);
+    pthread_cond_signal(&writer->asked);
 }
 
 void writer_close(struct writer *writer)
