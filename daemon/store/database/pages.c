@@ -160,14 +160,14 @@ static int hold(sqlite3_file *file, const void *head, sqlite3_int64 offset)
     return code;
 }
 
-static int write_frame(sqlite3_file *file, const void *page)
+static int write_frame(sqlite3_file *file, const void *page, int amount)
 {
     uint8_t frame[HEAD_BYTES + PAGE_BYTES];
     struct guard *guard = guard_of(file);
     memcpy(frame, guard->head, HEAD_BYTES);
-    memcpy(frame + HEAD_BYTES, page, PAGE_BYTES);
+    memcpy(frame + HEAD_BYTES, page, (size_t)amount);
     guard->holds = false;
-    return write_somehow(file, frame, sizeof frame, guard->head_offset);
+    return write_somehow(file, frame, HEAD_BYTES + amount, guard->head_offset);
 }
 
 static int write_log(sqlite3_file *file, const void *bytes, int amount, sqlite3_int64 offset)
@@ -176,8 +176,8 @@ static int write_log(sqlite3_file *file, const void *bytes, int amount, sqlite3_
     if (amount == HEAD_BYTES) {
         return hold(file, bytes, offset);
     }
-    if (guard->holds && amount == PAGE_BYTES && offset == guard->head_offset + HEAD_BYTES) {
-        return write_frame(file, bytes);
+    if (guard->holds && amount <= PAGE_BYTES && offset == guard->head_offset + HEAD_BYTES) {
+        return write_frame(file, bytes, amount);
     }
     int code = let_go(file);
     return code == SQLITE_OK ? write_somehow(file, bytes, amount, offset) : code;

@@ -191,7 +191,7 @@ static struct many *many_create(const char *letter, size_t count)
                                             .render = render_last,
                                             .render_each = render_sign};
     for (size_t i = 0; i < count; i++) {
-        snprintf(many->ids[i], sizeof many->ids[i], "%s%015zu", letter, i);
+        snprintf(many->ids[i], sizeof many->ids[i], "%c%015u", *letter, (unsigned)i % 10000);
         many->inputs[i] = (struct input){.kind = INPUT_SUBMIT,
                                          .submit = {.id = many->ids[i],
                                                     .owner = "ann",
