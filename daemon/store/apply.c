@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes rows: one statement for most kinds of change, and one for several rows of submissions. An insert makes a row and an update finds one;
- * otherwise the change is a defect and the transaction fails. Nothing is committed here. */
+/* Writes rows: one statement for most kinds of change, and one for several rows of submissions. An insert
+ * makes a row and an update finds one; otherwise the change is a defect and the transaction fails. Nothing is
+ * committed here. */
 #include "daemon/store/store.h"
 
 #include <assert.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps rows until there are enough for one statement. Everything that reads or changes rows in the open
- * transaction flushes first, so that nothing but the cost tells the rows from such that were inserted at once.
+ * transaction flushes first, so that nothing but the cost tells the rows from such that were inserted at
+ * once.
  */
 #include "daemon/store/gather.h"
 

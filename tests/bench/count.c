@@ -151,12 +151,10 @@ static void read_batched(const char *body, struct batched *job, struct input *re
     struct err err;
     must(job_spec_decode(parse(body), LEASE_MS, &job->spec, &err), &err);
     snprintf(job->id, sizeof job->id, "%016lld", (long long)bench.submitted++);
-    *ret_input = (struct input){.kind = INPUT_SUBMIT,
-                                .submit = {.id = job->id,
-                                           .owner = "ann",
-                                           .spec = &job->spec,
-                                           .body = body,
-                                           .body_length = strlen(body)}};
+    *ret_input = (struct input){
+        .kind = INPUT_SUBMIT,
+        .submit = {
+            .id = job->id, .owner = "ann", .spec = &job->spec, .body = body, .body_length = strlen(body)}};
     bool has = spec_environment_of(&job->spec, &job->environment);
     ret_input->submit.environment = has ? &job->environment.core : NULL;
 }
@@ -344,7 +342,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*act)(void); /* NULL: log */
-    } operations[] = {{"submit", submit}, {"batch", batch}, {"beat", heartbeat}, {"place", place}, {"log", NULL}};
+    } operations[] = {
+        {"submit", submit}, {"batch", batch}, {"beat", heartbeat}, {"place", place}, {"log", NULL}};
     char folder[] = "/tmp/bench-count-XXXXXX";
     int64_t times;
     size_t at = 0, count = sizeof operations / sizeof operations[0];

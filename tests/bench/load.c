@@ -6,10 +6,8 @@
  *
  *     bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC]   submissions of one spec, each with an
  *                                                              Idempotency-Key of its own
- *     bench-load PORT CONNECTIONS AMOUNT batch TOKEN JOBS      batches of so many submissions, each batch with
- *                                                              an Idempotency-Key of its own, each job with
- *                                                              a name and arguments of its own; prints jobs
- *                                                              a second
+ *     bench-load PORT CONNECTIONS AMOUNT batch TOKEN JOBS      batches of so many submissions, each batch
+ * with an Idempotency-Key of its own, each job with a name and arguments of its own; prints jobs a second
  *     bench-load PORT CONNECTIONS AMOUNT flood TOKEN METHOD PATH [BODY]
  *                                                              one request again and again
  *     bench-load PORT CONNECTIONS AMOUNT etcd                  puts of 400 bytes through the HTTP gateway,
@@ -245,8 +243,9 @@ int main(int argc, char **argv)
     bool etcd = argc == 5 && strcmp(argv[4], "etcd") == 0;
     int64_t port = 0, count = 0, limit_ms = 0, jobs = 1;
     struct load load = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
-    if (!(ours || batch || etcd || flood) || (batch && !text_to_int(argv[6], 1, 100000, &jobs)) || !text_to_int(argv[1], 1, 65535, &port) ||
-        !text_to_int(argv[2], 1, 1024, &count) || !read_amount(argv[3], &limit_ms, &load.most)) {
+    if (!(ours || batch || etcd || flood) || (batch && !text_to_int(argv[6], 1, 100000, &jobs)) ||
+        !text_to_int(argv[1], 1, 65535, &port) || !text_to_int(argv[2], 1, 1024, &count) ||
+        !read_amount(argv[3], &limit_ms, &load.most)) {
         fprintf(stderr, "usage: bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC] | "
                         "batch TOKEN JOBS | etcd | flood TOKEN METHOD PATH [BODY]\n");
         return 2;

@@ -197,9 +197,7 @@ def test_a_batch_is_there_as_a_whole_or_not_at_all_when_the_controller_is_killed
         there = names(cluster.api)
         for key in keys:
             assert after[key][0] == 200 and before[key] is None or before[key][2] == after[key][2]
-            assert sorted(name for name in there if name and name.startswith(key[:12])) == sorted(
-                f"{key[:12]}-{i}" for i in range(size)
-            )
+            assert sorted(name for name in there if name and name.startswith(key[:12])) == sorted(f"{key[:12]}-{i}" for i in range(size))
 
 
 def test_others_are_served_while_batches_are_read(cluster: Cluster) -> None:

@@ -13,7 +13,7 @@
 struct submission {
     char key[48];     /* of its own: that of the request, and its place in a batch */
     char request[24]; /* the key of the request */
-    size_t batch;     /* jobs of the request, of which this is the first; 0: it is no batch, or not the first */
+    size_t batch; /* jobs of the request, of which this is the first; 0: it is no batch, or not the first */
     const char *who, *project;
     char *body;
     int64_t retries, infra_retries, gpus;

@@ -273,8 +273,8 @@ const struct verb verb_submit = {
     .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
     .summary = "Make a job, or the several of a file, and print ids.",
     .details =
-        "A file may hold several jobs, with lines \"---\" between them. They are sent together. One follows another by its name: "
-        "\"after: [prepare]\".\n"
+        "A file may hold several jobs, with lines \"---\" between them. They are sent together. One follows\n"
+        "another by its name: \"after: [prepare]\".\n"
         "Starts a controller and a node of your own where no controller is named.",
     .argument = ARGUMENT_COMMAND,
     .most = SIZE_MAX,

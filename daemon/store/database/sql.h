@@ -9,14 +9,14 @@
 #include "daemon/store/database/schema.h"
 
 /* Of a table: a row, the same in the place of one with its key, what of it changes, a row less. */
-#define SQL_INSERT(table)  "INSERT INTO " table " ({columns " table "}) VALUES ({values " table "})"
-/* A failure leaves the rows before it, for it ends the transaction: else SQLite would copy every page first. */
-#define SQL_INSERT_ROWS(table)                                                                               \
-    "INSERT OR FAIL INTO " table " ({columns " table "}) VALUES {rows " table "}"
-#define SQL_REPLACE(table) " ON CONFLICT ({keys " table "}) DO UPDATE SET {replace " table "}"
-#define SQL_PUT(table)     SQL_INSERT(table) SQL_REPLACE(table)
-#define SQL_UPDATE(table)  "UPDATE " table " SET {set " table "} WHERE {where " table "}"
-#define SQL_DELETE(table)  "DELETE FROM " table " WHERE {where " table "}"
+#define SQL_INSERT(table) "INSERT INTO " table " ({columns " table "}) VALUES ({values " table "})"
+/* A failure leaves the rows before it, for it ends the transaction: else SQLite would copy every page first.
+ */
+#define SQL_INSERT_ROWS(table) "INSERT OR FAIL INTO " table " ({columns " table "}) VALUES {rows " table "}"
+#define SQL_REPLACE(table)     " ON CONFLICT ({keys " table "}) DO UPDATE SET {replace " table "}"
+#define SQL_PUT(table)         SQL_INSERT(table) SQL_REPLACE(table)
+#define SQL_UPDATE(table)      "UPDATE " table " SET {set " table "} WHERE {where " table "}"
+#define SQL_DELETE(table)      "DELETE FROM " table " WHERE {where " table "}"
 
 /* Of one job, and of jobs that are shown: with the id of the array that it is a task of, and its array, where
  * it is one. */
