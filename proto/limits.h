@@ -12,8 +12,8 @@
 #define LIMIT_JSON_BYTES (64 * KIB)
 /* 1 MiB of inline files is 1.34 MiB in base64, plus 64 KiB of spec */
 #define LIMIT_SUBMIT_BYTES (1536 * KIB)
-/* a batch of submissions: 1,000 jobs, which hold the writer for some 15 ms, and 4,000 bytes for each of them: a
- * usual spec has 200 to 1,000 */
+/* a batch of submissions: 1,000 jobs, which hold the writer for some 15 ms, and 4,000 bytes for each of them:
+ * a usual spec has 200 to 1,000 */
 #define LIMIT_BATCH_BYTES (4 * MIB)
 #define LIMIT_BATCH_JOBS  1000
 /* batches that wait to be read: 256 of the largest are 3 s of the writer; and those of one user */
