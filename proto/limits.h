@@ -13,6 +13,16 @@
 #define LIMIT_JSON_BYTES (64 * KIB)
 /* 1 MiB of inline files is 1.34 MiB in base64, plus 64 KiB of spec */
 #define LIMIT_SUBMIT_BYTES (1536 * KIB)
+/* a batch of submissions: 1,000 jobs, which hold the writer for some 15 ms, and 4,000 bytes for each of them:
+ * a usual spec has 200 to 1,000 */
+#define LIMIT_BATCH_BYTES (4 * MIB)
+#define LIMIT_BATCH_JOBS  1000
+/* batches that wait to be read: 256 of the largest are 3 s of the writer; and those of one user */
+#define LIMIT_BATCHES       256
+#define LIMIT_BATCHES_OWNER 64
+/* batches that are read and not answered: one that is written, and others to keep the writer busy; 4,000
+ * decoded specs take 16 MiB */
+#define LIMIT_BATCHES_WRITTEN 4
 /* inline files of one job, decoded; larger files are uploaded as blobs */
 #define LIMIT_INLINE_BYTES (1 * MIB)
 /* an exit report: 64 KiB each of log tails and of results in base64, of JSON and of error files; 1,024 ranks

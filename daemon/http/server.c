@@ -39,6 +39,7 @@
 #include "daemon/http/request/senders.h"
 #include "daemon/http/router.h"
 #include "daemon/http/scrubbing.h"
+#include "daemon/http/submit/batches.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -176,7 +177,8 @@ static void read_clock(struct server *server)
 static int patience(const struct server *server)
 {
     MHD_UNSIGNED_LONG_LONG library_ms;
-    int64_t left_ms = server->resumed ? server->now_ms : deadlines_next(server->deadlines);
+    bool at_once = server->resumed || batches_wait(server->batches);
+    int64_t left_ms = at_once ? server->now_ms : deadlines_next(server->deadlines);
     int64_t turn_ms = senders_due_ms(server->senders, server->now_ms);
     left_ms = turn_ms < left_ms ? turn_ms : left_ms;
     if (server->ending && server->end_ms < left_ms) {
@@ -217,6 +219,7 @@ static void turn(struct server *server)
     space_tend(server->space);
     senders_turn(server->senders, server->now_ms, count == 0);
     deadlines_run(server->deadlines, server->now_ms);
+    batches_turn(server->batches);
     stop_if_failed(server);
     run_library(server);
     stop_if_failed(server);
@@ -339,6 +342,7 @@ static void open_parts(struct server *server)
     server->senders = senders_create(server->config.request_wait_ms);
     server->stagings = staging_board_create();
     server->outbox = outbox_create(server);
+    server->batches = batches_create();
     server->specs = specs_create(server->reader);
     server->space = space_create(server);
     server->uploads = uploads_create(server->config.upload_quota);
@@ -434,6 +438,7 @@ void server_close(struct server *server)
     blocks_finish(&server->ask_blocks);
     specs_destroy(server->specs);
     outbox_destroy(server->outbox);
+    batches_destroy(server->batches);
     recent_ends_finish(&server->ends);
     queue_snapshot_destroy(server->queue);
     staging_board_destroy(server->stagings);

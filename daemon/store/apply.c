@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes rows: one statement for most kinds of change. An insert makes a row and an update finds one;
- * otherwise the change is a defect and the transaction fails. Nothing is committed here. */
+/* Writes rows: one statement for most kinds of change, and one for several rows of submissions. An insert
+ * makes a row and an update finds one; otherwise the change is a defect and the transaction fails. Nothing is
+ * committed here. */
 #include "daemon/store/store.h"
 
 #include <assert.h>
@@ -17,10 +18,8 @@ static const struct write {
     unsigned roles;
     bool may_miss; /* it need not touch a row */
 } writes[] = {
-    [CHANGE_JOB_INSERT] = {SQL_INSERT_JOB, TABLE_jobs, ROLE_ALL & ~ROLE_TASK, false},
     [CHANGE_JOB_UPDATE] = {SQL_UPDATE_JOB, TABLE_jobs, ROLE_KEY | ROLE_LIFE, false},
     [CHANGE_ARRAY_PUT] = {SQL_PUT_ARRAY, TABLE_arrays, ROLE_ALL, false},
-    [CHANGE_EVENT_INSERT] = {SQL_INSERT_EVENT, TABLE_events, ROLE_ALL, false},
     [CHANGE_DEPENDENCY_INSERT] = {SQL_INSERT_DEPENDENCY, TABLE_dependencies, ROLE_ALL, false},
     [CHANGE_ATTEMPT_INSERT] = {SQL_INSERT_ATTEMPT, TABLE_attempts, ROLE_ALL, false},
     [CHANGE_ATTEMPT_UPDATE] = {SQL_UPDATE_ATTEMPT, TABLE_attempts, ROLE_KEY | ROLE_LIFE, false},
@@ -30,7 +29,6 @@ static const struct write {
     [CHANGE_RESULT_PUT] = {SQL_PUT_RESULT, TABLE_results, ROLE_ALL, false},
     [CHANGE_NODE_PUT] = {SQL_PUT_NODE, TABLE_nodes, ROLE_ALL, false},
     [CHANGE_NODE_DELETE] = {SQL_DELETE_NODE, TABLE_nodes, ROLE_KEY, false},
-    [CHANGE_REPLY_INSERT] = {SQL_INSERT_REPLY, TABLE_replies, ROLE_ALL, false},
     [CHANGE_TOKEN_INSERT] = {SQL_INSERT_TOKEN, TABLE_tokens, ROLE_ALL, false},
     [CHANGE_TOKEN_REVOKE] = {SQL_REVOKE_TOKEN, TABLE_tokens, ROLE_KEY, false},
     [CHANGE_JOIN_INSERT] = {SQL_INSERT_JOIN, TABLE_joins, ROLE_ALL, false},
@@ -75,16 +73,16 @@ static void note_key(struct store *store, int64_t key)
 static bool insert_job(struct store *store, const struct job_row *job, struct err *err)
 {
     static const struct write task = {SQL_INSERT_TASK, TABLE_jobs, ROLE_ALL & ~ROLE_SHARED, false};
-    static const struct write whole = {SQL_INSERT_SPEC, TABLE_specs, ROLE_ALL, false};
     const struct job_birth *birth = &job->birth;
     assert(birth->key == job->life.key);
     note_key(store, birth->key);
     if (birth->array_key != 0) {
-        return write_row(store, &task, job, err);
+        return gather_flush(&store->gather, &store->connection, err) && write_row(store, &task, job, err);
     }
     const struct spec_row spec = {
         .job_key = birth->key, .shown = birth->shown, .spec = birth->spec, .spec_length = birth->spec_length};
-    return write_row(store, &writes[CHANGE_JOB_INSERT], job, err) && write_row(store, &whole, &spec, err);
+    return gather_add(&store->gather, &store->connection, GATHER_JOB, job, err) &&
+           gather_add(&store->gather, &store->connection, GATHER_SPEC, &spec, err);
 }
 
 /* One key has one answer: the writer looks before it inserts, so a second answer is a defect. */
@@ -104,7 +102,7 @@ static bool insert_reply(struct store *store, const struct reply_row *reply, str
     }
     struct reply_row row = *reply;
     row.key = store->last_reply_key + 1;
-    if (!write_row(store, &writes[CHANGE_REPLY_INSERT], &row, err)) {
+    if (!gather_add(&store->gather, &store->connection, GATHER_REPLY, &row, err)) {
         return false;
     }
     store->last_reply_key++;
@@ -224,6 +222,12 @@ static bool apply(struct store *store, const struct change *change, struct err *
     }
     if (change->kind == CHANGE_REPLY_INSERT) {
         return insert_reply(store, &change->reply, err);
+    }
+    if (change->kind == CHANGE_EVENT_INSERT) {
+        return gather_add(&store->gather, &store->connection, GATHER_EVENT, &change->event, err);
+    }
+    if (!gather_flush(&store->gather, &store->connection, err)) {
+        return false;
     }
     if (change->kind == CHANGE_LOST_PUT) {
         return put_lost(store, &change->lost, err);

@@ -4,6 +4,7 @@
 #define STORE_HANDLE_H
 
 #include "daemon/store/database/connection.h"
+#include "daemon/store/gather.h"
 #include "daemon/store/scopes.h"
 #include "daemon/store/store.h"
 #include "daemon/store/database/wal.h"
@@ -11,6 +12,7 @@
 struct store {
     struct connection connection;
     struct wal wal;
+    struct gather gather;   /* rows of the open transaction that are not inserted yet */
     struct scopes scopes;   /* all replies, those of the open transaction among them */
     int64_t last_reply_key; /* 0: none yet */
     int64_t next_job_key;

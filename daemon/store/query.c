@@ -115,9 +115,15 @@ static void bind_column(struct query *query, const struct column *column, const 
 
 void query_bind_row(struct query *query, enum table_id table, const void *row, unsigned roles)
 {
+    query_bind_next_row(query, table, 0, row, roles);
+}
+
+void query_bind_next_row(struct query *query, enum table_id table, int number, const void *row,
+                         unsigned roles)
+{
     const struct table *its = &tables[table];
     for (int i = 0; i < its->count; i++) {
-        query->parameter = i + 1;
+        query->parameter = number * its->count + i + 1;
         if ((its->columns[i].role & roles) != 0) {
             bind_column(query, &its->columns[i], row);
         }

@@ -32,6 +32,10 @@ void query_bind_digest(struct query *query, const uint8_t digest[32]);
  * in its list. The next parameter is the one behind the last column. */
 void query_bind_row(struct query *query, enum table_id table, const void *row, unsigned roles);
 
+/* The same for the row of that number, from 0, of several. */
+void query_bind_next_row(struct query *query, enum table_id table, int number, const void *row,
+                         unsigned roles);
+
 /* Runs a statement that has no rows; *ret_changed, which may be NULL, is how many it has changed. */
 bool query_run(struct query *query, int *ret_changed, struct err *err);
 

@@ -201,6 +201,7 @@ void store_close(struct store *store)
     if (store->connection.serving && !store->connection.failed) {
         wal_finish(&store->connection); /* if not, the log has it all */
     }
+    gather_finish(&store->gather);
     connection_close(&store->connection);
     scopes_finish(&store->scopes);
     if (store->lock >= 0) {
@@ -240,6 +241,9 @@ bool store_begin(struct store *store, struct err *err)
 
 bool store_commit(struct store *store, struct err *err)
 {
+    if (!gather_flush(&store->gather, &store->connection, err)) {
+        return false;
+    }
     struct query query = query_begin(&store->connection, SQL_COMMIT);
     return query_run(&query, NULL, err);
 }
@@ -255,6 +259,9 @@ bool store_checkpoint(struct store *store, bool idle, struct err *err)
 static bool read_reply(struct store *store, int64_t key, const uint8_t scope[32], bool *ret_found,
                        struct stored_reply *ret_reply, struct err *err)
 {
+    if (!gather_flush(&store->gather, &store->connection, err)) {
+        return false;
+    }
     autoquery struct query query = query_begin(&store->connection, SQL_FIND_REPLY);
     query_bind_number(&query, key);
     struct reply_row reply;

@@ -60,6 +60,7 @@ bool store_load_live(struct store *store, const struct store_visitor *visitor, s
 /* One transaction: begin, any number of apply and find, commit. After any failure the outcome on disk is
  * unknown and the process must end: the caller answers 503 and exits. */
 bool store_begin(struct store *store, struct err *err);
+/* The texts of the changes must stay until the commit, but that of a reply. */
 bool store_apply(struct store *store, const struct change *changes, size_t count, struct err *err);
 bool store_commit(struct store *store, struct err *err);
 

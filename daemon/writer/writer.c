@@ -38,7 +38,7 @@ struct writer {
 
     _Atomic(struct writer_request *)
         inbox;              /* requests, newest first; adding one takes no lock while the thread is awake */
-    atomic_size_t waiting;  /* requests that were added and not taken yet */
+    atomic_size_t waiting;  /* inputs that were added and not taken yet */
     atomic_bool refusing;   /* closing, or failed */
     pthread_mutex_t asleep; /* held while the thread decides to sleep, and by callers that wake it */
     pthread_cond_t asked;
@@ -187,12 +187,19 @@ static bool do_record(struct writer *writer, struct writer_request *request)
     return !request->keyed || remember_answer(writer, request, 0);
 }
 
+static void take_step(struct writer *writer, const struct writer_request *request, struct input input,
+                      struct step *ret_step)
+{
+    input.wall_ms = request->input.wall_ms;
+    input.at_us = writer->now_us;
+    input.arrived_us = request->arrived_us;
+    core_step(writer->core, &input, writer->now_ms, ret_step);
+}
+
 static bool do_input(struct writer *writer, struct writer_request *request)
 {
     struct step step;
-    request->input.at_us = writer->now_us;
-    request->input.arrived_us = request->arrived_us;
-    core_step(writer->core, &request->input, writer->now_ms, &step);
+    take_step(writer, request, request->input, &step);
     if (!step.ok) {
         request->error = step.err;
         step_finish(&step);
@@ -201,6 +208,24 @@ static bool do_input(struct writer *writer, struct writer_request *request)
     request->status = request->render(request, &step, &request->answer);
     int64_t job_key = step.job.key;
     return step_keep(writer, &step) && (!request->keyed || remember_answer(writer, request, job_key));
+}
+
+/* All or nothing reaches the disk, so the one answer to them is kept under one key. */
+static bool do_inputs(struct writer *writer, struct writer_request *request)
+{
+    const struct step nothing = {.ok = true};
+    for (size_t i = 0; i < request->input_count; i++) {
+        struct step step;
+        take_step(writer, request, request->inputs[i], &step);
+        request->render_each(request, i, &step, &request->answer);
+        if (!step.ok) {
+            step_finish(&step);
+        } else if (!step_keep(writer, &step)) {
+            return false;
+        }
+    }
+    request->status = request->render(request, &nothing, &request->answer);
+    return !request->keyed || remember_answer(writer, request, 0);
 }
 
 /* false: the store failed. */
@@ -213,7 +238,15 @@ static bool do_request(struct writer *writer, struct writer_request *request)
     if (request->keyed && answer_again(writer, request, &ok)) {
         return ok;
     }
-    return request->kind == WRITER_RECORD ? do_record(writer, request) : do_input(writer, request);
+    switch (request->kind) {
+    case WRITER_INPUT:
+        return do_input(writer, request);
+    case WRITER_INPUTS:
+        return do_inputs(writer, request);
+    case WRITER_RECORD:
+        return do_record(writer, request);
+    }
+    abort();
 }
 
 static bool do_alone(struct writer *writer, enum input_kind kind, struct moment now)
@@ -347,6 +380,11 @@ static struct writer_request *take_inbox(struct writer *writer)
     return oldest;
 }
 
+static size_t weight(const struct writer_request *request)
+{
+    return request->kind == WRITER_INPUTS ? request->input_count : 1;
+}
+
 static struct writer_request *take_batch(struct writer *writer)
 {
     if (writer->backlog == NULL) {
@@ -354,11 +392,11 @@ static struct writer_request *take_batch(struct writer *writer)
     }
     struct writer_request *first = writer->backlog, **end = &writer->backlog;
     size_t taken = 0;
-    while (*end != NULL && taken < LIMIT_WRITER_BATCH) {
+    while (*end != NULL && (taken == 0 || taken + weight(*end) <= LIMIT_WRITER_BATCH)) {
+        taken += weight(*end);
         end = &(*end)->next;
-        taken++;
     }
-    if (taken == 0) {
+    if (first == NULL) {
         return NULL;
     }
     writer->backlog = *end;
@@ -599,11 +637,13 @@ struct writer *writer_open(struct store *store, const struct writer_config *conf
     return writer;
 }
 
+/* The thread has either seen what was added before, or sleeps once the mutex is free. Signaled after that, it
+ * need not wait for the mutex. */
 static void wake(struct writer *writer)
 {
     pthread_mutex_lock(&writer->asleep);
-    pthread_cond_signal(&writer->asked);
     pthread_mutex_unlock(&writer->asleep);
+    pthread_cond_signal(&writer->asked);
 }
 
 static void wake_for_question(void *closure)
@@ -670,8 +710,9 @@ bool writer_ask(struct writer *writer, struct writer_request *request)
     if (writer->questions != NULL && request->kind == WRITER_INPUT && request->input.kind == INPUT_ASK) {
         return ask_question(writer, request);
     }
-    if (atomic_fetch_add(&writer->waiting, 1) >= LIMIT_WRITER_QUEUE) {
-        atomic_fetch_sub(&writer->waiting, 1);
+    size_t added = weight(request);
+    if (atomic_fetch_add(&writer->waiting, added) >= LIMIT_WRITER_QUEUE) {
+        atomic_fetch_sub(&writer->waiting, added);
         return false;
     }
     struct writer_request *newest = atomic_load(&writer->inbox);

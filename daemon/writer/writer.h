@@ -16,14 +16,17 @@
 
 enum writer_kind {
     WRITER_INPUT,  /* an input for the core */
+    WRITER_INPUTS, /* several, in one transaction: a refused one does not stop the others */
     WRITER_RECORD, /* rows outside the core's rules: tokens, blobs */
 };
 
 /* A requested change and its answer. The caller owns it before writer_ask and after writer_collect returned
- * it. input and records must point to data that lives for all that time. */
+ * it. input, inputs and records must point to data that lives for all that time. */
 struct writer_request {
     enum writer_kind kind;
     struct input input;
+    const struct input *inputs; /* of WRITER_INPUTS; input then has the time alone */
+    size_t input_count;
     const struct change *records;
     size_t record_count;
     int64_t arrived_ms; /* CLOCK_BOOTTIME: the time of the step */
@@ -34,9 +37,13 @@ struct writer_request {
     uint8_t body[32];  /* SHA-256 of the raw body */
 
     /* Renders the answer of a successful step, on the writer's thread and before the commit, or in the
-     * process of a question; uses only its arguments. */
+     * process of a question; uses only its arguments. Of several inputs: the end of the answer, when all of
+     * them are done. */
     int (*render)(const struct writer_request *request, const struct step *step,
                   struct text *out); /* returns the HTTP status */
+    /* The same for each of several inputs, in their order, whether the step was refused or not. */
+    void (*render_each)(const struct writer_request *request, size_t index, const struct step *step,
+                        struct text *out);
 
     /* The answer. Status 0: error is set; any other status: answer has the JSON. */
     int status;
@@ -84,7 +91,7 @@ int64_t writer_due_ms(const struct writer *writer);
 /* With a thread: processes the remaining requests, commits, ends the thread. Without: drops the requests. */
 void writer_close(struct writer *writer);
 
-/* Queues a request; false when LIMIT_WRITER_QUEUE requests wait already, or LIMIT_QUESTIONS of INPUT_ASK
+/* Queues a request; false when LIMIT_WRITER_QUEUE inputs wait already, or LIMIT_QUESTIONS of INPUT_ASK
  * (answer 503). Any thread. */
 bool writer_ask(struct writer *writer, struct writer_request *request);
 
@@ -96,7 +103,7 @@ void writer_collect(struct writer *writer, struct writer_news *ret_news);
 
 /* As long as the writer lives. Any thread. */
 const struct writer_measures *writer_measures(const struct writer *writer);
-/* Requests that wait for the next batch. Any thread. */
+/* Inputs that wait for the next batch. Any thread. */
 size_t writer_waiting(const struct writer *writer);
 /* The number of live jobs as of the last commit. Any thread. */
 size_t writer_live_jobs(const struct writer *writer);

@@ -103,6 +103,21 @@ static void submitted(void *closure, const struct wire_answer *answer)
     }
 }
 
+static void batch_submitted(void *closure, const struct wire_answer *answer)
+{
+    struct submission *first = closure;
+    autojson json_t *json =
+        answer->body != NULL ? json_parse(answer->body, strlen(answer->body), NULL) : NULL;
+    for (size_t i = 0; i < first->batch; i++) {
+        const json_t *id = json_object_get(json_array_get(json, i), "id");
+        bool made = answer->status / 100 == 2 && id != NULL;
+        first[i].status = answer->status / 100 != 2 || made ? answer->status : 422;
+        if (made) {
+            snprintf(first[i].id, sizeof first[i].id, "%s", json_string_value(id));
+        }
+    }
+}
+
 /* Uses a key again with another body: it must be refused, whatever happened to the first request. */
 static void misused(void *closure, const struct wire_answer *answer)
 {
@@ -127,19 +142,48 @@ static uint64_t ask(struct person *person, enum wire_kind kind, char *path, char
                                                                     .owner = &forever});
 }
 
+/* A submission of the request with that key. */
+static struct submission *add_submission(struct person *person, const char *request)
+{
+    struct people *people = person->people;
+    struct world *world = &people->sim->world;
+    struct submission *submission = &people->submissions[people->count++];
+    *submission = (struct submission){.who = person->name};
+    snprintf(submission->request, sizeof submission->request, "%s", request);
+    snprintf(submission->key, sizeof submission->key, "%s", request);
+    submission->body = draw_spec(world, submission);
+    return submission;
+}
+
+static void submit_batch(struct person *person, const char *request, size_t count)
+{
+    struct submission *first = &person->people->submissions[person->people->count];
+    struct text lines = {0};
+    for (size_t i = 0; i < count; i++) {
+        struct submission *submission = add_submission(person, request);
+        snprintf(submission->key, sizeof submission->key, "%s.%zu", request, i);
+        text_printf(&lines, "%s\n", submission->body);
+    }
+    first->batch = count;
+    world_note(&person->people->sim->world, "%s submits %s: %s", person->name, request, lines.bytes);
+    ask(person, WIRE_BATCH, xstrdup("batch"), text_take(&lines), request, batch_submitted, first);
+}
+
 static void submit(struct person *person)
 {
     struct people *people = person->people;
     struct world *world = &people->sim->world;
-    if (people->count == SUBMISSIONS_MAX) {
-        return;
+    char request[sizeof people->submissions[0].request];
+    size_t room = SUBMISSIONS_MAX - people->count;
+    size_t count = world_of(world, 20) ? (size_t)world_between(world, 2, 4) : 1;
+    snprintf(request, sizeof request, "key-%zu", people->count);
+    if (count > 1 && count <= room) {
+        submit_batch(person, request, count);
+    } else if (room > 0) {
+        struct submission *submission = add_submission(person, request);
+        world_note(world, "%s submits %s: %s", person->name, request, submission->body);
+        ask(person, WIRE_SUBMIT, NULL, xstrdup(submission->body), request, submitted, submission);
     }
-    struct submission *submission = &people->submissions[people->count];
-    *submission = (struct submission){.who = person->name};
-    snprintf(submission->key, sizeof submission->key, "key-%zu", people->count++);
-    submission->body = draw_spec(world, submission);
-    world_note(world, "%s submits %s: %s", person->name, submission->key, submission->body);
-    ask(person, WIRE_SUBMIT, NULL, xstrdup(submission->body), submission->key, submitted, submission);
 }
 
 static void misuse(struct person *person)
@@ -148,8 +192,9 @@ static void misuse(struct person *person)
     const struct submission *submission =
         &people->submissions[world_between(&people->sim->world, 0, (int64_t)people->count - 1)];
     if (submission->id[0] != '\0' && strcmp(submission->who, person->name) == 0) {
-        ask(person, WIRE_SUBMIT, NULL, xstrdup("{\"gpus\":1,\"command\":[\"other\"]}"), submission->key,
-            misused, people->sim);
+        bool batch = strcmp(submission->key, submission->request) != 0;
+        ask(person, batch ? WIRE_BATCH : WIRE_SUBMIT, batch ? xstrdup("batch") : NULL,
+            xstrdup("{\"gpus\":1,\"command\":[\"other\"]}"), submission->request, misused, people->sim);
     }
 }
 

@@ -11,7 +11,9 @@
 
 /* A job that a person submitted. */
 struct submission {
-    char key[24];
+    char key[48];     /* of its own: that of the request, and its place in a batch */
+    char request[24]; /* the key of the request */
+    size_t batch; /* jobs of the request, of which this is the first; 0: it is no batch, or not the first */
     const char *who, *project;
     char *body;
     int64_t retries, infra_retries, gpus;
@@ -24,7 +26,7 @@ struct submission {
 struct people *people_create(struct sim *sim);
 void people_destroy(struct people *people);
 
-/* To be called when the controller has drawn an id for the request with this key. */
+/* To be called when the controller has drawn an id for the submission with this key. */
 void people_issued(struct people *people, const char *key, const char *id);
 
 size_t people_submissions(const struct people *people, const struct submission **ret_submissions);

@@ -11,11 +11,13 @@
 #include "client/cli/bundle/attach.h"
 #include "client/cli/bundle/bundle.h"
 #include "client/cli/controller/connect.h"
+#include "client/cli/show/print.h"
 #include "client/cli/spec/environment.h"
 #include "client/cli/spec/multi_document.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
+#include "proto/limits.h"
 #include "proto/wire/views.h"
 
 /* Adds the parts that are read from this machine when the job is sent. */
@@ -128,18 +130,12 @@ bool submit_send(struct api *api, const struct jobfile *file, const struct spec_
     return *ret_job != NULL;
 }
 
-/* One of them. A key that was given is made another one for each of several. */
-static bool send_one(struct api *api, struct multi_document *jobs, size_t index, const struct call *call,
+/* Notes and shows a job that was made. */
+static bool take_job(struct multi_document *jobs, size_t index, const json_t *json, const struct call *call,
                      struct err *err)
 {
-    struct spec_options spec = *(const struct spec_options *)call->options;
-    autofree char *key = jobs->count > 1 && spec.key != NULL ? xprintf("%s.%zu", spec.key, index) : NULL;
-    autojson json_t *json = NULL;
     struct job_view job;
-    spec.key = key != NULL ? key : spec.key;
-    multi_document_name(jobs, index);
-    if (!submit_send(api, &jobs->files[index], &spec, call, &json, err) ||
-        !job_view_decode(json_incref(json), &job, err)) {
+    if (!job_view_decode(json_deep_copy(json), &job, err)) {
         return false;
     }
     snprintf(jobs->ids[index], sizeof jobs->ids[index], "%s", job.id);
@@ -150,20 +146,126 @@ static bool send_one(struct api *api, struct multi_document *jobs, size_t index,
     return answer_member(call, json, "id", err);
 }
 
-static bool run(const struct call *call, int *ret_exit, struct err *err)
+static bool send_one(struct api *api, struct multi_document *jobs, const struct call *call, struct err *err)
 {
-    autoseveral struct multi_document jobs = {0};
-    autoapi struct api *api = NULL;
-    if (!read_multi_document(call->options, call, &jobs, err) || !connect_controller(call, true, &api, err) ||
-        !multi_document_resolve(&jobs, api, err)) {
+    autojson json_t *json = NULL;
+    return submit_send(api, &jobs->files[0], call->options, call, &json, err) &&
+           take_job(jobs, 0, json, call, err);
+}
+
+/* --- several -------------------------------------------------------------------------------------------- */
+
+/* Jobs that are sent in one request: a piece of the order. */
+struct batch {
+    size_t first, count;
+    struct text lines;
+};
+
+/* Adds the job as a line; *ret_full: it has no room. */
+static bool add_line(struct api *api, struct multi_document *jobs, size_t index, const struct call *call,
+                     struct batch *batch, bool *ret_full, struct err *err)
+{
+    struct notes notes = {0};
+    multi_document_name(jobs, index);
+    autojson json_t *spec = submit_spec(api, &jobs->files[index], call->options, call, &notes, err);
+    notes_print(&notes, "bundle");
+    notes_finish(&notes);
+    if (spec == NULL) {
         return false;
     }
-    for (size_t i = 0; i < jobs.count; i++) {
-        if (!send_one(api, &jobs, jobs.order[i], call, err)) {
+    autofree char *line = json_text(spec);
+    *ret_full = batch->count > 0 && batch->lines.length + strlen(line) >= LIMIT_BATCH_BYTES;
+    if (!*ret_full) {
+        text_append(&batch->lines, line);
+        text_append(&batch->lines, "\n");
+        batch->count++;
+    }
+    return true;
+}
+
+/* As many as do not follow each other. */
+static bool fill_batch(struct api *api, struct multi_document *jobs, const struct call *call,
+                       struct batch *batch, struct err *err)
+{
+    bool full = false;
+    while (!full && batch->first + batch->count < jobs->count) {
+        size_t index = jobs->order[batch->first + batch->count];
+        if (multi_document_waits(jobs, index)) {
+            break;
+        }
+        if (!add_line(api, jobs, index, call, batch, &full, err)) {
             return false;
         }
     }
     return true;
+}
+
+/* What became of one job. */
+static bool take_part(struct multi_document *jobs, size_t index, const json_t *part, const struct call *call,
+                      struct err *err)
+{
+    const json_t *job = json_object_get(part, "job");
+    if (job != NULL) {
+        return take_job(jobs, index, job, call, err);
+    }
+    autofree char *problem = json_text(json_object_get(part, "error"));
+    problem_decode(problem, strlen(problem), (int)json_integer_value(json_object_get(part, "status")), err);
+    return jobfile_place(&jobs->files[index], err);
+}
+
+/* Shows all jobs that were made, and all errors; the last error is the verb's. */
+static bool take_answer(struct multi_document *jobs, const struct batch *batch, const json_t *answer,
+                        const struct call *call, struct err *err)
+{
+    const json_t *parts = json_object_get(answer, "jobs");
+    bool good = true;
+    if (json_array_size(parts) != batch->count) {
+        return err_set(err, ERR_INTERNAL, "the controller's answer is of %zu jobs, and %zu were sent",
+                       json_array_size(parts), batch->count);
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        struct err refusal;
+        if (!take_part(jobs, jobs->order[batch->first + i], json_array_get(parts, i), call, &refusal)) {
+            if (!good) {
+                print_error(err);
+            }
+            good = false;
+            *err = refusal;
+        }
+    }
+    return good;
+}
+
+/* A key that was given is made another one for each batch. */
+static bool send_batch(struct api *api, struct multi_document *jobs, const struct batch *batch,
+                       const struct call *call, struct err *err)
+{
+    const struct spec_options *options = call->options;
+    autofree char *key = options->key != NULL ? xprintf("%s.%zu", options->key, batch->first) : NULL;
+    autojson json_t *answer = api_submit_batch(api, &batch->lines, key, err);
+    return answer != NULL && take_answer(jobs, batch, answer, call, err);
+}
+
+static bool send_several(struct api *api, struct multi_document *jobs, const struct call *call,
+                         struct err *err)
+{
+    bool good = true;
+    for (size_t sent = 0; good && sent < jobs->count;) {
+        struct batch batch = {.first = sent};
+        good = fill_batch(api, jobs, call, &batch, err) && send_batch(api, jobs, &batch, call, err);
+        sent += batch.count;
+        text_finish(&batch.lines);
+    }
+    return good;
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    autoseveral struct multi_document jobs = {0};
+    autoapi struct api *api = NULL;
+    return read_multi_document(call->options, call, &jobs, err) &&
+           connect_controller(call, true, &api, err) && multi_document_resolve(&jobs, api, err) &&
+           (jobs.count == 1 ? send_one(api, &jobs, call, err) : send_several(api, &jobs, call, err));
 }
 
 const struct verb verb_submit = {
@@ -171,8 +273,8 @@ const struct verb verb_submit = {
     .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
     .summary = "Make a job, or the several of a file, and print ids.",
     .details =
-        "A file may hold several jobs, with lines \"---\" between them. One follows another by its name: "
-        "\"after: [prepare]\".\n"
+        "A file may hold several jobs, with lines \"---\" between them. They are sent together. One follows\n"
+        "another by its name: \"after: [prepare]\".\n"
         "Starts a controller and a node of your own where no controller is named.",
     .argument = ARGUMENT_COMMAND,
     .most = SIZE_MAX,

@@ -230,6 +230,18 @@ bool multi_document_resolve(struct multi_document *jobs, struct api *api, struct
     return true;
 }
 
+bool multi_document_waits(const struct multi_document *jobs, size_t index)
+{
+    const json_t *after = json_object_get(jobs->files[index].spec, "after");
+    for (size_t i = 0; i < json_array_size(after); i++) {
+        size_t on = find(jobs, 0, after_job(json_array_get(after, i)));
+        if (on != NOWHERE && jobs->ids[on][0] == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
 void multi_document_name(struct multi_document *jobs, size_t index)
 {
     const json_t *after = json_object_get(jobs->files[index].spec, "after");

@@ -35,6 +35,9 @@ bool multi_document_sort(struct multi_document *jobs, struct err *err);
 /* Finds the whole ids of their dependencies on other jobs than each other. Nothing is submitted yet. */
 bool multi_document_resolve(struct multi_document *jobs, struct api *api, struct err *err);
 
+/* Whether the job follows one of the others that is not submitted yet. */
+bool multi_document_waits(const struct multi_document *jobs, size_t index);
+
 /* Puts the ids of those that are submitted in the place of their names. */
 void multi_document_name(struct multi_document *jobs, size_t index);
 

@@ -90,6 +90,21 @@ json_t *api_submit(struct api *api, const json_t *spec, const char *key, struct 
     return send_change(api, "POST", "/v1/jobs", spec, key, err);
 }
 
+json_t *api_submit_batch(struct api *api, const struct text *lines, const char *key, struct err *err)
+{
+    char drawn[ID_LENGTH + 1];
+    random_id(drawn);
+    return api_send_json(api,
+                         &(struct request){.method = "POST",
+                                           .path = "/v1/jobs:batch",
+                                           .body = lines->bytes,
+                                           .length = lines->length,
+                                           .content_type = "application/x-ndjson",
+                                           .key = key != NULL ? key : drawn,
+                                           .retry = true},
+                         err);
+}
+
 void api_part(struct text *path, const char *part)
 {
     for (; *part != '\0'; part++) {

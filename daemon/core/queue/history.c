@@ -54,16 +54,24 @@ static struct pattern *family_need(struct core *core, const char *key, struct pa
     return pattern;
 }
 
+static void append_part(struct text *key, const char *part)
+{
+    text_append(key, "\t");
+    text_append(key, part);
+}
+
 /* The family of all jobs, of all with that size, or of the owner's with that size. Names contain no tabs. */
 static struct pattern *family_of(struct core *core, const char *project, const char *owner, int64_t gpus,
                                  bool limited)
 {
     autotext struct text key = {0};
-    text_printf(&key, "%d", limited);
+    text_append_int(&key, limited);
     struct pattern *all = family_need(core, key.bytes, NULL, limited);
-    text_printf(&key, "\t%lld", (long long)gpus);
+    text_append(&key, "\t");
+    text_append_int(&key, gpus);
     struct pattern *size = family_need(core, key.bytes, all, limited);
-    text_printf(&key, "\t%s\t%s", project, owner);
+    append_part(&key, project);
+    append_part(&key, owner);
     return family_need(core, key.bytes, size, limited);
 }
 
@@ -71,7 +79,8 @@ static struct pattern *kind_need(struct core *core, struct pattern *family, cons
                                  const char *owner, const char *name, int64_t gpus)
 {
     autotext struct text key = {0};
-    text_printf(&key, "%s\t%s", family->key, name);
+    text_append(&key, family->key);
+    append_part(&key, name);
     struct pattern *kind;
     HASH_FIND_STR(core->patterns, key.bytes, kind);
     if (kind == NULL && HASH_COUNT(core->patterns) < LIMIT_PATTERNS) {

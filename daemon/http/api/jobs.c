@@ -1,178 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serves jobs: submit, list, show, wait. A person sees only its own jobs. A list pages without gaps or
+/* Serves jobs: list, show, wait. A person sees only its own jobs. A list pages without gaps or
  * repetitions while jobs come in. A wait misses no change. The core has the rules of jobs. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/api/ask.h"
-#include "daemon/http/api/dependencies.h"
-#include "daemon/http/api/uploads.h"
 #include "daemon/http/api/job_lookup.h"
 #include "daemon/http/auth/auth.h"
-#include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/base/waiters.h"
-#include "daemon/http/orders/specs.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
-#include "daemon/writer/spec_environment.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/crypto/hash.h"
 #include "proto/base/text/json.h"
-#include "proto/spec/jobspec.h"
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
 #include "proto/members.h"
-#include "proto/wire/staging.h"
 #include "proto/wire/views.h"
-
-/* --- submit --------------------------------------------------------------------------------------------- */
-
-struct submit {
-    struct ask ask;
-    struct job_spec spec;
-    char *shown;                          /* or NULL */
-    struct core_dependency *dependencies; /* or NULL */
-    struct spec_environment environment;
-    struct text requirements_text; /* those that stand in the spec */
-    struct blob_row requirements;  /* the same as it is stored */
-    char id[ID_LENGTH + 1];
-    int64_t job_key; /* of a job that was placed at once, or may have tasks that were: its spec is wanted in a
-                        moment; 0: of none */
-};
-
-static int render_submit(const struct writer_request *writer, const struct step *step, struct text *out)
-{
-    struct submit *submit = writer->asker;
-    bool placed = step->job.state == JOB_PLACED;
-    submit->job_key = placed || submit->spec.tasks > 0 ? step->job.key : 0;
-    job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
-    return 201;
-}
-
-static bool upload_is_named(void *closure, const char *hash, const char *field)
-{
-    const struct request *request = closure;
-    uint8_t digest[HASH_BYTES];
-    if (text_from_hex(hash, digest, sizeof digest)) {
-        uploads_remove(request->server->uploads, identity_owner(request->who), digest);
-    }
-    return true;
-}
-
-static void submit_committed(struct ask *ask)
-{
-    struct submit *submit = (struct submit *)ask;
-    job_spec_each_blob(&submit->spec, upload_is_named, ask->request);
-    if (submit->job_key != 0) {
-        specs_keep(ask->request->server->specs, submit->job_key, submit->spec.json,
-                   ask->request->body_length);
-    }
-}
-
-static void submit_finish(struct ask *ask)
-{
-    struct submit *submit = (struct submit *)ask;
-    ask->request->server->submits--;
-    spec_environment_finish(&submit->environment);
-    text_finish(&submit->requirements_text);
-    job_spec_finish(&submit->spec);
-    free(submit->shown);
-    free(submit->dependencies);
-}
-
-/* A search for blobs that are not stored. */
-struct blob_search {
-    struct reader *reader;
-    int64_t created_ms; /* one that nothing uses and that was sent before this counts as gone */
-    struct err *err;
-};
-
-static bool blob_exists(void *closure, const char *hash, const char *field)
-{
-    const struct blob_search *search = closure;
-    uint8_t digest[32];
-    if (text_from_hex(hash, digest, sizeof digest)) {
-        autorows struct rows rows =
-            reader_blob_that_stays(search->reader, digest, search->created_ms, NULL, search->err);
-        struct blob_row row;
-        if (rows_blob(&rows, &row) || rows.failed) {
-            return !rows.failed;
-        }
-    }
-    return err_field(search->err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
-                     "%s names a blob that is not stored", field);
-}
-
-static bool submit_allowed(struct server *server, const struct request *request, struct err *err)
-{
-    if (server->refusing) {
-        return err_set(err, ERR_UNAVAILABLE, "the controller is ending");
-    }
-    return space_allows(server->space, (int64_t)request->body_length, err);
-}
-
-/* Requirements that stand in the spec are stored as the blob that nodes fetch. */
-static void store_requirements(struct submit *submit, int64_t wall_ms)
-{
-    if (submit->spec.environment.requirements == NULL) {
-        return;
-    }
-    struct text *text = &submit->requirements_text;
-    text_append(text, ""); /* of none, too, there are bytes */
-    staging_requirements_text(&submit->spec, text);
-    submit->requirements =
-        (struct blob_row){.size = (int64_t)text->length, .bytes = text->bytes, .created_ms = wall_ms};
-    hash_bytes(text->bytes, text->length, submit->requirements.hash);
-    submit->ask.writer.input.submit.requirements = &submit->requirements;
-}
-
-/* Gives the core the environment spec of the job. */
-static void say_need(struct submit *submit)
-{
-    if (spec_environment_of(&submit->spec, &submit->environment)) {
-        submit->ask.writer.input.submit.environment = &submit->environment.core;
-    }
-}
-
-bool jobs_submit(struct request *request, struct err *err)
-{
-    struct server *server = request->server;
-    if (!submit_allowed(server, request, err)) {
-        return false;
-    }
-    autoask struct submit *submit = ask_create(request, sizeof *submit, render_submit);
-    submit->ask.committed = submit_committed;
-    submit->ask.finish = submit_finish;
-    server->submits++;
-    struct blob_search search = {server->reader, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
-    if (!job_spec_decode(give(request->json), server->config.lease_min_ms, &submit->spec, err) ||
-        !job_spec_each_blob(&submit->spec, blob_exists, &search) ||
-        !dependencies_read(request, &submit->spec, &submit->dependencies, err)) {
-        return false;
-    }
-    submit->shown = job_spec_shown(&submit->spec);
-    uint8_t random[10];
-    server_random(server, random, sizeof random);
-    text_id_from_bytes(random, submit->id);
-    struct input *input = &submit->ask.writer.input;
-    input->kind = INPUT_SUBMIT;
-    input->submit.id = submit->id;
-    input->submit.owner = identity_owner(request->who);
-    input->submit.spec = &submit->spec;
-    input->submit.body = request->body;
-    input->submit.body_length = request->body_length;
-    input->submit.shown = submit->shown;
-    input->submit.dependencies = submit->dependencies;
-    input->submit.dependency_count = submit->spec.dependency_count;
-    say_need(submit);
-    store_requirements(submit, server->wall_ms);
-    text_reserve(&submit->ask.writer.answer,
-                 RECEIPT_BYTES); /* here, so that one thread allocates and frees it */
-    return ask_writer(give(submit), err);
-}
 
 /* --- list ----------------------------------------------------------------------------------------------- */
 

@@ -36,6 +36,7 @@ struct server {
     struct deadlines *deadlines;
     struct waiters *waiters;
     struct outbox *outbox;
+    struct batches *batches;
     struct recent_ends ends;
     struct core_figures figures;  /* the newest */
     struct queue_snapshot *queue; /* the newest; NULL: none yet */

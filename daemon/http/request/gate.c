@@ -25,7 +25,7 @@ static bool is_alnum(char c)
 
 static bool path_character(char c)
 {
-    return is_alnum(c) || c == '/' || c == '_' || c == '.' || c == '~' || c == '-';
+    return is_alnum(c) || c == '/' || c == '_' || c == '.' || c == '~' || c == '-' || c == ':';
 }
 
 void gate_unescape(char *text)
@@ -125,7 +125,7 @@ static bool path_allowed(const char *path, size_t length, struct err *err)
         if (!path_character(path[i])) {
             return err_set(
                 err, ERR_MALFORMED,
-                "the request's path has a character that is not a letter, digit or one of / _ . ~ -");
+                "the request's path has a character that is not a letter, digit or one of / _ . ~ - :");
         }
     }
     return parts_allowed(path, length, err);

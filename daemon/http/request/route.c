@@ -84,21 +84,37 @@ const struct route *route_match(const struct route *table, const char *method_na
 
 /* --- the body ------------------------------------------------------------------------------------------- */
 
-static bool is_json(const char *content_type)
+static bool is_type(const char *content_type, const char *type)
 {
-    static const char json[] = "application/json";
-    if (content_type == NULL || strncasecmp(content_type, json, sizeof json - 1) != 0) {
+    size_t length = strlen(type);
+    if (content_type == NULL || strncasecmp(content_type, type, length) != 0) {
         return false;
     }
-    const char *rest = content_type + sizeof json - 1;
+    const char *rest = content_type + length;
     rest += strspn(rest, " \t");
     return *rest == '\0' || *rest == ';';
+}
+
+bool headers_body_is_lines(const struct headers *headers)
+{
+    return is_type(headers->content_type, "application/x-ndjson");
+}
+
+static bool type_allowed(const struct route *route, const struct headers *headers, struct err *err)
+{
+    bool list = route->body == BODY_LIST;
+    bool json = list || route->body == BODY_JSON || route->body == BODY_JSON_OR_EMPTY;
+    if (!json || is_type(headers->content_type, "application/json") ||
+        (list && headers_body_is_lines(headers))) {
+        return true;
+    }
+    err_set(err, ERR_MEDIA_TYPE, "the body of this path is JSON%s", list ? " or NDJSON" : "");
+    return err_hint(err, "send Content-Type: application/json%s", list ? " or application/x-ndjson" : "");
 }
 
 bool route_allows_body(const struct route *route, const struct headers *headers, struct err *err)
 {
     bool announced = headers_announce_body(headers);
-    bool json = route->body == BODY_JSON || route->body == BODY_JSON_OR_EMPTY;
     if (!announced && headers->content_length < 0 && route->body != BODY_NONE &&
         route->body != BODY_JSON_OR_EMPTY) {
         return err_set(err, ERR_LENGTH_REQUIRED, "the request has neither Content-Length nor chunks");
@@ -107,9 +123,5 @@ bool route_allows_body(const struct route *route, const struct headers *headers,
         return err_set(err, ERR_TOO_LARGE, "the body is longer than %lld bytes, the limit of this path",
                        (long long)route->body_limit);
     }
-    if (announced && json && !is_json(headers->content_type)) {
-        err_set(err, ERR_MEDIA_TYPE, "the body of this path is JSON");
-        return err_hint(err, "send Content-Type: application/json");
-    }
-    return true;
+    return !announced || type_allowed(route, headers, err);
 }

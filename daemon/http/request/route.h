@@ -17,6 +17,7 @@ enum body_kind {
     BODY_NONE,
     BODY_JSON,          /* one JSON value, decoded into request->json */
     BODY_JSON_OR_EMPTY, /* the same, or nothing: request->json is NULL */
+    BODY_LIST,          /* gathered in request->body: a list in JSON, or NDJSON, one value a line */
     BODY_BYTES,         /* gathered in request->body, any content type */
     BODY_STREAM,        /* handed to the route's sink as it arrives */
 };
@@ -69,6 +70,9 @@ const char *route_tail(const struct request *request);
  * path takes, 0 when there is no such path. */
 const struct route *route_match(const struct route *table, const char *method, const char *path,
                                 char argument[REQUEST_ARGUMENT_BYTES], unsigned *ret_allowed);
+
+/* Whether the body is NDJSON. */
+bool headers_body_is_lines(const struct headers *headers);
 
 /* Checks what the headers say about the body: 411, 413 and 415. */
 bool route_allows_body(const struct route *route, const struct headers *headers, struct err *err);

@@ -9,6 +9,7 @@
  * no body, SEND a JSON body and no query, OTHER all columns. */
 #define ROUTES(PLAIN, SEND, OTHER)                                                                           \
     SEND(POST, "/v1/jobs", USER, JSON, LIMIT_SUBMIT_BYTES, true, jobs_submit, 0, "Submit a job")             \
+    SEND(POST, "/v1/jobs:batch", USER, LIST, LIMIT_BATCH_BYTES, true, batches_submit, 0, "Submit many jobs") \
     SEND(POST, "/v1/agent/report", NODE, JSON, LIMIT_REPORT_BYTES, false, agents_report, 0,                  \
          "Report what became of an order")                                                                   \
     SEND(POST, "/v1/agent/poll", NODE, JSON, LIMIT_JSON_BYTES, false, agents_poll, 0, "Wait for orders")     \

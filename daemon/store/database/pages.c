@@ -3,7 +3,8 @@
  * or not at all: each page has a sum of its content and its number, which is set when the page goes into the
  * database and checked when it comes out. Pages in the write-ahead log have SQLite's own sums, see
  * wal_check.c. A write that finds the disk full is tried once more with the space of the reserve file.
- * Everything else is SQLite's unix VFS: its tables of methods are copied, and four methods are replaced. */
+ * SQLite writes each frame of the log in two pieces, which become one write. Everything else is SQLite's unix
+ * VFS: its tables of methods are copied, and some methods are replaced. */
 #include "daemon/store/database/pages.h"
 
 #include <endian.h>
@@ -15,6 +16,7 @@
 #include "proto/base/text/text.h"
 
 #define RESERVE_OFFSET (PAGES_HEADER_BYTES - 1) /* how much of each page is reserved */
+#define HEAD_BYTES     24                       /* of a frame of the log, before its page */
 
 enum summed { SUMMED_UNKNOWN, SUMMED_NO, SUMMED_YES };
 
@@ -32,8 +34,11 @@ struct guard {
     sqlite3_io_methods methods; /* of the file: real's but for ours */
     const sqlite3_io_methods *real;
     struct pages *pages;
-    bool database; /* not a log */
+    bool database, log;
     enum summed summed;
+    bool holds; /* the head of a frame, until its page is written */
+    sqlite3_int64 head_offset;
+    uint8_t head[HEAD_BYTES];
 };
 
 static struct guard *guard_of(const sqlite3_file *file)
@@ -122,10 +127,69 @@ static bool is_summed(struct guard *guard, sqlite3_file *file)
 
 /* --- methods -------------------------------------------------------------------------------------------- */
 
+/* Writes; if there is no space, tries again with the space of the reserve file. */
+static int write_somehow(sqlite3_file *file, const void *bytes, int amount, sqlite3_int64 offset)
+{
+    const struct guard *guard = guard_of(file);
+    int code = guard->real->xWrite(file, bytes, amount, offset);
+    if (code == SQLITE_FULL && guard->pages->reserve_file != NULL &&
+        reserve_file_release(guard->pages->reserve_file)) {
+        code = guard->real->xWrite(file, bytes, amount, offset);
+    }
+    return code;
+}
+
+/* SQLite does something else than to write the page behind the head. */
+static int let_go(sqlite3_file *file)
+{
+    struct guard *guard = guard_of(file);
+    if (!guard->holds) {
+        return SQLITE_OK;
+    }
+    guard->holds = false;
+    return write_somehow(file, guard->head, HEAD_BYTES, guard->head_offset);
+}
+
+static int hold(sqlite3_file *file, const void *head, sqlite3_int64 offset)
+{
+    struct guard *guard = guard_of(file);
+    int code = let_go(file);
+    memcpy(guard->head, head, HEAD_BYTES);
+    guard->head_offset = offset;
+    guard->holds = code == SQLITE_OK;
+    return code;
+}
+
+static int write_frame(sqlite3_file *file, const void *page, int amount)
+{
+    uint8_t frame[HEAD_BYTES + PAGE_BYTES];
+    struct guard *guard = guard_of(file);
+    memcpy(frame, guard->head, HEAD_BYTES);
+    memcpy(frame + HEAD_BYTES, page, (size_t)amount);
+    guard->holds = false;
+    return write_somehow(file, frame, HEAD_BYTES + amount, guard->head_offset);
+}
+
+static int write_log(sqlite3_file *file, const void *bytes, int amount, sqlite3_int64 offset)
+{
+    const struct guard *guard = guard_of(file);
+    if (amount == HEAD_BYTES) {
+        return hold(file, bytes, offset);
+    }
+    if (guard->holds && amount <= PAGE_BYTES && offset == guard->head_offset + HEAD_BYTES) {
+        return write_frame(file, bytes, amount);
+    }
+    int code = let_go(file);
+    return code == SQLITE_OK ? write_somehow(file, bytes, amount, offset) : code;
+}
+
 static int read_bytes(sqlite3_file *file, void *buffer, int amount, sqlite3_int64 offset)
 {
     struct guard *guard = guard_of(file);
-    int code = guard->real->xRead(file, buffer, amount, offset);
+    int code = let_go(file);
+    if (code == SQLITE_OK) {
+        code = guard->real->xRead(file, buffer, amount, offset);
+    }
     if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) {
         guard->pages->failed = true;
     }
@@ -142,18 +206,6 @@ static int read_bytes(sqlite3_file *file, void *buffer, int amount, sqlite3_int6
         return SQLITE_CORRUPT;
     }
     return code == SQLITE_OK && !fits(buffer, number_of(offset)) ? SQLITE_CORRUPT : code;
-}
-
-/* Writes; if there is no space, tries again with the space of the reserve file. */
-static int write_somehow(sqlite3_file *file, const void *bytes, int amount, sqlite3_int64 offset)
-{
-    const struct guard *guard = guard_of(file);
-    int code = guard->real->xWrite(file, bytes, amount, offset);
-    if (code == SQLITE_FULL && guard->pages->reserve_file != NULL &&
-        reserve_file_release(guard->pages->reserve_file)) {
-        code = guard->real->xWrite(file, bytes, amount, offset);
-    }
-    return code;
 }
 
 static int write_page(sqlite3_file *file, const void *bytes, sqlite3_int64 offset)
@@ -178,6 +230,9 @@ static int write_empty_pages(sqlite3_file *file, sqlite3_int64 from, sqlite3_int
 static int write_bytes(sqlite3_file *file, const void *bytes, int amount, sqlite3_int64 offset)
 {
     struct guard *guard = guard_of(file);
+    if (guard->log) {
+        return write_log(file, bytes, amount, offset);
+    }
     if (guard->database && offset == 0 && amount > RESERVE_OFFSET) {
         learn_summed(guard, bytes);
     }
@@ -197,7 +252,7 @@ static int set_size(sqlite3_file *file, sqlite3_int64 size)
 {
     struct guard *guard = guard_of(file);
     sqlite3_int64 before = 0;
-    int code = SQLITE_OK;
+    int code = let_go(file);
     if (guard->database && is_summed(guard, file)) {
         code = guard->real->xFileSize(file, &before);
         if (code == SQLITE_OK && before < size) {
@@ -205,6 +260,18 @@ static int set_size(sqlite3_file *file, sqlite3_int64 size)
         }
     }
     return code == SQLITE_OK ? guard->real->xTruncate(file, size) : code;
+}
+
+static int sync_file(sqlite3_file *file, int flags)
+{
+    int code = let_go(file);
+    return code == SQLITE_OK ? guard_of(file)->real->xSync(file, flags) : code;
+}
+
+static int get_size(sqlite3_file *file, sqlite3_int64 *ret_size)
+{
+    int code = let_go(file);
+    return code == SQLITE_OK ? guard_of(file)->real->xFileSize(file, ret_size) : code;
 }
 
 /* The index of the log is a file as well, and may need the space of the reserve file. */
@@ -233,10 +300,13 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
                             .real = file->pMethods,
                             .pages = pages,
                             .database = (flags & SQLITE_OPEN_MAIN_DB) != 0,
+                            .log = (flags & SQLITE_OPEN_WAL) != 0,
                             .summed = pages->summed};
     guard->methods.xRead = read_bytes;
     guard->methods.xWrite = write_bytes;
     guard->methods.xTruncate = set_size;
+    guard->methods.xSync = sync_file;
+    guard->methods.xFileSize = get_size;
     guard->methods.xShmMap = map_index;
     file->pMethods = &guard->methods;
     return SQLITE_OK;

@@ -9,11 +9,14 @@
 #include "daemon/store/database/schema.h"
 
 /* Of a table: a row, the same in the place of one with its key, what of it changes, a row less. */
-#define SQL_INSERT(table)  "INSERT INTO " table " ({columns " table "}) VALUES ({values " table "})"
-#define SQL_REPLACE(table) " ON CONFLICT ({keys " table "}) DO UPDATE SET {replace " table "}"
-#define SQL_PUT(table)     SQL_INSERT(table) SQL_REPLACE(table)
-#define SQL_UPDATE(table)  "UPDATE " table " SET {set " table "} WHERE {where " table "}"
-#define SQL_DELETE(table)  "DELETE FROM " table " WHERE {where " table "}"
+#define SQL_INSERT(table) "INSERT INTO " table " ({columns " table "}) VALUES ({values " table "})"
+/* A failure leaves the rows before it, for it ends the transaction: else SQLite would copy every page first.
+ */
+#define SQL_INSERT_ROWS(table) "INSERT OR FAIL INTO " table " ({columns " table "}) VALUES {rows " table "}"
+#define SQL_REPLACE(table)     " ON CONFLICT ({keys " table "}) DO UPDATE SET {replace " table "}"
+#define SQL_PUT(table)         SQL_INSERT(table) SQL_REPLACE(table)
+#define SQL_UPDATE(table)      "UPDATE " table " SET {set " table "} WHERE {where " table "}"
+#define SQL_DELETE(table)      "DELETE FROM " table " WHERE {where " table "}"
 
 /* Of one job, and of jobs that are shown: with the id of the array that it is a task of, and its array, where
  * it is one. */
@@ -80,13 +83,16 @@
       "SELECT max(coalesce((SELECT max(key) FROM jobs), 0), "                                                \
       "(SELECT value FROM meta WHERE name = 'removed')) + 1")                                                \
     X(INSERT_JOB, WRITER, SQL_INSERT("jobs"))                                                                \
+    X(INSERT_JOBS, WRITER, SQL_INSERT_ROWS("jobs"))                                                          \
     X(INSERT_TASK, WRITER,                                                                                   \
       "INSERT INTO jobs ({own columns jobs}, {shared columns jobs}) "                                        \
       "SELECT {own values jobs}, {shared columns jobs} FROM jobs WHERE key = ?1")                            \
     X(UPDATE_JOB, WRITER, SQL_UPDATE("jobs"))                                                                \
     X(INSERT_SPEC, WRITER, SQL_INSERT("specs"))                                                              \
+    X(INSERT_SPECS, WRITER, SQL_INSERT_ROWS("specs"))                                                        \
     X(PUT_ARRAY, WRITER, SQL_PUT("arrays"))                                                                  \
     X(INSERT_EVENT, WRITER, SQL_INSERT("events"))                                                            \
+    X(INSERT_EVENTS, WRITER, SQL_INSERT_ROWS("events"))                                                      \
     X(INSERT_DEPENDENCY, WRITER, SQL_INSERT("dependencies"))                                                 \
     X(INSERT_ATTEMPT, WRITER, SQL_INSERT("attempts"))                                                        \
     X(UPDATE_ATTEMPT, WRITER, SQL_UPDATE("attempts"))                                                        \
@@ -99,6 +105,7 @@
     X(INSERT_WINDOW, WRITER, SQL_INSERT("windows"))                                                          \
     X(DELETE_WINDOW, WRITER, SQL_DELETE("windows"))                                                          \
     X(INSERT_REPLY, WRITER, SQL_INSERT("replies"))                                                           \
+    X(INSERT_REPLIES, WRITER, SQL_INSERT_ROWS("replies"))                                                    \
     X(FIND_REPLY, WRITER, "SELECT {replies} FROM replies WHERE key = ?")                                     \
     X(LOAD_SCOPES, WRITER, "SELECT key, scope FROM replies WHERE key > ? ORDER BY key")                      \
     X(LOAD_META, WRITER, "SELECT value FROM meta WHERE name = ?")                                            \

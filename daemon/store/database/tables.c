@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "proto/limits_controller.h"
+
 #define COLUMN_WORD(type)    COLUMN_##type
 #define COLUMN_MOMENTS(type) COLUMN_MOMENTS
 #define COLUMN_AT(S, type, name, role, field)                                                                \
@@ -76,26 +78,28 @@ static const struct part {
     const char *name;
     unsigned roles;
     const char *separator, *form;
+    int rows; /* that it is for; 0: one, without parentheses */
 } parts[] = {
-    {"", ROLE_ALL, ", ", "%.@"},
-    {"columns ", ROLE_ALL, ", ", "@"},
-    {"values ", ROLE_ALL, ", ", "?#"},
-    {"keys ", ROLE_KEY, ", ", "@"},
-    {"where ", ROLE_KEY, " AND ", "@ = ?#"},
-    {"set ", ROLE_LIFE, ", ", "@ = ?#"},
-    {"replace ", ROLE_LIFE, ", ", "@ = excluded.@"},
-    {"own columns ", ROLE_OWN, ", ", "@"},
-    {"own values ", ROLE_OWN, ", ", "?#"},
-    {"shared columns ", ROLE_SHARED, ", ", "@"},
+    {"", ROLE_ALL, ", ", "%.@", 0},
+    {"columns ", ROLE_ALL, ", ", "@", 0},
+    {"values ", ROLE_ALL, ", ", "?#", 0},
+    {"rows ", ROLE_ALL, ", ", "?#", STORE_INSERT_ROWS},
+    {"keys ", ROLE_KEY, ", ", "@", 0},
+    {"where ", ROLE_KEY, " AND ", "@ = ?#", 0},
+    {"set ", ROLE_LIFE, ", ", "@ = ?#", 0},
+    {"replace ", ROLE_LIFE, ", ", "@ = excluded.@", 0},
+    {"own columns ", ROLE_OWN, ", ", "@", 0},
+    {"own values ", ROLE_OWN, ", ", "?#", 0},
+    {"shared columns ", ROLE_SHARED, ", ", "@", 0},
 };
 
-static void add_column(struct text *out, const char *form, const struct table *table, int place)
+static void add_column(struct text *out, const char *form, const struct table *table, int row, int place)
 {
     for (; *form != '\0'; form++) {
         if (*form == '@') {
             text_append(out, spelling(table->columns[place].name));
         } else if (*form == '#') {
-            text_printf(out, "%d", place + 1);
+            text_printf(out, "%d", row * table->count + place + 1);
         } else if (*form == '%') {
             text_append(out, table->name);
         } else {
@@ -104,15 +108,24 @@ static void add_column(struct text *out, const char *form, const struct table *t
     }
 }
 
-static void add_columns(struct text *out, const struct part *part, const struct table *table)
+static void add_columns(struct text *out, const struct part *part, const struct table *table, int row)
 {
     const char *separator = "";
     for (int i = 0; i < table->count; i++) {
         if ((table->columns[i].role & part->roles) != 0) {
             text_append(out, separator);
-            add_column(out, part->form, table, i);
+            add_column(out, part->form, table, row, i);
             separator = part->separator;
         }
+    }
+}
+
+static void add_rows(struct text *out, const struct part *part, const struct table *table)
+{
+    for (int row = 0; row < part->rows; row++) {
+        text_append(out, row > 0 ? ", (" : "(");
+        add_columns(out, part, table, row);
+        text_append(out, ")");
     }
 }
 
@@ -134,7 +147,11 @@ static bool add_part(struct text *out, const char *words_of_part, size_t length)
         if (before < length && memcmp(words_of_part, parts[i].name, before) == 0) {
             const struct table *table = find_table(words_of_part + before, length - before);
             if (table != NULL) {
-                add_columns(out, &parts[i], table);
+                if (parts[i].rows > 0) {
+                    add_rows(out, &parts[i], table);
+                } else {
+                    add_columns(out, &parts[i], table, 0);
+                }
                 return true;
             }
         }

@@ -83,12 +83,13 @@ bool table_word_value(enum column_type type, const char *word, unsigned *ret_val
  *   {TABLE}                     all, as TABLE.COLUMN
  *   {columns TABLE}             all
  *   {values TABLE}              as many parameters
+ *   {rows TABLE}                the same for STORE_INSERT_ROWS rows, each in parentheses
  *   {keys TABLE}                the key
  *   {where TABLE}               the condition that it is equal to its parameters
  *   {set TABLE}                 the assignment of parameters to what changes
  *   {replace TABLE}             the same in ON CONFLICT
  *   {own columns TABLE}, {own values TABLE}, {shared columns TABLE}   of rows that share columns
- * The number of a column's parameter is its place in its list. */
+ * The number of a column's parameter is its place in its list, behind those of the rows before. */
 void table_sql(const char *text, struct text *out);
 
 #endif

@@ -27,6 +27,7 @@
 #define LEASE_MS    10000
 #define PIECE_BYTES 4096
 #define TIMES_MAX   100
+#define BATCH_JOBS  100
 
 static const char spec_body[] =
     "{\"name\":\"train\",\"project\":\"vision\",\"gpus\":1,\"gpu_type\":\"A10\",\"remote\":true,"
@@ -129,6 +130,60 @@ static void serve_submit(const char *body)
 static void submit(void)
 {
     measured(serve_submit, spec_body);
+}
+
+/* --- batch: BATCH_JOBS submissions in one request ------------------------------------------------------- */
+
+struct batched {
+    struct job_spec spec;
+    struct spec_environment environment;
+    char id[ID_LENGTH + 1];
+};
+
+static void render_each(const struct writer_request *request, size_t index, const struct step *step,
+                        struct text *out)
+{
+    render_submitted(request, step, out);
+}
+
+static void read_batched(const char *body, struct batched *job, struct input *ret_input)
+{
+    struct err err;
+    must(job_spec_decode(parse(body), LEASE_MS, &job->spec, &err), &err);
+    snprintf(job->id, sizeof job->id, "%016lld", (long long)bench.submitted++);
+    *ret_input = (struct input){
+        .kind = INPUT_SUBMIT,
+        .submit = {
+            .id = job->id, .owner = "ann", .spec = &job->spec, .body = body, .body_length = strlen(body)}};
+    bool has = spec_environment_of(&job->spec, &job->environment);
+    ret_input->submit.environment = has ? &job->environment.core : NULL;
+}
+
+static void serve_batch(const char *body)
+{
+    static struct batched jobs[BATCH_JOBS];
+    static struct input inputs[BATCH_JOBS];
+    struct writer_request request = {.kind = WRITER_INPUTS,
+                                     .keyed = true,
+                                     .render = render_nothing,
+                                     .render_each = render_each,
+                                     .inputs = inputs,
+                                     .input_count = BATCH_JOBS};
+    for (size_t i = 0; i < BATCH_JOBS; i++) {
+        read_batched(body, &jobs[i], &inputs[i]);
+    }
+    hash_bytes(jobs[0].id, strlen(jobs[0].id), request.scope);
+    hash_bytes(body, strlen(body), request.body);
+    ask(&request);
+    for (size_t i = 0; i < BATCH_JOBS; i++) {
+        spec_environment_finish(&jobs[i].environment);
+        job_spec_finish(&jobs[i].spec);
+    }
+}
+
+static void batch(void)
+{
+    measured(serve_batch, spec_body);
 }
 
 /* --- heartbeat: of a node whose devices all work -------------------------------------------------------- */
@@ -287,7 +342,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*act)(void); /* NULL: log */
-    } operations[] = {{"submit", submit}, {"beat", heartbeat}, {"place", place}, {"log", NULL}};
+    } operations[] = {
+        {"submit", submit}, {"batch", batch}, {"beat", heartbeat}, {"place", place}, {"log", NULL}};
     char folder[] = "/tmp/bench-count-XXXXXX";
     int64_t times;
     size_t at = 0, count = sizeof operations / sizeof operations[0];
@@ -295,7 +351,7 @@ int main(int argc, char **argv)
         at++;
     }
     if (argc != 3 || at == count || !text_to_int(argv[2], 0, TIMES_MAX, &times) || mkdtemp(folder) == NULL) {
-        fprintf(stderr, "usage: bench-count submit|beat|place|log TIMES (at most %d)\n", TIMES_MAX);
+        fprintf(stderr, "usage: bench-count submit|batch|beat|place|log TIMES (at most %d)\n", TIMES_MAX);
         return 2;
     }
     json_object_seed(1); /* else by chance */

@@ -6,6 +6,8 @@
  *
  *     bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC]   submissions of one spec, each with an
  *                                                              Idempotency-Key of its own
+ *     bench-load PORT CONNECTIONS AMOUNT batch TOKEN JOBS      batches of so many submissions, each batch
+ * with an Idempotency-Key of its own, each job with a name and arguments of its own; prints jobs a second
  *     bench-load PORT CONNECTIONS AMOUNT flood TOKEN METHOD PATH [BODY]
  *                                                              one request again and again
  *     bench-load PORT CONNECTIONS AMOUNT etcd                  puts of 400 bytes through the HTTP gateway,
@@ -28,6 +30,7 @@
 #define REPLY_BYTES  4096
 #define REST_BYTES   65536
 #define NUMBER_WIDTH 12
+#define HOLE         "############" /* so many digits */
 
 /* What `gpuctl submit --gpus 1 --gpu-type cpu --name bench --time 1h --retries 1 -- python train.py --epochs
  * 10` sends. */
@@ -50,6 +53,7 @@ struct load {
     bool flood;   /* any answer will do */
     uint64_t next, answered;
     uint64_t most; /* requests that are sent */
+    uint64_t jobs; /* in each of them */
     int epoll;
 };
 
@@ -137,19 +141,25 @@ static void open_connection(struct load *load, struct connection *connection, in
     send_next(load, connection);
 }
 
+static void take_request(struct load *load, struct text *request)
+{
+    load->length = request->length;
+    load->request = text_take(request);
+    load->number = strstr(load->request, HOLE);
+}
+
 static void make_request(struct load *load, int port, const char *token, const char *spec)
 {
-    static const char hole[] = "############";
     struct text request = {0};
     if (token != NULL) {
         text_printf(&request,
                     "POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer "
                     "%s\r\nContent-Type: application/json\r\n"
-                    "Idempotency-Key: %lld-%s\r\nContent-Length: %zu\r\n\r\n%s",
-                    port, token, (long long)clock_wall_ms(), hole, strlen(spec), spec);
+                    "Idempotency-Key: %lld-" HOLE "\r\nContent-Length: %zu\r\n\r\n%s",
+                    port, token, (long long)clock_wall_ms(), strlen(spec), spec);
     } else { /* base64 of digits is digits read as base64: any 12 of them are 9 bytes */
         struct text body = {0};
-        text_printf(&body, "{\"key\":\"%s\",\"value\":\"", hole);
+        text_append(&body, "{\"key\":\"" HOLE "\",\"value\":\"");
         for (int i = 0; i < 133; i++) {
             text_append(&body, "QUJD");
         }
@@ -160,9 +170,26 @@ static void make_request(struct load *load, int port, const char *token, const c
                     port, body.length, body.bytes);
         text_finish(&body);
     }
-    load->length = request.length;
-    load->request = text_take(&request);
-    load->number = strstr(load->request, hole);
+    take_request(load, &request);
+}
+
+/* A job a line. */
+static void make_batch(struct load *load, int port, const char *token)
+{
+    struct text body = {0}, request = {0};
+    for (uint64_t i = 0; i < load->jobs; i++) {
+        text_printf(&body,
+                    "{\"command\":[\"python\",\"train.py\",\"--epochs\",\"%llu\"],\"gpus\":1,\"gpu_type\":"
+                    "\"cpu\",\"name\":\"bench-%llu\",\"time_limit_s\":3600,\"retries\":1}\n",
+                    (unsigned long long)i, (unsigned long long)i);
+    }
+    text_printf(&request,
+                "POST /v1/jobs:batch HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer "
+                "%s\r\nContent-Type: application/x-ndjson\r\n"
+                "Idempotency-Key: %lld-" HOLE "\r\nContent-Length: %zu\r\n\r\n%s",
+                port, token, (long long)clock_wall_ms(), body.length, body.bytes);
+    text_finish(&body);
+    take_request(load, &request);
 }
 
 static void make_flood(struct load *load, int port, char **words)
@@ -205,24 +232,29 @@ static double drive(struct load *load, int64_t begin_us, int64_t limit_ms)
         }
         now_us = clock_boot_us();
     }
-    return (double)load->answered * 1e6 / (double)(now_us - begin_us);
+    return (double)(load->answered * load->jobs) * 1e6 / (double)(now_us - begin_us);
 }
 
 int main(int argc, char **argv)
 {
     bool ours = argc >= 6 && argc <= 7 && strcmp(argv[4], "gpuctl") == 0;
     bool flood = argc >= 8 && argc <= 9 && strcmp(argv[4], "flood") == 0;
+    bool batch = argc == 7 && strcmp(argv[4], "batch") == 0;
     bool etcd = argc == 5 && strcmp(argv[4], "etcd") == 0;
-    int64_t port = 0, count = 0, limit_ms = 0;
+    int64_t port = 0, count = 0, limit_ms = 0, jobs = 1;
     struct load load = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
-    if (!(ours || etcd || flood) || !text_to_int(argv[1], 1, 65535, &port) ||
-        !text_to_int(argv[2], 1, 1024, &count) || !read_amount(argv[3], &limit_ms, &load.most)) {
-        fprintf(stderr, "usage: bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC] | etcd | "
-                        "flood TOKEN METHOD PATH [BODY]\n");
+    if (!(ours || batch || etcd || flood) || (batch && !text_to_int(argv[6], 1, 100000, &jobs)) ||
+        !text_to_int(argv[1], 1, 65535, &port) || !text_to_int(argv[2], 1, 1024, &count) ||
+        !read_amount(argv[3], &limit_ms, &load.most)) {
+        fprintf(stderr, "usage: bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC] | "
+                        "batch TOKEN JOBS | etcd | flood TOKEN METHOD PATH [BODY]\n");
         return 2;
     }
     struct connection *connections = xzalloc((size_t)count * sizeof *connections);
-    if (flood) {
+    load.jobs = (uint64_t)jobs;
+    if (batch) {
+        make_batch(&load, (int)port, argv[5]);
+    } else if (flood) {
         make_flood(&load, (int)port, argv + 5);
     } else {
         make_request(&load, (int)port, ours ? argv[5] : NULL, argc == 7 ? argv[6] : SUBMIT_BODY);

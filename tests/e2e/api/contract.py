@@ -183,6 +183,14 @@ class Contract:
                 raise AssertionError(f"{asked}: {status}: at {where!r}: {error.message}")
 
 
+def taken(document: Any, answer: bytes) -> Any:
+    """What of a document was taken: of a list the items whose parts of the answer say so; None: nothing."""
+    if not isinstance(document, list):
+        return document
+    parts = json.loads(answer)["jobs"]
+    return [item for item, part in zip(document, parts, strict=True) if part["status"] < 400] or None
+
+
 class Asker:
     """Sends requests over one connection that is kept, and holds each reply against the contract."""
 
@@ -218,5 +226,5 @@ class Asker:
             raise AssertionError(f"{asked}: no answer: {error!r}") from error
         self.contract.check(operation, status, kind, got, asked)
         if status < 400:
-            self.contract.check_taken(operation, query, document, asked)
+            self.contract.check_taken(operation, query, taken(document, got), asked)
         return status

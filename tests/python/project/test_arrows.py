@@ -61,7 +61,8 @@ WITHIN = {
         "call": "",
     },
     "daemon/http": {
-        "": "mlflow api orders request base auth",
+        "": "submit mlflow api orders request base auth",
+        "submit": "api orders request base auth",
         "agent": "logs mlflow api orders request base auth",
         "logs": "mlflow api orders request base auth",
         "mlflow": "api orders request base auth",

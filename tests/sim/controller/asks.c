@@ -19,6 +19,13 @@
 
 #define LEASE_MIN_MS 10000
 
+/* One job of a batch. */
+struct part {
+    struct job_spec spec;
+    struct spec_environment environment;
+    char id[ID_LENGTH + 1];
+};
+
 /* A request under way in the writer, with everything that it borrows. */
 struct ask {
     struct writer_request writer;
@@ -30,6 +37,9 @@ struct ask {
     struct job_spec spec;
     bool has_spec;
     struct spec_environment environment;
+    struct part *parts; /* of a batch */
+    struct input *inputs;
+    size_t part_count;
     struct register_message registration;
     struct heartbeat_message heartbeat;
     struct report_message report;
@@ -57,6 +67,12 @@ static void ask_free(struct ask *ask)
     report_message_finish(&ask->report);
     staging_message_finish(&ask->staging);
     text_finish(&ask->writer.answer);
+    for (size_t i = 0; i < ask->part_count; i++) {
+        job_spec_finish(&ask->parts[i].spec);
+        spec_environment_finish(&ask->parts[i].environment);
+    }
+    free(ask->parts);
+    free(ask->inputs);
     free(ask->digests);
     free(ask->argument);
     free(ask->body);
@@ -96,6 +112,23 @@ static int render_job(const struct writer_request *writer, const struct step *st
 {
     job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
     return writer->input.kind == INPUT_SUBMIT ? 201 : 200;
+}
+
+static void render_part(const struct writer_request *writer, size_t index, const struct step *step,
+                        struct text *out)
+{
+    text_append(out, index == 0 ? "[" : ",");
+    if (step->ok) {
+        job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
+    } else {
+        text_append(out, "null");
+    }
+}
+
+static int render_parts_end(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    text_append(out, "]");
+    return 200;
 }
 
 static struct ask *ask_create(struct controller *controller, const struct wire_request *request)
@@ -167,28 +200,78 @@ static bool ask_staging(struct ask *ask, struct err *err)
 
 /* --- people --------------------------------------------------------------------------------------------- */
 
+static void draw_id(struct controller *controller, const char *key, char out[ID_LENGTH + 1])
+{
+    uint8_t random[10];
+    world_bytes(&controller->sim->world, random, sizeof random);
+    text_id_from_bytes(random, out);
+    people_issued(controller->sim->people, key, out);
+}
+
+static struct input submit_input(const char *id, const char *owner, const struct job_spec *spec,
+                                 const char *body, size_t length, struct spec_environment *environment)
+{
+    struct input input = {
+        .kind = INPUT_SUBMIT,
+        .submit = {.id = id, .owner = owner, .spec = spec, .body = body, .body_length = length}};
+    input.submit.environment = spec_environment_of(spec, environment) ? &environment->core : NULL;
+    return input;
+}
+
 static bool ask_submit(struct controller *controller, struct ask *ask, const struct wire_request *request,
                        struct err *err)
 {
-    uint8_t random[10];
     json_t *json = parse(ask->body);
     if (json == NULL || !job_spec_decode(json, LEASE_MIN_MS, &ask->spec, err)) {
         return false;
     }
     ask->has_spec = true;
-    world_bytes(&controller->sim->world, random, sizeof random);
-    text_id_from_bytes(random, ask->id);
-    people_issued(controller->sim->people, request->key, ask->id);
-    struct input *input = &ask->writer.input;
-    input->kind = INPUT_SUBMIT;
-    input->submit.id = ask->id;
-    input->submit.owner = request->who;
-    input->submit.spec = &ask->spec;
-    input->submit.body = ask->body;
-    input->submit.body_length = strlen(ask->body);
-    input->submit.environment =
-        spec_environment_of(&ask->spec, &ask->environment) ? &ask->environment.core : NULL;
+    draw_id(controller, request->key, ask->id);
+    int64_t wall_ms = ask->writer.input.wall_ms;
+    ask->writer.input =
+        submit_input(ask->id, request->who, &ask->spec, ask->body, strlen(ask->body), &ask->environment);
+    ask->writer.input.wall_ms = wall_ms;
     ask->writer.render = render_job;
+    return true;
+}
+
+static bool ask_part(struct controller *controller, struct ask *ask, const struct wire_request *request,
+                     const char *line, size_t length, struct err *err)
+{
+    struct part *part = &ask->parts[ask->part_count];
+    json_t *json = json_parse(line, length, err);
+    if (json == NULL || !job_spec_decode(json, LEASE_MIN_MS, &part->spec, err)) {
+        return false;
+    }
+    autofree char *key = xprintf("%s.%zu", request->key, ask->part_count);
+    draw_id(controller, key, part->id);
+    ask->inputs[ask->part_count++] =
+        submit_input(part->id, request->who, &part->spec, line, length, &part->environment);
+    return true;
+}
+
+/* Of lines that all are specs; daemon/http reads what others send. */
+static bool ask_batch(struct controller *controller, struct ask *ask, const struct wire_request *request,
+                      struct err *err)
+{
+    size_t lines = 1;
+    for (const char *at = ask->body; *at != '\0'; at++) {
+        lines += *at == '\n';
+    }
+    ask->parts = xzalloc(lines * sizeof *ask->parts);
+    ask->inputs = xzalloc(lines * sizeof *ask->inputs);
+    for (const char *at = ask->body; *at != '\0';) {
+        size_t length = strcspn(at, "\n");
+        if (!ask_part(controller, ask, request, at, length, err)) {
+            return false;
+        }
+        at += length + (at[length] != '\0');
+    }
+    ask->writer.kind = WRITER_INPUTS;
+    ask->writer.inputs = ask->inputs;
+    ask->writer.input_count = ask->part_count;
+    ask->writer.render_each = render_part;
+    ask->writer.render = render_parts_end;
     return true;
 }
 
@@ -284,6 +367,8 @@ static bool make_input(struct controller *controller, struct ask *ask, const str
         return ask_staging(ask, err);
     case WIRE_SUBMIT:
         return ask_submit(controller, ask, request, err);
+    case WIRE_BATCH:
+        return ask_batch(controller, ask, request, err);
     case WIRE_JOB:
         return ask_job(ask, request, err);
     case WIRE_POLL:

@@ -12,7 +12,16 @@ struct link_state {
     bool cut_there, cut_back;
 };
 
-enum wire_kind { WIRE_REGISTER, WIRE_HEARTBEAT, WIRE_POLL, WIRE_REPORT, WIRE_STAGING, WIRE_SUBMIT, WIRE_JOB };
+enum wire_kind {
+    WIRE_REGISTER,
+    WIRE_HEARTBEAT,
+    WIRE_POLL,
+    WIRE_REPORT,
+    WIRE_STAGING,
+    WIRE_SUBMIT,
+    WIRE_BATCH, /* a spec a line */
+    WIRE_JOB
+};
 
 struct wire_answer {
     int status;       /* 0: no answer */

@@ -191,6 +191,27 @@ START_TEST(json_bodies_say_that_they_are_json)
 }
 END_TEST
 
+START_TEST(lists_are_json_or_ndjson)
+{
+    static const struct {
+        const char *type;
+        enum err_code code;
+        bool lines;
+    } table[] = {{"application/json", ERR_NONE, false},
+                 {"application/x-ndjson", ERR_NONE, true},
+                 {"Application/X-NDJSON; charset=utf-8", ERR_NONE, true},
+                 {"application/x-ndjsonx", ERR_MEDIA_TYPE, false},
+                 {NULL, ERR_MEDIA_TYPE, false}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const struct headers headers = {.content_length = 2, .content_type = table[i].type};
+        ck_assert_int_eq(body_code(BODY_LIST, 100, headers), table[i].code);
+        ck_assert_int_eq(headers_body_is_lines(&headers), table[i].lines);
+    }
+    const struct headers lines = {.content_length = 2, .content_type = "application/x-ndjson"};
+    ck_assert_int_eq(body_code(BODY_JSON, 100, lines), ERR_MEDIA_TYPE);
+}
+END_TEST
+
 /* The part of the contract that describes a path, of which it knows no {+...}; the caller frees it. NULL: it
  * has no such path. */
 static char *contract_of(const char *path)
@@ -281,6 +302,7 @@ Suite *router_suite(void)
     tcase_add_test(cases, a_body_over_its_limit_is_refused_by_its_header);
     tcase_add_test(cases, a_body_without_a_length_is_411_where_one_is_needed);
     tcase_add_test(cases, json_bodies_say_that_they_are_json);
+    tcase_add_test(cases, lists_are_json_or_ndjson);
     tcase_add_test(cases, every_route_is_in_the_contract_with_its_summary);
     tcase_add_test(cases, nodes_may_put_and_fetch_blobs_and_see_no_jobs);
     tcase_add_test(cases, every_route_is_sound);

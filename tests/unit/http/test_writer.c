@@ -6,7 +6,7 @@
 #include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
-#include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/unit/store/each_row.h"
 #include "tests/unit/http/http_suites.h"
 
@@ -152,6 +152,140 @@ START_TEST(what_waits_is_on_disk_a_moment_later_though_nobody_asks)
 }
 END_TEST
 
+/* --- several inputs in one request ---------------------------------------------------------------------- */
+
+#define MANY (LIMIT_WRITER_BATCH - 24)
+
+/* Submissions of a request, with what became of each: "+" or "-". */
+struct many {
+    struct writer_request request;
+    struct input inputs[MANY];
+    char ids[MANY][ID_LENGTH + 1];
+};
+
+static const struct job_spec fits = {.gpus = 1, .remote = true, .lease_ms = LIMIT_LEASE_MIN_MS};
+static const struct job_spec too_large = {.gpus = 9, .remote = true, .lease_ms = LIMIT_LEASE_MIN_MS};
+
+static void render_sign(const struct writer_request *request, size_t index, const struct step *step,
+                        struct text *out)
+{
+    ck_assert_int_eq(step->ok ? ERR_NONE : ERR_CAPACITY, step->err.code);
+    text_append(out, step->ok ? "+" : "-");
+}
+
+static int render_last(const struct writer_request *request, const struct step *step, struct text *out)
+{
+    text_append(out, ".");
+    return 200;
+}
+
+static struct many *many_create(const char *letter, size_t count)
+{
+    struct many *many = xzalloc(sizeof *many);
+    many->request = (struct writer_request){.kind = WRITER_INPUTS,
+                                            .inputs = many->inputs,
+                                            .input_count = count,
+                                            .arrived_ms = ++now_ms,
+                                            .keyed = true,
+                                            .scope = {(uint8_t)*letter},
+                                            .render = render_last,
+                                            .render_each = render_sign};
+    for (size_t i = 0; i < count; i++) {
+        snprintf(many->ids[i], sizeof many->ids[i], "%c%015u", *letter, (unsigned)i % 10000);
+        many->inputs[i] = (struct input){.kind = INPUT_SUBMIT,
+                                         .submit = {.id = many->ids[i],
+                                                    .owner = "ann",
+                                                    .spec = i == 1 ? &too_large : &fits,
+                                                    .body = "{}",
+                                                    .body_length = 2}};
+    }
+    return many;
+}
+
+static void many_destroy(struct many *many)
+{
+    text_finish(&many->request.answer);
+    free(many);
+}
+
+static void run_batch(void)
+{
+    struct writer_news news;
+    ck_assert(writer_run_batch(writer, (struct moment){.boot_ms = now_ms, .wall_ms = now_ms}));
+    writer_collect(writer, &news);
+    for (size_t i = 0; i < news.order_count; i++) {
+        node_orders_destroy(news.orders[i]);
+    }
+    writer_news_finish(&news);
+}
+
+static bool is_stored(const char *id)
+{
+    struct err err = {0};
+    autorows struct rows rows = reader_job(reader, id, &err);
+    struct job_record job;
+    return rows_job(&rows, &job);
+}
+
+START_TEST(a_refused_input_does_not_stop_the_others_of_its_request)
+{
+    struct many *many = many_create("a", 4), *again = many_create("a", 4);
+    add_node("n");
+    ck_assert(writer_ask(writer, &many->request));
+    run_batch();
+    ck_assert_int_eq(many->request.status, 200);
+    ck_assert_str_eq(many->request.answer.bytes, "+-++.");
+    ck_assert(is_stored(many->ids[0]) && !is_stored(many->ids[1]) && is_stored(many->ids[3]));
+    size_t live = writer_live_jobs(writer);
+    ck_assert(writer_ask(writer, &again->request));
+    run_batch();
+    ck_assert(again->request.replayed);
+    ck_assert_str_eq(again->request.answer.bytes, "+-++.");
+    ck_assert_uint_eq(writer_live_jobs(writer), live);
+    many_destroy(many);
+    many_destroy(again);
+}
+END_TEST
+
+START_TEST(the_inputs_of_a_request_are_one_transaction_and_count_one_by_one)
+{
+    struct many *first = many_create("a", MANY), *second = many_create("b", MANY);
+    add_node("n");
+    ck_assert(writer_ask(writer, &first->request));
+    ck_assert(writer_ask(writer, &second->request));
+    ck_assert_uint_eq(writer_waiting(writer), 2 * MANY);
+    run_batch();
+    ck_assert_int_eq(first->request.status, 200);
+    ck_assert_int_eq(second->request.status, 0); /* both together are more than a batch */
+    ck_assert_uint_eq(writer_waiting(writer), MANY);
+    ck_assert(is_stored(first->ids[MANY - 1]) && !is_stored(second->ids[0]));
+    run_batch();
+    ck_assert_int_eq(second->request.status, 200);
+    ck_assert(is_stored(second->ids[MANY - 1]));
+    many_destroy(first);
+    many_destroy(second);
+}
+END_TEST
+
+START_TEST(a_full_queue_takes_no_further_request_of_many)
+{
+    struct many *asked[LIMIT_WRITER_QUEUE / MANY + 2];
+    size_t count = 0;
+    add_node("n");
+    do {
+        asked[count] = many_create((const char[]){(char)('a' + count), '\0'}, MANY);
+    } while (writer_ask(writer, &asked[count]->request) && ++count < sizeof asked / sizeof asked[0]);
+    ck_assert_uint_eq(count, LIMIT_WRITER_QUEUE / MANY + 1);
+    while (writer_waiting(writer) > 0) {
+        run_batch();
+    }
+    for (size_t i = 0; i <= count; i++) {
+        ck_assert_int_eq(asked[i]->request.status, i < count ? 200 : 0);
+        many_destroy(asked[i]);
+    }
+}
+END_TEST
+
 Suite *writer_suite(void)
 {
     Suite *suite = suite_create("writer");
@@ -159,6 +293,9 @@ Suite *writer_suite(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, orders_take_what_waits_for_a_commit_to_the_disk_before_they_leave);
     tcase_add_test(cases, what_waits_is_on_disk_a_moment_later_though_nobody_asks);
+    tcase_add_test(cases, a_refused_input_does_not_stop_the_others_of_its_request);
+    tcase_add_test(cases, the_inputs_of_a_request_are_one_transaction_and_count_one_by_one);
+    tcase_add_test(cases, a_full_queue_takes_no_further_request_of_many);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -113,6 +113,32 @@ START_TEST(an_update_changes_the_life_of_a_job_and_not_its_birth)
 }
 END_TEST
 
+/* Rows of one table are inserted several at a time, and there are rests and updates in between. */
+START_TEST(rows_that_are_inserted_together_are_all_there)
+{
+    autotext struct text keys = {0}, wanted = {0}, events = {0};
+    ck_assert(store_begin(rig.store, &rig.err));
+    for (int64_t key = 1; key <= 3 * 8 + 3; key++) {
+        struct change event = {.kind = CHANGE_EVENT_INSERT,
+                               .event = {.job_key = key, .seq = 1, .at_ms = key, .kind = EVENT_SUBMITTED}};
+        struct change changes[] = {job_insert(key), event, reply_insert((uint8_t)key, "{}"),
+                                   job_update(key, JOB_CANCELED)};
+        size_t count = key % 10 == 0 ? 4 : 3; /* the update finds the row that was inserted just before */
+        ck_assert_msg(store_apply(rig.store, changes, count, &rig.err), "%s", rig.err.text);
+        text_printf(&wanted, "%lld ", (long long)(3 * 8 + 4 - key));
+    }
+    ck_assert_msg(store_commit(rig.store, &rig.err), "%s", rig.err.text);
+    const struct job_filter all = {.limit = 100};
+    each_job(reader_jobs(rig.reader, &all, &rig.err), visit_job_key, &keys);
+    ck_assert_str_eq(keys.bytes, wanted.bytes);
+    for (int64_t key = 1; key <= 3 * 8 + 3; key++) {
+        text_clear(&events);
+        each_event(reader_events(rig.reader, key, 0, 10, &rig.err), visit_event, &events);
+        ck_assert_ptr_nonnull(strstr(events.bytes, "submitted"));
+    }
+}
+END_TEST
+
 START_TEST(a_job_that_is_not_there_is_not_found)
 {
     rig_write_one(job_insert(1));
@@ -542,6 +568,7 @@ Suite *store_rows_suite(void)
     tcase_add_test(cases, people_are_shown_a_spec_and_orders_get_it_as_it_was_received);
     tcase_add_test(cases, a_list_shows_jobs_without_their_specs);
     tcase_add_test(cases, an_update_changes_the_life_of_a_job_and_not_its_birth);
+    tcase_add_test(cases, rows_that_are_inserted_together_are_all_there);
     tcase_add_test(cases, a_job_that_is_not_there_is_not_found);
     tcase_add_test(cases, events_read_back_in_order_after_a_seq_up_to_a_limit);
     tcase_add_test(cases, attempts_read_back_newest_first);

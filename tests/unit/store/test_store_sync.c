@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/store/database/pages.h"
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
@@ -53,6 +54,34 @@ START_TEST(a_commit_of_one_job_syncs_once)
         rig_write_one(job_insert(key));
         ck_assert_int_eq(syncs - before, 1);
     }
+}
+END_TEST
+
+/* Pages go into the log with the heads of their frames. */
+static int writes, frames;
+
+static ssize_t count_write(int fd, const void *bytes, size_t size, off_t offset)
+{
+    writes++;
+    frames += size == 24 + PAGE_BYTES;
+    return pwrite(fd, bytes, size, offset);
+}
+
+START_TEST(a_frame_of_the_log_is_one_write)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    sqlite3_syscall_ptr before = vfs->xGetSystemCall(vfs, "pwrite64");
+    ck_assert(before != NULL);
+    vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)count_write);
+    for (int64_t key = 1; key <= 10; key++) {
+        writes = frames = 0;
+        rig_write_one(job_insert(key));
+        ck_assert_int_gt(frames, 1);
+        ck_assert_int_le(writes, frames + 1); /* one more begins the log anew */
+    }
+    vfs->xSetSystemCall(vfs, "pwrite64", before);
+    rig_reopen();
+    ck_assert_int_eq(store_next_job_key(rig.store), 11);
 }
 END_TEST
 
@@ -162,7 +191,7 @@ START_TEST(a_full_disk_is_named)
     job.job.birth.spec = spec;
     job.job.birth.spec_length = sizeof spec;
     ck_assert(store_begin(rig.store, &rig.err));
-    ck_assert(!store_apply(rig.store, &job, 1, &rig.err));
+    ck_assert(!store_apply(rig.store, &job, 1, &rig.err) || !store_commit(rig.store, &rig.err));
     ck_assert_int_eq(rig.err.code, ERR_DISK_FULL);
 }
 END_TEST
@@ -244,6 +273,7 @@ Suite *store_sync_suite(void)
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_commit_of_one_job_syncs_once);
+    tcase_add_test(cases, a_frame_of_the_log_is_one_write);
     tcase_add_test(cases, a_commit_in_quiet_times_does_not_make_the_log_grow);
     tcase_add_test(cases, a_busy_log_stays_near_the_passive_bound);
     tcase_add_test(cases, a_log_that_a_reader_let_grow_is_moved_by_force_and_cut_back);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the spec of one job and makes the input of it. It promises that every field is checked before the
+ * writer is asked, and that what the input borrows lives as long as the submission. The core has the rules of
+ * jobs. */
+#include "daemon/http/submit/submission.h"
+
+#include <stdlib.h>
+
+#include "daemon/http/api/dependencies.h"
+#include "daemon/http/api/uploads.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/space.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/orders/specs.h"
+#include "daemon/http/request/request.h"
+#include "daemon/store/store.h"
+#include "proto/base/crypto/hash.h"
+#include "proto/limits_controller.h"
+#include "proto/wire/staging.h"
+#include "proto/wire/views.h"
+
+bool submission_allowed(const struct request *request, struct err *err)
+{
+    if (request->server->refusing) {
+        return err_set(err, ERR_UNAVAILABLE, "the controller is ending");
+    }
+    return space_allows(request->server->space, (int64_t)request->body_length, err);
+}
+
+/* --- reading -------------------------------------------------------------------------------------------- */
+
+/* A search for blobs that are not stored. */
+struct blob_search {
+    struct reader *reader;
+    int64_t created_ms; /* one that nothing uses and that was sent before this counts as gone */
+    struct err *err;
+};
+
+static bool blob_exists(void *closure, const char *hash, const char *field)
+{
+    const struct blob_search *search = closure;
+    uint8_t digest[32];
+    if (text_from_hex(hash, digest, sizeof digest)) {
+        autorows struct rows rows =
+            reader_blob_that_stays(search->reader, digest, search->created_ms, NULL, search->err);
+        struct blob_row row;
+        if (rows_blob(&rows, &row) || rows.failed) {
+            return !rows.failed;
+        }
+    }
+    return err_field(search->err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
+                     "%s names a blob that is not stored", field);
+}
+
+/* Requirements that stand in the spec are stored as the blob that nodes fetch. */
+static void store_requirements(struct submission *submission, int64_t wall_ms, struct input *input)
+{
+    if (submission->spec.environment.requirements == NULL) {
+        return;
+    }
+    struct text *text = &submission->requirements_text;
+    text_append(text, ""); /* of none, too, there are bytes */
+    staging_requirements_text(&submission->spec, text);
+    submission->requirements =
+        (struct blob_row){.size = (int64_t)text->length, .bytes = text->bytes, .created_ms = wall_ms};
+    hash_bytes(text->bytes, text->length, submission->requirements.hash);
+    input->submit.requirements = &submission->requirements;
+}
+
+/* Gives the core the environment spec of the job. */
+static void say_need(struct submission *submission, struct input *input)
+{
+    if (spec_environment_of(&submission->spec, &submission->environment)) {
+        input->submit.environment = &submission->environment.core;
+    }
+}
+
+static void draw_id(struct server *server, char out[ID_LENGTH + 1])
+{
+    uint8_t random[10];
+    server_random(server, random, sizeof random);
+    text_id_from_bytes(random, out);
+}
+
+bool submission_read(const struct request *request, json_t *spec, const char *text, size_t length,
+                     struct submission *submission, struct input *ret_input, struct err *err)
+{
+    struct server *server = request->server;
+    struct blob_search search = {server->reader, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
+    if (!job_spec_decode(spec, server->config.lease_min_ms, &submission->spec, err) ||
+        !job_spec_each_blob(&submission->spec, blob_exists, &search) ||
+        !dependencies_read(request, &submission->spec, &submission->dependencies, err)) {
+        return false;
+    }
+    submission->shown = job_spec_shown(&submission->spec);
+    submission->length = length;
+    draw_id(server, submission->id);
+    *ret_input = (struct input){.kind = INPUT_SUBMIT,
+                                .wall_ms = server->wall_ms,
+                                .submit = {.id = submission->id,
+                                           .owner = identity_owner(request->who),
+                                           .spec = &submission->spec,
+                                           .body = text,
+                                           .body_length = length,
+                                           .shown = submission->shown,
+                                           .dependencies = submission->dependencies,
+                                           .dependency_count = submission->spec.dependency_count}};
+    say_need(submission, ret_input);
+    store_requirements(submission, server->wall_ms, ret_input);
+    return true;
+}
+
+void submission_finish(struct submission *submission)
+{
+    spec_environment_finish(&submission->environment);
+    text_finish(&submission->requirements_text);
+    job_spec_finish(&submission->spec);
+    free(submission->shown);
+    free(submission->dependencies);
+}
+
+/* --- made ----------------------------------------------------------------------------------------------- */
+
+void submission_made(struct submission *submission, const struct step *step, struct text *out)
+{
+    bool placed = step->job.state == JOB_PLACED;
+    submission->job_key = placed || submission->spec.tasks > 0 ? step->job.key : 0;
+    job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
+}
+
+static bool upload_is_named(void *closure, const char *hash, const char *field)
+{
+    const struct request *request = closure;
+    uint8_t digest[HASH_BYTES];
+    if (text_from_hex(hash, digest, sizeof digest)) {
+        uploads_remove(request->server->uploads, identity_owner(request->who), digest);
+    }
+    return true;
+}
+
+void submission_committed(struct submission *submission, const struct request *request)
+{
+    job_spec_each_blob(&submission->spec, upload_is_named, (void *)(uintptr_t)request);
+    if (submission->job_key != 0) {
+        specs_keep(request->server->specs, submission->job_key, submission->spec.json, submission->length);
+    }
+}
