@@ -78,6 +78,7 @@ static bool insert_job(struct store *store, const struct job_row *job, struct er
     const struct job_birth *birth = &job->birth;
     assert(birth->key == job->life.key);
     note_key(store, birth->key);
+    store->job_index.credit += JOB_INDEX_PACE;
     if (birth->array_key != 0) {
         return write_row(store, &task, job, err);
     }
@@ -161,7 +162,8 @@ static bool run_each(struct store *store, const enum sql *statements, size_t cou
 static bool delete_job(struct store *store, int64_t key, struct err *err)
 {
     static const enum sql statements[] = {SQL_DELETE_SPEC,         SQL_DELETE_ARRAY, SQL_DELETE_USES,
-                                          SQL_DELETE_DEPENDENCIES, SQL_NOTE_REMOVED, SQL_DELETE_JOB};
+                                          SQL_DELETE_DEPENDENCIES, SQL_NOTE_REMOVED, SQL_DELETE_JOB_ID,
+                                          SQL_DELETE_JOB};
     int changed;
     return run_for(store, SQL_INSERT_REMOVAL, key, 0, &changed, err) &&
            (changed == 0 ||
@@ -197,7 +199,7 @@ static bool remove_piece(struct store *store, int64_t key, struct err *err)
 {
     static const enum sql parts[] = {SQL_DELETE_RESULTS,  SQL_DELETE_RANKS,  SQL_DELETE_MEMBERS,
                                      SQL_DELETE_ATTEMPTS, SQL_DELETE_EVENTS, SQL_REMOVE_TASKS,
-                                     SQL_DELETE_TASKS};
+                                     SQL_DELETE_TASK_IDS, SQL_DELETE_TASKS};
     return run_each(store, parts, sizeof parts / sizeof parts[0], key, RETENTION_PIECE_ROWS, err) &&
            run_for(store, SQL_DELETE_REMOVAL, key, 0, NULL, err);
 }
