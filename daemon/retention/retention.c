@@ -380,7 +380,7 @@ static bool sweep_blobs(struct round *round)
 
 static bool find_nodes(const struct round *round, char *names[MOST_NODES], size_t *ret_count)
 {
-    autorows struct rows rows = reader_nodes(round->reader, NULL, round->err);
+    autorows struct rows rows = reader_nodes(round->reader, "", ALL_ROWS, round->err);
     struct node_row row;
     int64_t used;
     *ret_count = 0;

@@ -100,12 +100,18 @@ bool rows_lost(struct rows *rows, int64_t *ret_key, struct lost_row *ret_row)
 
 /* --- small queries -------------------------------------------------------------------------------------- */
 
-struct rows reader_tokens(struct reader *reader, const char *id, struct err *err)
+struct rows reader_token(struct reader *reader, const char *id, struct err *err)
 {
-    struct query query = query_begin(&reader->connection, id == NULL ? SQL_TOKENS : SQL_TOKEN);
-    if (id != NULL) {
-        query_bind_text(&query, id);
-    }
+    struct query query = query_begin(&reader->connection, SQL_TOKEN);
+    query_bind_text(&query, id);
+    return rows_open(reader, &query, err);
+}
+
+struct rows reader_tokens(struct reader *reader, const char *after, int64_t limit, struct err *err)
+{
+    struct query query = query_begin(&reader->connection, SQL_TOKENS);
+    query_bind_text(&query, after);
+    query_bind_number(&query, limit);
     return rows_open(reader, &query, err);
 }
 

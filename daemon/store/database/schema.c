@@ -441,7 +441,7 @@ static const char *const version_8[] = {
     NULL,
 };
 
-/* Jobs are found by their ids however many there are. */
+/* Jobs are found by their ids however many there are, and tokens are listed in pages. */
 static const char *const version_9[] = {
     "CREATE TABLE job_ids ( -- ids of old jobs in their order, run by run\n"
     "  run INTEGER NOT NULL, -- (level << 40) + (key >> (15 + 5 * level))\n"
@@ -451,6 +451,7 @@ static const char *const version_9[] = {
     ") STRICT, WITHOUT ROWID",
     "INSERT INTO meta VALUES ('indexed', 0)",
     SCHEMA_INDEX_JOBS,
+    "CREATE INDEX tokens_created ON tokens (created_ms, id)",
     NULL,
 };
 

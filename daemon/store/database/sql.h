@@ -274,12 +274,14 @@
     X(NODES, READER,                                                                                         \
       "SELECT {nodes}, coalesce(used, 0) FROM nodes LEFT JOIN "                                              \
       "(SELECT node, sum(" SQL_DEVICE_COUNT ") AS used FROM " SQL_LIVE_MEMBERS "GROUP BY node) "             \
-      "ON node = name ORDER BY name")                                                                        \
+      "ON node = name WHERE name > ? ORDER BY name LIMIT ?")                                                 \
     X(WINDOWS, READER, "SELECT {windows} FROM windows ORDER BY from_ms, id")                                 \
     X(LOST, READER, "SELECT key, {lost} FROM lost WHERE key > ? ORDER BY key LIMIT ?")                       \
     X(TOKEN, READER, "SELECT {tokens} FROM tokens WHERE id = ?")                                             \
     X(JOIN, READER, "SELECT {joins} FROM joins WHERE id = ?")                                                \
-    X(TOKENS, READER, "SELECT {tokens} FROM tokens ORDER BY created_ms, id")                                 \
+    X(TOKENS, READER,                                                                                        \
+      "SELECT {tokens} FROM tokens WHERE (created_ms, id) > "                                                \
+      "(coalesce((SELECT created_ms FROM tokens WHERE id = ?1), -1), ?1) ORDER BY created_ms, id LIMIT ?2")  \
     X(OLD_JOBS, READER,                                                                                      \
       "SELECT " SQL_SHOWN " FROM jobs INDEXED BY jobs_top" SQL_WITH_ARRAY                                    \
       "WHERE key > ? AND " SCHEMA_JOB_IS_NO_TASK " ORDER BY key LIMIT ?")                                    \
