@@ -360,10 +360,32 @@ static bool has_blob(void *closure, const uint8_t hash[HASH_BYTES], bool *ret_ha
     return !rows.failed;
 }
 
+/* Who has sent a blob that no job of theirs has named counts for as long as the blob stays. */
+static bool sweep_uploads(struct round *round, int64_t at_ms)
+{
+    const struct change trim = {.kind = CHANGE_UPLOADS_TRIM, .upload.at_ms = at_ms};
+    while (!stopped(round)) {
+        struct upload_row oldest;
+        {
+            autorows struct rows rows = reader_uploads(round->reader, INT64_MIN, 1, round->err);
+            if (!rows_upload(&rows, &oldest) || oldest.at_ms > at_ms) {
+                return !rows.failed;
+            }
+        }
+        if (!ask_changes(round, &trim, 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool sweep_blobs(struct round *round)
 {
     int64_t created_ms = round->wall_ms - RETENTION_BLOB_MS, number = 0, files = 0, bytes = 0;
     size_t seen = RETENTION_STEP_BLOBS;
+    if (!round->dry && !sweep_uploads(round, created_ms)) {
+        return false;
+    }
     while (seen == RETENTION_STEP_BLOBS && !stopped(round)) {
         if (!sweep_some_blobs(round, created_ms, &number, &seen)) {
             return false;

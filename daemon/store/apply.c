@@ -37,6 +37,7 @@ static const struct write {
     [CHANGE_BLOB_PUT] = {SQL_PUT_BLOB, TABLE_blobs, ROLE_ALL, true},       /* a row that is there stays */
     [CHANGE_BLOB_DELETE] = {SQL_DELETE_BLOB, TABLE_blobs, ROLE_ALL, true}, /* one that is used stays */
     [CHANGE_USE_PUT] = {SQL_PUT_USE, TABLE_uses, ROLE_ALL, true},          /* a spec may name one twice */
+    [CHANGE_UPLOAD_PUT] = {SQL_PUT_UPLOAD, TABLE_uploads, ROLE_ALL, false},
     [CHANGE_HISTORY_PUT] = {SQL_PUT_HISTORY, TABLE_history, ROLE_ALL, false},
     [CHANGE_USAGE_PUT] = {SQL_PUT_USAGE, TABLE_usage, ROLE_ALL, false},
     [CHANGE_USAGE_DELETE] = {SQL_DELETE_USAGE, TABLE_usage, ROLE_KEY, true}, /* never used: no row */
@@ -123,6 +124,14 @@ static bool revoke_tokens_of(struct store *store, const char *node, struct err *
 {
     struct query query = query_begin(&store->connection, SQL_REVOKE_TOKENS_OF_NODE);
     query_bind_text(&query, node);
+    return query_run(&query, NULL, err);
+}
+
+static bool delete_upload(struct store *store, const struct use_row *use, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_DELETE_UPLOAD);
+    query_bind_number(&query, use->job_key);
+    query_bind_text(&query, use->hash);
     return query_run(&query, NULL, err);
 }
 
@@ -238,6 +247,9 @@ static bool apply(struct store *store, const struct change *change, struct err *
     if (change->kind == CHANGE_REPLIES_AGE) {
         return age_replies(store, change->reply.at_ms, err);
     }
+    if (change->kind == CHANGE_UPLOADS_TRIM) {
+        return run_for(store, SQL_TRIM_UPLOADS, change->upload.at_ms, RETENTION_STEP_BLOBS, NULL, err);
+    }
     if (change->kind == CHANGE_SHRINK) {
         return shrink(store, change->pages, err);
     }
@@ -245,6 +257,7 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return remove_piece(store, change->removal.job_key, err);
     }
     return (change->kind != CHANGE_JOIN_INSERT || delete_old_joins(store, change->join.created_ms, err)) &&
+           (change->kind != CHANGE_USE_PUT || delete_upload(store, &change->use, err)) &&
            (change->kind != CHANGE_NODE_DELETE || revoke_tokens_of(store, change->node.name, err)) &&
            write_row(store, &writes[change->kind], &change->job, err);
 }

@@ -206,6 +206,11 @@ bool rows_blob(struct rows *rows, struct blob_row *ret_row);
  * if an owner is given, and neither a job of theirs nor a result of one names it. */
 struct rows reader_blob_that_stays(struct reader *reader, const uint8_t hash[32], int64_t created_ms,
                                    const char *owner, struct err *err);
+/* The same, but none unless a live job names it. */
+struct rows reader_blob_of_live_job(struct reader *reader, const uint8_t hash[32], struct err *err);
+/* What was sent after that time and no job of its sender names, oldest first. */
+struct rows reader_uploads(struct reader *reader, int64_t after_ms, int64_t limit, struct err *err);
+bool rows_upload(struct rows *rows, struct upload_row *ret_row);
 
 /* --- for retention -------------------------------------------------------------------------------------- */
 

@@ -264,6 +264,13 @@ struct member_timing {
     X(S, NUMBER, job_key, KEY)                                                                               \
     X(S, TEXT, hash, KEY) /* in hex */
 
+/* A blob that somebody has sent, until a job of theirs names it. */
+#define UPLOAD_ROW(X, S)                                                                                     \
+    X(S, TEXT, owner, KEY)                                                                                   \
+    X(S, TEXT, hash, KEY) /* in hex */                                                                       \
+    X(S, NUMBER, size, LIFE)                                                                                 \
+    X(S, NUMBER, at_ms, LIFE)
+
 /* A job that was removed, while rows of its history are left. */
 #define REMOVAL_ROW(X, S)                                                                                    \
     X(S, NUMBER, job_key, KEY)                                                                               \
@@ -338,6 +345,7 @@ struct job_row {
     X(joins, join, JOIN_ROW)                                                                                 \
     X(blobs, blob, BLOB_ROW)                                                                                 \
     X(uses, use, USE_ROW)                                                                                    \
+    X(uploads, upload, UPLOAD_ROW)                                                                           \
     X(removals, removal, REMOVAL_ROW)                                                                        \
     X(lost, lost, LOST_ROW)
 

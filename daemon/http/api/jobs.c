@@ -82,9 +82,9 @@ static void submit_finish(struct ask *ask)
     free(submit->dependencies);
 }
 
-/* A search for blobs that are not stored. */
+/* A search for blobs that are not there for the sender: neither they nor a job of theirs has brought them. */
 struct blob_search {
-    struct reader *reader;
+    const struct request *request;
     int64_t created_ms; /* one that nothing uses and that was sent before this counts as gone */
     struct err *err;
 };
@@ -92,17 +92,19 @@ struct blob_search {
 static bool blob_exists(void *closure, const char *hash, const char *field)
 {
     const struct blob_search *search = closure;
+    const struct server *server = search->request->server;
     uint8_t digest[32];
     if (text_from_hex(hash, digest, sizeof digest)) {
+        const char *owner = uploads_limit(server->uploads, request_owner_scope(search->request), digest);
         autorows struct rows rows =
-            reader_blob_that_stays(search->reader, digest, search->created_ms, NULL, search->err);
+            reader_blob_that_stays(server->reader, digest, search->created_ms, owner, search->err);
         struct blob_row row;
         if (rows_blob(&rows, &row) || rows.failed) {
             return !rows.failed;
         }
     }
     return err_field(search->err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
-                     "%s names a blob that is not stored", field);
+                     "%s names a blob that you have not sent", field);
 }
 
 static bool submit_allowed(struct server *server, const struct request *request, struct err *err)
@@ -146,7 +148,7 @@ bool jobs_submit(struct request *request, struct err *err)
     submit->ask.committed = submit_committed;
     submit->ask.finish = submit_finish;
     server->submits++;
-    struct blob_search search = {server->reader, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
+    struct blob_search search = {request, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
     if (!job_spec_decode(give(request->json), server->config.lease_min_ms, &submit->spec, err) ||
         !job_spec_each_blob(&submit->spec, blob_exists, &search) ||
         !dependencies_read(request, &submit->spec, &submit->dependencies, err)) {

@@ -441,7 +441,8 @@ static const char *const version_8[] = {
     NULL,
 };
 
-/* Jobs are found by their ids however many there are, and tokens are listed in pages. */
+/* Jobs are found by their ids however many there are, tokens are listed in pages, and it is known
+ * after a start who has sent which blob. */
 static const char *const version_9[] = {
     "CREATE TABLE job_ids ( -- ids of old jobs in their order, run by run\n"
     "  run INTEGER NOT NULL, -- (level << 40) + (key >> (15 + 5 * level))\n"
@@ -452,6 +453,14 @@ static const char *const version_9[] = {
     "INSERT INTO meta VALUES ('indexed', 0)",
     SCHEMA_INDEX_JOBS,
     "CREATE INDEX tokens_created ON tokens (created_ms, id)",
+    "CREATE TABLE uploads ( -- blobs that somebody has sent, until a job of theirs names them\n"
+    "  owner TEXT NOT NULL,\n"
+    "  hash TEXT NOT NULL, -- of the blob, in hex\n"
+    "  size INTEGER NOT NULL,\n"
+    "  at_ms INTEGER NOT NULL, -- when they have sent it last\n"
+    "  PRIMARY KEY (owner, hash)\n"
+    ") STRICT, WITHOUT ROWID",
+    "CREATE INDEX uploads_at ON uploads (at_ms)",
     NULL,
 };
 

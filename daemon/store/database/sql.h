@@ -147,6 +147,12 @@
     X(DELETE_BLOB, WRITER,                                                                                   \
       "DELETE FROM blobs WHERE hash = ?1 AND created_ms <= ?4 AND " SCHEMA_BLOB_IS_UNUSED)                   \
     X(PUT_USE, WRITER, SQL_INSERT("uses") " ON CONFLICT DO NOTHING")                                         \
+    X(DELETE_UPLOAD, WRITER,                                                                                 \
+      "DELETE FROM uploads WHERE owner = (SELECT owner FROM jobs WHERE key = ?1) AND hash = ?2")             \
+    X(PUT_UPLOAD, WRITER, SQL_PUT("uploads"))                                                                \
+    X(TRIM_UPLOADS, WRITER,                                                                                  \
+      "DELETE FROM uploads WHERE (owner, hash) IN (SELECT owner, hash FROM uploads WHERE at_ms <= ?1 "       \
+      "ORDER BY at_ms LIMIT ?2)")                                                                            \
     X(NOTE_REMOVED, WRITER, "UPDATE meta SET value = max(value, ?) WHERE name = 'removed'")                  \
     X(DELETE_JOB, WRITER, "DELETE FROM jobs WHERE key = ?")                                                  \
     X(DELETE_JOB_ID, WRITER, "DELETE FROM job_ids WHERE (run, id, key) IN (" SQL_JOB_IDS("?1") ")")          \
@@ -302,6 +308,10 @@
       "WHERE uses.hash = lower(hex(?1)) AND owner = ?3) OR EXISTS (SELECT 1 FROM results "                   \
       "CROSS JOIN attempts ON attempts.epoch = results.epoch CROSS JOIN jobs ON jobs.key = job_key "         \
       "WHERE results.hash = ?1 AND owner = ?3))")                                                            \
+    X(BLOB_OF_LIVE_JOB, READER,                                                                              \
+      "SELECT {blobs} FROM blobs WHERE hash = ?1 AND EXISTS (SELECT 1 FROM uses CROSS JOIN jobs "            \
+      "ON jobs.key = uses.job_key WHERE uses.hash = lower(hex(?1)) AND " SCHEMA_JOB_IS_LIVE ")")             \
+    X(UPLOADS, READER, "SELECT {uploads} FROM uploads WHERE at_ms > ? ORDER BY at_ms LIMIT ?")               \
     X(BLOB, READER, "SELECT {blobs} FROM blobs WHERE hash = ?")
 
 enum sql {

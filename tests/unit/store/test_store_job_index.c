@@ -177,7 +177,8 @@ START_TEST(a_database_of_the_eighth_version_gets_the_index_with_the_migration)
     fill(1, JOBS);
     int64_t before = count("SELECT value FROM meta WHERE name = 'indexed'");
     rig_close();
-    rig_meddle("DROP TABLE job_ids; DELETE FROM meta WHERE name = 'indexed'; PRAGMA user_version = 8");
+    rig_meddle("DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; DELETE FROM meta WHERE "
+               "name = 'indexed'; PRAGMA user_version = 8");
     rig_reopen();
     ck_assert_int_ge(count("SELECT value FROM meta WHERE name = 'indexed'"), before);
     ck_assert_int_lt(count("SELECT count(DISTINCT run) FROM job_ids"), 64);
