@@ -143,7 +143,7 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .max = 100},
         {.name = "keep-nodes",
          .value_name = "TIME",
-         .help = "remove nodes this long after they expired; 0: never (default 30d)",
+         .help = "remove nodes that were not heard for so long and have no work; 0: never (default 30d)",
          .kind = OPTION_DURATION,
          .target = &config->keep_nodes_ms},
         {.name = "backup-folder",

@@ -90,7 +90,10 @@
 #define DEFAULT_KEEP_JOBS_MS  (90LL * 24 * 3600 * 1000)
 #define DEFAULT_KEEP_LOGS_MS  (30LL * 24 * 3600 * 1000)
 #define DEFAULT_KEEP_NODES_MS (30LL * 24 * 3600 * 1000)
-#define DEFAULT_LOGS_SHARE    50 /* percent */
+/* how exactly it is stored when a node was last heard, and how long the controller must itself have heard
+ * nothing of a node that goes for its silence */
+#define NODE_HEARD_MS      (24LL * 3600 * 1000)
+#define DEFAULT_LOGS_SHARE 50 /* percent */
 /* after its end the output of a job stays for so long, however full the disk is: people read it then */
 #define LIMIT_LOGS_FRESH_MS (3600LL * 1000)
 /* jobs and first answers that retention reads, and removes, at a time: 2 ms of the writer */

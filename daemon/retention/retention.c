@@ -400,22 +400,23 @@ static bool sweep_blobs(struct round *round)
 
 #define MOST_NODES 64 /* a round; more wait for the next one */
 
-static bool find_nodes(const struct round *round, char *names[MOST_NODES], size_t *ret_count)
+static bool find_nodes(const struct round *round, int64_t heard_ms, char *names[MOST_NODES],
+                       size_t *ret_count)
 {
     autorows struct rows rows = reader_nodes(round->reader, "", ALL_ROWS, round->err);
     struct node_row row;
     int64_t used;
     *ret_count = 0;
     while (*ret_count < MOST_NODES && rows_node(&rows, &row, &used)) {
-        bool old = row.expires_at_ms != 0 && round->wall_ms - row.expires_at_ms >= round->config->nodes_ms;
-        if (old && used == 0 && (row.state == NODE_DRAINED || row.state == NODE_LOST)) {
+        if (used == 0 && row.heard_ms <= heard_ms) {
             names[(*ret_count)++] = xstrdup(row.name);
         }
     }
     return !rows.failed;
 }
 
-/* Nodes that expired long ago. The core refuses to remove one that still has work. */
+/* Nodes that were not heard for long. The core refuses to forget one that still has work, or may come back at
+ * any moment. */
 static bool sweep_nodes(struct round *round)
 {
     char *names[MOST_NODES];
@@ -423,11 +424,14 @@ static bool sweep_nodes(struct round *round)
     if (round->config->nodes_ms == 0) {
         return true;
     }
-    bool ok = find_nodes(round, names, &count);
+    int64_t heard_ms = round->wall_ms - round->config->nodes_ms;
+    bool ok = find_nodes(round, heard_ms, names, &count);
     for (size_t i = 0; i < count; i++) {
         bool refused = false;
         const struct input input = {
-            .kind = INPUT_NODE, .node = {.name = names[i], .action = NODE_ACTION_REMOVE, .by = "retention"}};
+            .kind = INPUT_NODE,
+            .node = {
+                .name = names[i], .action = NODE_ACTION_FORGET, .by = "retention", .heard_ms = heard_ms}};
         ok = ok && (round->dry || ask_input(round, &input, &refused));
         round->report->nodes += ok && !refused;
         free(names[i]);

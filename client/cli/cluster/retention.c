@@ -70,7 +70,8 @@ const struct verb verb_retention = {
     .details =
         "The controller does so each hour by itself, and when its disk gets low. Jobs go 90 days after their "
         "end, their output\n"
-        "after 30 days or beyond half of the disk, expired nodes after 30 days, payloads and results a day "
+        "after 30 days or beyond half of the disk, nodes that are not heard after 30 days, payloads and "
+        "results a day "
         "after the last job\n"
         "that names them: see gpuctld --keep-jobs, --keep-logs, --logs-share, --keep-nodes, and `gpuctl "
         "quotas set project\n"

@@ -175,6 +175,7 @@ struct member_timing {
     X(S, WORD(isolation), isolation, LIFE)                                                                   \
     X(S, FLAG, slots, LIFE)                                                                                  \
     X(S, NUMBER, registered_ms, LIFE)                                                                        \
+    X(S, NUMBER, heard_ms, LIFE)            /* its last heartbeat, to NODE_HEARD_MS */                       \
     X(S, NUMBER, expires_at_ms, LIFE)       /* when its provider takes it back; 0: never */                  \
     X(S, NUMBER, agent_expires_at_ms, LIFE) /* what its agent said of that last */
 #define NODE_ROW(X, S)                                                                                       \

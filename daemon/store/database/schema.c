@@ -442,7 +442,7 @@ static const char *const version_8[] = {
 };
 
 /* Jobs are found by their ids however many there are, tokens are listed in pages, and it is known
- * after a start who has sent which blob. */
+ * after a start who has sent which blob, and when a node was last heard. */
 static const char *const version_9[] = {
     "CREATE TABLE job_ids ( -- ids of old jobs in their order, run by run\n"
     "  run INTEGER NOT NULL, -- (level << 40) + (key >> (15 + 5 * level))\n"
@@ -461,6 +461,8 @@ static const char *const version_9[] = {
     "  PRIMARY KEY (owner, hash)\n"
     ") STRICT, WITHOUT ROWID",
     "CREATE INDEX uploads_at ON uploads (at_ms)",
+    "ALTER TABLE nodes ADD COLUMN heard_ms /* its last heartbeat, to a day */ INTEGER NOT NULL DEFAULT 0",
+    "UPDATE nodes SET heard_ms = 1000 * strftime('%s', 'now')",
     NULL,
 };
 

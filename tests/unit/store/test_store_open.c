@@ -101,7 +101,8 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 /* What versions 8 and later brought. */
 #define WITHOUT_RETENTION                                                                                    \
-    "DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; DROP TABLE uses; DROP TABLE "        \
+    "DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; ALTER TABLE nodes DROP COLUMN "      \
+    "heard_ms; DROP TABLE uses; DROP TABLE "                                                                 \
     "removals; DROP INDEX results_hash; DROP INDEX "                                                         \
     "dependencies_on;"                                                                                       \
     "DELETE FROM meta WHERE name <> 'incarnation';"
