@@ -103,6 +103,9 @@
 /* a transaction of retention takes fewer pieces when one has taken longer than this, its wait for the disk
  * included, and more when it took less than half of it */
 #define RETENTION_PIECES_MS 10
+/* runs that it reads at a time, and rows of each kind that it deletes of one: 3 ms of the tracking store */
+#define RETENTION_STEP_RUNS      500
+#define RETENTION_RUN_PIECE_ROWS 500
 /* pages that retention takes out of the file of the database at a time, each the last one, in the place of a
  * free one: 2 ms of the writer */
 #define RETENTION_STEP_PAGES 64

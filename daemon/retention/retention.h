@@ -11,8 +11,20 @@
 #include "daemon/retention/old_jobs.h"
 #include "daemon/writer.h"
 
+struct artifacts;
+struct tracking;
+struct worker;
+
+/* The tracking store, which only its own thread may use; all NULL: there is none. */
+struct retention_tracking {
+    struct worker *worker;
+    struct tracking *tracking;
+    struct artifacts *artifacts;
+};
+
 struct retention_config {
     struct writer *writer;
+    struct retention_tracking tracking;
     struct logs *logs;
     struct blobs *blobs;
     const char *store_path;
@@ -32,7 +44,8 @@ struct retention_report {
     int64_t log_bytes;
     int64_t blobs, blob_bytes;
     int64_t nodes;
-    int64_t file_bytes; /* by which the file of the database became smaller; 0 of a dry round */
+    int64_t runs;
+    int64_t file_bytes; /* by which the files of both databases became smaller; 0 of a dry round */
     bool doubtful;      /* nothing went: the wall clock may be wrong */
 };
 

@@ -22,7 +22,7 @@ ROOMS = {
     "daemon/blob": "proto",
     "daemon/mlflow": "proto",
     "daemon/backup": "daemon/store proto",
-    "daemon/retention": "daemon daemon/blob daemon/store proto",
+    "daemon/retention": "daemon daemon/blob daemon/mlflow daemon/store proto",
     "daemon/simulate": "daemon/core proto",
     "daemon/http": "daemon daemon/backup daemon/blob daemon/core daemon/mlflow daemon/retention daemon/store proto",
     "daemon": "daemon/backup daemon/blob daemon/core daemon/http daemon/store proto",
