@@ -23,9 +23,7 @@ def _nodes(controller: Controller, gpu_type: str | None, remote: bool) -> list[d
     return [
         node
         for node in controller.pages("/v1/nodes", "nodes", "cursor")
-        if node["state"] == "READY"
-        and (remote or node["host_id"] == here)
-        and (types is None or str(node["gpu_type"]).lower() in types)
+        if node["state"] == "READY" and (remote or node["host_id"] == here) and (types is None or str(node["gpu_type"]).lower() in types)
     ]
 
 
