@@ -60,8 +60,7 @@ static bool configure(struct tracking *tracking, struct err *err)
     char cache[64], log[64];
     sqlite3_snprintf(sizeof cache, cache, "PRAGMA cache_size = -%lld", LIMIT_TRACKING_CACHE_BYTES / KIB);
     sqlite3_snprintf(sizeof log, log, "PRAGMA journal_size_limit = %lld", LIMIT_TRACKING_LOG_BYTES);
-    return set(tracking, "PRAGMA auto_vacuum = INCREMENTAL", err) && /* of a new database */
-           set(tracking, "PRAGMA journal_mode = WAL", err) &&
+    return set(tracking, "PRAGMA journal_mode = WAL", err) &&
            set(tracking, "PRAGMA synchronous = NORMAL", err) && set(tracking, "PRAGMA mmap_size = 0", err) &&
            set(tracking, "PRAGMA cell_size_check = ON", err) &&
            set(tracking, "PRAGMA case_sensitive_like = ON", err) && set(tracking, cache, err) &&
