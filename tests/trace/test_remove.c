@@ -42,14 +42,6 @@ START_TEST(several_are_removed_together_or_none)
 }
 END_TEST
 
-static enum err_code forget(struct cluster *c, const char *name, int64_t heard_ms)
-{
-    const struct input input = {
-        .kind = INPUT_NODE,
-        .node = {.name = name, .action = NODE_ACTION_FORGET, .by = "retention", .heard_ms = heard_ms}};
-    return cluster_step(c, &input);
-}
-
 START_TEST(a_node_that_is_not_heard_for_long_goes_unless_something_of_it_lives)
 {
     autocluster struct cluster *c = cluster_open();
@@ -59,11 +51,11 @@ START_TEST(a_node_that_is_not_heard_for_long_goes_unless_something_of_it_lives)
     running(c, "aaaa", "a");
     int64_t begin_ms = c->wall_ms;
     advance(c, NODE_HEARD_MS / 2);
-    ck_assert_int_eq(forget(c, "b", c->wall_ms), ERR_CONFLICT); /* it may come back at any moment */
+    ck_assert_int_eq(forget_node(c, "b", c->wall_ms), ERR_CONFLICT); /* it may come back at any moment */
     advance(c, NODE_HEARD_MS);
-    ck_assert_int_eq(forget(c, "b", begin_ms - 1), ERR_CONFLICT); /* it was heard later */
-    ck_assert_int_eq(forget(c, "a", c->wall_ms), ERR_CONFLICT);   /* it has work */
-    ck_assert_int_eq(forget(c, "b", begin_ms), ERR_NONE);
+    ck_assert_int_eq(forget_node(c, "b", begin_ms - 1), ERR_CONFLICT); /* it was heard later */
+    ck_assert_int_eq(forget_node(c, "a", c->wall_ms), ERR_CONFLICT);   /* it has work */
+    ck_assert_int_eq(forget_node(c, "b", begin_ms), ERR_NONE);
     ck_assert_ptr_null(rows_node(c->rows, "b"));
     ck_assert_ptr_nonnull(rows_node(c->rows, "a"));
 }
@@ -76,13 +68,13 @@ START_TEST(a_fenced_node_goes_and_one_that_is_heard_again_has_a_new_time)
     node(c, "b");
     int64_t begin_ms = c->wall_ms;
     fence(c, "b");
-    ck_assert_int_eq(forget(c, "b", begin_ms - 1), ERR_CONFLICT);
+    ck_assert_int_eq(forget_node(c, "b", begin_ms - 1), ERR_CONFLICT);
     advance_beating(c, NODE_HEARD_MS + HOUR_MS, "a");
     ck_assert_int_ge(rows_node(c->rows, "a")->heard_ms, begin_ms + NODE_HEARD_MS);
-    ck_assert_int_eq(forget(c, "a", begin_ms), ERR_CONFLICT);
+    ck_assert_int_eq(forget_node(c, "a", begin_ms), ERR_CONFLICT);
     cluster_restart(c);
-    ck_assert_int_eq(forget(c, "a", c->wall_ms), ERR_CONFLICT); /* the controller has only just begun */
-    ck_assert_int_eq(forget(c, "b", begin_ms), ERR_NONE);
+    ck_assert_int_eq(forget_node(c, "a", c->wall_ms), ERR_CONFLICT); /* the controller has only just begun */
+    ck_assert_int_eq(forget_node(c, "b", begin_ms), ERR_NONE);
     ck_assert_ptr_null(rows_node(c->rows, "b"));
 }
 END_TEST
