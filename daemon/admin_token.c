@@ -16,7 +16,7 @@
 
 static bool has_admin(struct reader *reader, bool *ret_exists, struct err *err)
 {
-    autorows struct rows rows = reader_tokens(reader, NULL, err);
+    autorows struct rows rows = reader_tokens(reader, "", ALL_ROWS, err);
     struct token_row row;
     while (!*ret_exists && rows_token(&rows, &row)) {
         *ret_exists = row.role == ROLE_ADMIN;

@@ -14,7 +14,7 @@
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
 
-#define OPTION_COUNT 34
+#define OPTION_COUNT 35
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -145,9 +145,14 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .max = 100},
         {.name = "keep-nodes",
          .value_name = "TIME",
-         .help = "remove nodes this long after they expired; 0: never (default 30d)",
+         .help = "remove nodes that were not heard for so long and have no work; 0: never (default 30d)",
          .kind = OPTION_DURATION,
          .target = &config->keep_nodes_ms},
+        {.name = "keep-runs",
+         .value_name = "TIME",
+         .help = "remove MLflow's runs and their artifacts this long after their end; 0: never (default 0)",
+         .kind = OPTION_DURATION,
+         .target = &config->keep_runs_ms},
         {.name = "backup-folder",
          .value_name = "DIR",
          .help = "where backups are kept (default STATE/backups)",

@@ -68,6 +68,14 @@
 #define LIMIT_LIST_DEFAULT_ROWS 50
 /* jobs that a page of a filtered list looks at: 2 ms of the HTTP thread, at 4 us each */
 #define LIMIT_SCAN_ROWS 500
+/* a start of an id that is this long is looked for in the index of ids: of 100 million jobs 100 have it. Of
+ * shorter ones a page finds enough among the newest jobs. */
+#define LIMIT_LONG_PREFIX 4
+/* ids that each submission moves in that index, to pay for the two or three moves of its own: 3 % of its cost
+ */
+#define JOB_INDEX_PACE 4
+/* a step takes at most so many ids from each of the 32 runs that it merges: 0.2 ms of the writer */
+#define JOB_INDEX_STEP 16
 /* a filtered list that is older than its `since` by this much is over: jobs are listed in the order of their
  * submission, and that of their times differs where the wall clock was set back in between */
 #define LIMIT_SINCE_SLACK_MS (24LL * 3600 * 1000)
@@ -93,7 +101,10 @@
 #define DEFAULT_KEEP_JOBS_MS  (90LL * 24 * 3600 * 1000)
 #define DEFAULT_KEEP_LOGS_MS  (30LL * 24 * 3600 * 1000)
 #define DEFAULT_KEEP_NODES_MS (30LL * 24 * 3600 * 1000)
-#define DEFAULT_LOGS_SHARE    50 /* percent */
+/* how exactly it is stored when a node was last heard, and how long the controller must itself have heard
+ * nothing of a node that goes for its silence */
+#define NODE_HEARD_MS      (24LL * 3600 * 1000)
+#define DEFAULT_LOGS_SHARE 50 /* percent */
 /* after its end the output of a job stays for so long, however full the disk is: people read it then */
 #define LIMIT_LOGS_FRESH_MS (3600LL * 1000)
 /* jobs and first answers that retention reads, and removes, at a time: 2 ms of the writer */
@@ -103,6 +114,9 @@
 /* a transaction of retention takes fewer pieces when one has taken longer than this, its wait for the disk
  * included, and more when it took less than half of it */
 #define RETENTION_PIECES_MS 10
+/* runs that it reads at a time, and rows of each kind that it deletes of one: 3 ms of the tracking store */
+#define RETENTION_STEP_RUNS      500
+#define RETENTION_RUN_PIECE_ROWS 500
 /* pages that retention takes out of the file of the database at a time, each the last one, in the place of a
  * free one: 2 ms of the writer */
 #define RETENTION_STEP_PAGES 64

@@ -375,6 +375,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
     open_parts(server);
     open_names(server);
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
+        !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
         !open_library(server, err) || !open_loop(server, err) || !mlflow_open(server, err) ||
         !backups_open(server, err) || !retention_open(server, err) || !scrubbing_open(server, err)) {
         server_close(server);

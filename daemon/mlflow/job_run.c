@@ -87,6 +87,9 @@ bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *jo
         run = make_run(&call, job);
     }
     put_tag(&call, run, TAG_JOB, job->job_id);
+    if (job->project != NULL) {
+        put_tag(&call, run, TRACKING_TAG_PROJECT, job->project);
+    }
     put_number(&call, run, TAG_ATTEMPT, job->attempt);
     put_number(&call, run, TAG_NODES, job->nodes);
     put_number(&call, run, TAG_GPUS, job->gpus);

@@ -66,6 +66,8 @@ enum tracking_status {
 #undef TRACKING_STATUS_AS_ENUM
 };
 
+#define TRACKING_TAG_PROJECT "gpuctl.project"
+
 /* The run of a job. */
 struct tracking_job {
     const char *run_id; /* drawn by the caller, so that the job's ranks know it before the run is stored */
@@ -75,6 +77,7 @@ struct tracking_job {
     const char *owner;         /* of the job: the run's user_id */
     const char *job_id;        /* becomes the tag gpuctl.job_id */
     int64_t attempt;           /* becomes the tag gpuctl.attempt */
+    const char *project;       /* becomes the tag gpuctl.project; NULL: none */
     int64_t nodes, gpus;       /* of the attempt, become the tags gpuctl.nodes and gpuctl.gpus */
     int64_t start_ms;          /* wall clock */
     bool late;                 /* the attempt has ended: an existing run stays as it is */
@@ -99,6 +102,45 @@ json_t *tracking_jobs_running(struct tracking *tracking, struct tracking_error *
  * array of {attempt, run_id}. page: URL of the web page. */
 bool tracking_job_runs(struct tracking *tracking, const char *asked, const char *page, struct text *out,
                        struct tracking_error *error);
+
+/* --- retention: removal.c --- */
+
+/* A run that has ended or was deleted, and of which no registered model is made. */
+struct tracking_over {
+    int64_t key;
+    int64_t at_ms;       /* when it ended, or began where that is not known; wall clock */
+    const char *project; /* of its job, valid until the visitor returns; NULL: not known */
+};
+
+/* Visits these among the next `limit` runs behind *after_key, 0 for the first, and sets it to the last of
+ * them; *ret_last: there are no more. */
+bool tracking_runs_over(struct tracking *tracking, int64_t *after_key, int64_t limit,
+                        void (*visit)(const struct tracking_over *run, void *closure), void *closure,
+                        bool *ret_last, struct tracking_error *error);
+
+/* Takes the run away, with the logged models that it made, unless it is not over or was not at that time.
+ * What is left of them is removals. */
+bool tracking_run_remove(struct tracking *tracking, int64_t key, int64_t over_by_ms, bool *ret_removed,
+                         struct tracking_error *error);
+
+/* What is left of a run or a logged model. */
+struct tracking_removal {
+    int64_t key; /* 0: there is none */
+    char *id, *artifact_uri;
+};
+/* The oldest removal. The caller finishes it. */
+bool tracking_removal_next(struct tracking *tracking, struct tracking_removal *ret_removal,
+                           struct tracking_error *error);
+void tracking_removal_finish(struct tracking_removal *removal);
+/* Deletes up to `limit` rows of each kind, and with the last of them the removal: its files must be gone. */
+bool tracking_removal_piece(struct tracking *tracking, int64_t key, int64_t limit, bool *ret_done,
+                            struct tracking_error *error);
+
+/* The size of the file of the database, and how much of it holds nothing. */
+bool tracking_file_use(struct tracking *tracking, int64_t *ret_bytes, int64_t *ret_free_bytes,
+                       struct tracking_error *error);
+/* Gives up to so many free pages back to the disk; none where the database cannot. */
+bool tracking_shrink(struct tracking *tracking, int64_t pages, struct tracking_error *error);
 
 /* --- metrics of jobs: job_metrics.c --- */
 

@@ -28,7 +28,7 @@ static void set_age(int64_t days, int64_t *age_ms)
 
 static void add_project(struct retention_rules *rules, const char *name, const struct account_limits *limits)
 {
-    if (limits->keep_jobs_days < 0 && limits->keep_logs_days < 0) {
+    if (limits->keep_jobs_days < 0 && limits->keep_logs_days < 0 && limits->keep_runs_days < 0) {
         return;
     }
     rules->projects = xrealloc(rules->projects, (rules->count + 1) * sizeof *rules->projects);
@@ -36,6 +36,7 @@ static void add_project(struct retention_rules *rules, const char *name, const s
     *project = (struct project_ages){.name = xstrdup(name), .ages = rules->ages};
     set_age(limits->keep_jobs_days, &project->ages.jobs_ms);
     set_age(limits->keep_logs_days, &project->ages.logs_ms);
+    set_age(limits->keep_runs_days, &project->ages.runs_ms);
 }
 
 bool retention_rules_read(struct reader *reader, const struct retention_ages *ages,
@@ -69,9 +70,9 @@ void retention_rules_finish(struct retention_rules *rules)
     *rules = (struct retention_rules){0};
 }
 
-static const struct retention_ages *ages_of(const struct retention_rules *rules, const char *project)
+const struct retention_ages *retention_rules_of(const struct retention_rules *rules, const char *project)
 {
-    for (size_t i = 0; i < rules->count; i++) {
+    for (size_t i = 0; project != NULL && i < rules->count; i++) {
         if (strcmp(rules->projects[i].name, project) == 0) {
             return &rules->projects[i].ages;
         }
@@ -79,7 +80,16 @@ static const struct retention_ages *ages_of(const struct retention_rules *rules,
     return &rules->ages;
 }
 
-/* The youngest age at which anything goes; 0: nothing ever does. */
+bool retention_rules_end_runs(const struct retention_rules *rules)
+{
+    bool end = rules->ages.runs_ms > 0;
+    for (size_t i = 0; i < rules->count; i++) {
+        end = end || rules->projects[i].ages.runs_ms > 0;
+    }
+    return end;
+}
+
+/* The youngest age at which anything of a job goes; 0: nothing ever does. */
 static int64_t least_age(const struct retention_rules *rules)
 {
     int64_t least_ms = 0;
@@ -103,7 +113,7 @@ static bool is_past(int64_t ended_ms, int64_t age_ms, int64_t wall_ms)
 static void judge(struct old_jobs *old, const struct job_record *job, const struct retention_rules *rules,
                   int64_t wall_ms)
 {
-    const struct retention_ages *ages = ages_of(rules, job->birth.project);
+    const struct retention_ages *ages = retention_rules_of(rules, job->birth.project);
     bool removed = is_past(job->life.ended_ms, ages->jobs_ms, wall_ms);
     if (!job_state_terminal(job->life.state) ||
         !(removed || is_past(job->life.ended_ms, ages->logs_ms, wall_ms))) {

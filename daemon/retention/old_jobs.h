@@ -10,9 +10,9 @@
 #include "daemon/store/store.h"
 #include "proto/limits.h"
 
-/* How long things stay after the end of a job; 0: for ever. */
+/* How long things stay after the end of a job, or of a run; 0: for ever. */
 struct retention_ages {
-    int64_t jobs_ms, logs_ms;
+    int64_t jobs_ms, logs_ms, runs_ms;
 };
 
 /* The ages of each project. */
@@ -26,6 +26,10 @@ struct retention_rules {
 bool retention_rules_read(struct reader *reader, const struct retention_ages *ages,
                           struct retention_rules *ret_rules, struct err *err);
 void retention_rules_finish(struct retention_rules *rules);
+/* Those of a project; NULL: of none. */
+const struct retention_ages *retention_rules_of(const struct retention_rules *rules, const char *project);
+/* Whether runs ever go. */
+bool retention_rules_end_runs(const struct retention_rules *rules);
 
 struct old_job {
     int64_t key;

@@ -10,28 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <time.h>
 
+#include "daemon/retention/round.h"
+#include "daemon/retention/runs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-
-struct round {
-    const struct retention_config *config;
-    bool dry;
-    int64_t wall_ms, elapsed_ms;
-    size_t pieces;   /* of removals in one transaction */
-    size_t pages;    /* of the file, likewise */
-    int64_t took_ms; /* by the last transaction */
-    struct reader *reader;
-    struct retention_rules rules;
-    struct retention_report *report;
-    struct err *err;
-};
-
-static bool stopped(const struct round *round)
-{
-    return !round->config->go_on(round->config->closure);
-}
 
 /* --- the writer ----------------------------------------------------------------------------------------- */
 
@@ -66,12 +49,6 @@ static void wait_for(struct asked *asked)
     pthread_mutex_unlock(&asked->mutex);
 }
 
-static void rest(int64_t ms)
-{
-    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-    nanosleep(&pause, NULL);
-}
-
 /* *ret_refused, unless it is NULL: the core has refused, which is then no failure. */
 static bool ask(struct round *round, const struct writer_request *wanted, bool *ret_refused)
 {
@@ -99,8 +76,7 @@ static bool ask(struct round *round, const struct writer_request *wanted, bool *
     if (ret_refused != NULL) {
         *ret_refused = refused;
     }
-    round->took_ms = clock_boot_ms() - began_ms;
-    rest(RETENTION_REST * round->took_ms);
+    round_rest(round, began_ms);
     return asks && (!refused || ret_refused != NULL);
 }
 
@@ -146,21 +122,11 @@ static bool remove_pieces(struct round *round, const struct removal_row *items, 
     return ask_changes(round, pieces, count);
 }
 
-/* How many pieces the next transaction has, at most `most`. */
-static void choose_pace(const struct round *round, size_t most, size_t *pieces)
-{
-    if (round->took_ms > RETENTION_PIECES_MS && *pieces > 1) {
-        *pieces /= 2;
-    } else if (round->took_ms < RETENTION_PIECES_MS / 2 && *pieces < most) {
-        ++*pieces;
-    }
-}
-
 static bool finish_removals(struct round *round)
 {
     struct removal_row items[RETENTION_STEP_JOBS];
     size_t count = 1;
-    while (count > 0 && !stopped(round)) {
+    while (count > 0 && !round_stopped(round)) {
         bool ok = read_removals(round, items, &count) && remove_pieces(round, items, count);
         for (size_t i = 0; i < count; i++) {
             REMOVAL_ROW(ROW_FREE, items[i])
@@ -168,7 +134,7 @@ static bool finish_removals(struct round *round)
         if (!ok) {
             return false;
         }
-        choose_pace(round, RETENTION_STEP_JOBS, &round->pieces);
+        round_choose_pace(round, RETENTION_STEP_JOBS, &round->pieces);
     }
     return true;
 }
@@ -191,7 +157,7 @@ static bool remove_jobs(struct round *round, const struct old_jobs *old)
 static bool remove_logs_of_tasks(const struct round *round, int64_t array_key, int64_t *bytes)
 {
     struct job_filter filter = {.array_key = array_key, .limit = RETENTION_STEP_JOBS};
-    for (bool more = true; more && !stopped(round);) {
+    for (bool more = true; more && !round_stopped(round);) {
         autorows struct rows rows = reader_jobs(round->reader, &filter, round->err);
         struct job_record task;
         for (more = false; rows_job(&rows, &task); more = true) {
@@ -224,7 +190,7 @@ static bool remove_logs(const struct round *round, const struct old_job *job, bo
 static bool sweep_jobs(struct round *round)
 {
     struct old_jobs old = {0};
-    while (!old.over && !stopped(round)) {
+    while (!old.over && !round_stopped(round)) {
         if (!old_jobs_next(&old, round->reader, &round->rules, round->wall_ms, round->err)) {
             return false;
         }
@@ -276,7 +242,7 @@ static bool sweep_share(const struct round *round)
     if (!measure_excess(round, &excess)) {
         return false;
     }
-    while (excess > 0 && !old.over && !stopped(round)) {
+    while (excess > 0 && !old.over && !round_stopped(round)) {
         if (!old_jobs_next(&old, round->reader, &all, round->wall_ms, round->err)) {
             return false;
         }
@@ -300,7 +266,7 @@ static bool sweep_replies(struct round *round)
     if (round->dry || (round->elapsed_ms > 0 && !ask_changes(round, &age, 1))) {
         return round->dry;
     }
-    while (key != 0 && !stopped(round)) {
+    while (key != 0 && !round_stopped(round)) {
         if (!reader_old_reply(round->reader, RETENTION_STEP_REPLIES, &key, round->err)) {
             return false;
         }
@@ -359,40 +325,63 @@ static bool has_blob(void *closure, const uint8_t hash[HASH_BYTES], bool *ret_ha
     return !rows.failed;
 }
 
+/* Who has sent a blob that no job of theirs has named counts for as long as the blob stays. */
+static bool sweep_uploads(struct round *round, int64_t at_ms)
+{
+    const struct change trim = {.kind = CHANGE_UPLOADS_TRIM, .upload.at_ms = at_ms};
+    while (!round_stopped(round)) {
+        struct upload_row oldest;
+        {
+            autorows struct rows rows = reader_uploads(round->reader, INT64_MIN, 1, round->err);
+            if (!rows_upload(&rows, &oldest) || oldest.at_ms > at_ms) {
+                return !rows.failed;
+            }
+        }
+        if (!ask_changes(round, &trim, 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool sweep_blobs(struct round *round)
 {
     int64_t created_ms = round->wall_ms - RETENTION_BLOB_MS, number = 0, files = 0, bytes = 0;
     size_t seen = RETENTION_STEP_BLOBS;
-    while (seen == RETENTION_STEP_BLOBS && !stopped(round)) {
+    if (!round->dry && !sweep_uploads(round, created_ms)) {
+        return false;
+    }
+    while (seen == RETENTION_STEP_BLOBS && !round_stopped(round)) {
         if (!sweep_some_blobs(round, created_ms, &number, &seen)) {
             return false;
         }
     }
     int64_t before_s = (round->wall_ms - round->config->blob_files_ms) / 1000;
-    return stopped(round) || blobs_sweep(round->config->blobs, before_s, round->dry, has_blob, round, &files,
-                                         &bytes, round->err);
+    return round_stopped(round) || blobs_sweep(round->config->blobs, before_s, round->dry, has_blob, round,
+                                               &files, &bytes, round->err);
 }
 
 /* --- nodes ---------------------------------------------------------------------------------------------- */
 
 #define MOST_NODES 64 /* a round; more wait for the next one */
 
-static bool find_nodes(const struct round *round, char *names[MOST_NODES], size_t *ret_count)
+static bool find_nodes(const struct round *round, int64_t heard_ms, char *names[MOST_NODES],
+                       size_t *ret_count)
 {
-    autorows struct rows rows = reader_nodes(round->reader, NULL, round->err);
+    autorows struct rows rows = reader_nodes(round->reader, "", ALL_ROWS, round->err);
     struct node_row row;
     int64_t used;
     *ret_count = 0;
     while (*ret_count < MOST_NODES && rows_node(&rows, &row, &used)) {
-        bool old = row.expires_at_ms != 0 && round->wall_ms - row.expires_at_ms >= round->config->nodes_ms;
-        if (old && used == 0 && (row.state == NODE_DRAINED || row.state == NODE_LOST)) {
+        if (used == 0 && row.heard_ms <= heard_ms) {
             names[(*ret_count)++] = xstrdup(row.name);
         }
     }
     return !rows.failed;
 }
 
-/* Nodes that expired long ago. The core refuses to remove one that still has work. */
+/* Nodes that were not heard for long. The core refuses to forget one that still has work, or may come back at
+ * any moment. */
 static bool sweep_nodes(struct round *round)
 {
     char *names[MOST_NODES];
@@ -400,11 +389,14 @@ static bool sweep_nodes(struct round *round)
     if (round->config->nodes_ms == 0) {
         return true;
     }
-    bool ok = find_nodes(round, names, &count);
+    int64_t heard_ms = round->wall_ms - round->config->nodes_ms;
+    bool ok = find_nodes(round, heard_ms, names, &count);
     for (size_t i = 0; i < count; i++) {
         bool refused = false;
         const struct input input = {
-            .kind = INPUT_NODE, .node = {.name = names[i], .action = NODE_ACTION_REMOVE, .by = "retention"}};
+            .kind = INPUT_NODE,
+            .node = {
+                .name = names[i], .action = NODE_ACTION_FORGET, .by = "retention", .heard_ms = heard_ms}};
         ok = ok && (round->dry || ask_input(round, &input, &refused));
         round->report->nodes += ok && !refused;
         free(names[i]);
@@ -414,18 +406,13 @@ static bool sweep_nodes(struct round *round)
 
 /* --- the file of the database --------------------------------------------------------------------------- */
 
-static bool is_bloated(const struct file_use *use)
-{
-    return use->free_bytes > use->bytes / RETENTION_FREE_SHARE;
-}
-
 static bool shrink_a_little(struct round *round, struct file_use *use)
 {
     const struct change change = {.kind = CHANGE_SHRINK, .pages = (int64_t)round->pages};
     if (!ask_changes(round, &change, 1) || !reader_file_use(round->reader, use, round->err)) {
         return false;
     }
-    choose_pace(round, RETENTION_STEP_PAGES, &round->pages);
+    round_choose_pace(round, RETENTION_STEP_PAGES, &round->pages);
     return true;
 }
 
@@ -437,8 +424,8 @@ static bool shrink(struct round *round)
     if (!reader_file_use(round->reader, &use, round->err)) {
         return false;
     }
-    for (int64_t before = INT64_MAX;
-         !round->dry && is_bloated(&use) && use.bytes < before && !stopped(round);) {
+    for (int64_t before = INT64_MAX; !round->dry && round_is_bloated(use.bytes, use.free_bytes) &&
+                                     use.bytes < before && !round_stopped(round);) {
         before = use.bytes;
         if (!shrink_a_little(round, &use)) {
             return false;
@@ -455,7 +442,7 @@ static bool sweep(struct round *round)
     return sweep_replies(round) && (round->dry || finish_removals(round)) &&
            (round->report->doubtful ||
             (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) && sweep_nodes(round))) &&
-           shrink(round);
+           runs_sweep(round) && shrink(round);
 }
 
 bool retention_run(const struct retention_config *config, bool dry, const struct retention_clock *clock,

@@ -11,14 +11,26 @@
 #include "daemon/retention/old_jobs.h"
 #include "daemon/writer/writer.h"
 
+struct artifacts;
+struct tracking;
+struct worker;
+
+/* The tracking store, which only its own thread may use; all NULL: there is none. */
+struct retention_tracking {
+    struct worker *worker;
+    struct tracking *tracking;
+    struct artifacts *artifacts;
+};
+
 struct retention_config {
     struct writer *writer;
+    struct retention_tracking tracking;
     struct logs *logs;
     struct blobs *blobs;
     const char *store_path;
     const char *state_directory; /* its disk is the one that logs have a share of */
     struct retention_ages ages;
-    int64_t nodes_ms;             /* nodes that have expired; 0: never */
+    int64_t nodes_ms;             /* nodes that were not heard; 0: never */
     int64_t logs_share_percent;   /* of the disk that logs may take; 0: all */
     int64_t blob_files_ms;        /* a file stays this long after its row: backups name it */
     bool (*go_on)(void *closure); /* false: end the round soon */
@@ -32,7 +44,8 @@ struct retention_report {
     int64_t log_bytes;
     int64_t blobs, blob_bytes;
     int64_t nodes;
-    int64_t file_bytes; /* by which the file of the database became smaller; 0 of a dry round */
+    int64_t runs;
+    int64_t file_bytes; /* by which the files of both databases became smaller; 0 of a dry round */
     bool doubtful;      /* nothing went: the wall clock may be wrong */
 };
 

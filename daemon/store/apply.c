@@ -36,6 +36,7 @@ static const struct write {
     [CHANGE_BLOB_PUT] = {SQL_PUT_BLOB, TABLE_blobs, ROLE_ALL, true},       /* a row that is there stays */
     [CHANGE_BLOB_DELETE] = {SQL_DELETE_BLOB, TABLE_blobs, ROLE_ALL, true}, /* one that is used stays */
     [CHANGE_USE_PUT] = {SQL_PUT_USE, TABLE_uses, ROLE_ALL, true},          /* a spec may name one twice */
+    [CHANGE_UPLOAD_PUT] = {SQL_PUT_UPLOAD, TABLE_uploads, ROLE_ALL, false},
     [CHANGE_HISTORY_PUT] = {SQL_PUT_HISTORY, TABLE_history, ROLE_ALL, false},
     [CHANGE_USAGE_PUT] = {SQL_PUT_USAGE, TABLE_usage, ROLE_ALL, false},
     [CHANGE_USAGE_DELETE] = {SQL_DELETE_USAGE, TABLE_usage, ROLE_KEY, true}, /* never used: no row */
@@ -76,6 +77,7 @@ static bool insert_job(struct store *store, const struct job_row *job, struct er
     const struct job_birth *birth = &job->birth;
     assert(birth->key == job->life.key);
     note_key(store, birth->key);
+    store->job_index.credit += JOB_INDEX_PACE;
     if (birth->array_key != 0) {
         return gather_flush(&store->gather, &store->connection, err) && write_row(store, &task, job, err);
     }
@@ -124,6 +126,14 @@ static bool revoke_tokens_of(struct store *store, const char *node, struct err *
     return query_run(&query, NULL, err);
 }
 
+static bool delete_upload(struct store *store, const struct use_row *use, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_DELETE_UPLOAD);
+    query_bind_number(&query, use->job_key);
+    query_bind_text(&query, use->hash);
+    return query_run(&query, NULL, err);
+}
+
 static bool put_lost(struct store *store, const struct lost_row *lost, struct err *err)
 {
     struct query query = query_begin(&store->connection, SQL_PUT_LOST);
@@ -160,7 +170,8 @@ static bool run_each(struct store *store, const enum sql *statements, size_t cou
 static bool delete_job(struct store *store, int64_t key, struct err *err)
 {
     static const enum sql statements[] = {SQL_DELETE_SPEC,         SQL_DELETE_ARRAY, SQL_DELETE_USES,
-                                          SQL_DELETE_DEPENDENCIES, SQL_NOTE_REMOVED, SQL_DELETE_JOB};
+                                          SQL_DELETE_DEPENDENCIES, SQL_NOTE_REMOVED, SQL_DELETE_JOB_ID,
+                                          SQL_DELETE_JOB};
     int changed;
     return run_for(store, SQL_INSERT_REMOVAL, key, 0, &changed, err) &&
            (changed == 0 ||
@@ -196,7 +207,7 @@ static bool remove_piece(struct store *store, int64_t key, struct err *err)
 {
     static const enum sql parts[] = {SQL_DELETE_RESULTS,  SQL_DELETE_RANKS,  SQL_DELETE_MEMBERS,
                                      SQL_DELETE_ATTEMPTS, SQL_DELETE_EVENTS, SQL_REMOVE_TASKS,
-                                     SQL_DELETE_TASKS};
+                                     SQL_DELETE_TASK_IDS, SQL_DELETE_TASKS};
     return run_each(store, parts, sizeof parts / sizeof parts[0], key, RETENTION_PIECE_ROWS, err) &&
            run_for(store, SQL_DELETE_REMOVAL, key, 0, NULL, err);
 }
@@ -241,6 +252,9 @@ static bool apply(struct store *store, const struct change *change, struct err *
     if (change->kind == CHANGE_REPLIES_AGE) {
         return age_replies(store, change->reply.at_ms, err);
     }
+    if (change->kind == CHANGE_UPLOADS_TRIM) {
+        return run_for(store, SQL_TRIM_UPLOADS, change->upload.at_ms, RETENTION_STEP_BLOBS, NULL, err);
+    }
     if (change->kind == CHANGE_SHRINK) {
         return shrink(store, change->pages, err);
     }
@@ -248,6 +262,7 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return remove_piece(store, change->removal.job_key, err);
     }
     return (change->kind != CHANGE_JOIN_INSERT || delete_old_joins(store, change->join.created_ms, err)) &&
+           (change->kind != CHANGE_USE_PUT || delete_upload(store, &change->use, err)) &&
            (change->kind != CHANGE_NODE_DELETE || revoke_tokens_of(store, change->node.name, err)) &&
            write_row(store, &writes[change->kind], &change->job, err);
 }

@@ -9,6 +9,13 @@
 #include "daemon/store/store.h"
 #include "daemon/store/database/wal.h"
 
+/* See job_index.c. */
+struct job_index {
+    int64_t indexed; /* runs of level 0 that were filled */
+    int64_t credit;  /* rows that it may write with the next transactions */
+    bool merged;     /* no run waits to be merged */
+};
+
 struct store {
     struct connection connection;
     struct wal wal;
@@ -16,6 +23,7 @@ struct store {
     struct scopes scopes;   /* all replies, those of the open transaction among them */
     int64_t last_reply_key; /* 0: none yet */
     int64_t next_job_key;
+    struct job_index job_index;
     uint32_t incarnation;
     struct store_restored restored;
     int lock;     /* fd of the lock file: one writer in the whole system */

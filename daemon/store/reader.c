@@ -84,6 +84,7 @@ DEFINE_NEXT(window, window_row, windows)
 DEFINE_NEXT(token, token_row, tokens)
 DEFINE_NEXT(join, join_row, joins)
 DEFINE_NEXT(blob, blob_row, blobs)
+DEFINE_NEXT(upload, upload_row, uploads)
 DEFINE_NEXT(removal, removal_row, removals)
 DEFINE_NEXT(limits, limits_row, limits)
 
@@ -100,12 +101,18 @@ bool rows_lost(struct rows *rows, int64_t *ret_key, struct lost_row *ret_row)
 
 /* --- small queries -------------------------------------------------------------------------------------- */
 
-struct rows reader_tokens(struct reader *reader, const char *id, struct err *err)
+struct rows reader_token(struct reader *reader, const char *id, struct err *err)
 {
-    struct query query = query_begin(&reader->connection, id == NULL ? SQL_TOKENS : SQL_TOKEN);
-    if (id != NULL) {
-        query_bind_text(&query, id);
-    }
+    struct query query = query_begin(&reader->connection, SQL_TOKEN);
+    query_bind_text(&query, id);
+    return rows_open(reader, &query, err);
+}
+
+struct rows reader_tokens(struct reader *reader, const char *after, int64_t limit, struct err *err)
+{
+    struct query query = query_begin(&reader->connection, SQL_TOKENS);
+    query_bind_text(&query, after);
+    query_bind_number(&query, limit);
     return rows_open(reader, &query, err);
 }
 
@@ -130,6 +137,21 @@ struct rows reader_blob_that_stays(struct reader *reader, const uint8_t hash[32]
     query_bind_digest(&query, hash);
     query_bind_number(&query, created_ms);
     query_bind_text(&query, owner);
+    return rows_open(reader, &query, err);
+}
+
+struct rows reader_blob_of_live_job(struct reader *reader, const uint8_t hash[32], struct err *err)
+{
+    struct query query = query_begin(&reader->connection, SQL_BLOB_OF_LIVE_JOB);
+    query_bind_digest(&query, hash);
+    return rows_open(reader, &query, err);
+}
+
+struct rows reader_uploads(struct reader *reader, int64_t after_ms, int64_t limit, struct err *err)
+{
+    struct query query = query_begin(&reader->connection, SQL_UPLOADS);
+    query_bind_number(&query, after_ms);
+    query_bind_number(&query, limit);
     return rows_open(reader, &query, err);
 }
 

@@ -3,6 +3,7 @@
  * owner, those that live, those of an array, or by the start of the id, until the page is full. What else a
  * filter says costs a look at each job on that way, and reader_jobs_bound says where the looks should end. */
 #include <assert.h>
+#include <string.h>
 
 #include "daemon/store/query.h"
 #include "daemon/store/reader.h"
@@ -65,16 +66,18 @@ static bool only_live(uint32_t states)
     return states != 0;
 }
 
-enum way { WAY_TOP, WAY_OWNER, WAY_LIVE, WAY_ARRAY, WAY_PREFIX };
+enum way { WAY_TOP, WAY_OWNER, WAY_LIVE, WAY_ARRAY, WAY_PREFIX, WAY_LONG_PREFIX };
 
 static const struct {
-    enum sql jobs, behind;
+    enum sql jobs;
+    enum sql behind; /* of a way that may be long */
 } ways[] = {
     [WAY_TOP] = {SQL_JOBS, SQL_BEHIND},
     [WAY_OWNER] = {SQL_JOBS_OF_OWNER, SQL_BEHIND_OF_OWNER},
     [WAY_LIVE] = {SQL_JOBS_LIVE, SQL_BEHIND_LIVE},
     [WAY_ARRAY] = {SQL_JOBS_OF_ARRAY, SQL_BEHIND_OF_ARRAY},
     [WAY_PREFIX] = {SQL_JOBS_BY_PREFIX, SQL_BEHIND_BY_PREFIX},
+    [WAY_LONG_PREFIX] = {SQL_JOBS_BY_LONG_PREFIX, SQL_COUNT},
 };
 
 /* The way to the rows that passes the fewest others. */
@@ -84,7 +87,7 @@ static enum way way_to(const struct job_filter *filter)
         return WAY_ARRAY;
     }
     if (filter->id_prefix != NULL) {
-        return WAY_PREFIX;
+        return strlen(filter->id_prefix) < LIMIT_LONG_PREFIX ? WAY_PREFIX : WAY_LONG_PREFIX;
     }
     if (only_live(filter->states)) {
         return WAY_LIVE;
@@ -92,10 +95,13 @@ static enum way way_to(const struct job_filter *filter)
     return filter->owner != NULL ? WAY_OWNER : WAY_TOP;
 }
 
-/* The way passes no job that does not fit. */
-static bool all_fit(const struct job_filter *filter, enum way way)
+/* The way passes no job that does not fit, or only a few. */
+static bool is_short(const struct job_filter *filter, enum way way)
 {
     bool by_way = way == WAY_TOP || way == WAY_OWNER || (way == WAY_ARRAY && filter->owner == NULL);
+    if (way == WAY_LONG_PREFIX) {
+        return true;
+    }
     return by_way && filter->name == NULL && filter->project == NULL && filter->since_ms == 0 &&
            filter->states == 0;
 }
@@ -146,6 +152,7 @@ static void bind_way(struct query *query, const struct job_filter *filter, enum 
         break;
     case WAY_TOP:
     case WAY_LIVE:
+    case WAY_LONG_PREFIX:
         break;
     }
 }
@@ -154,7 +161,7 @@ bool reader_jobs_bound(struct reader *reader, struct job_filter *filter, bool *r
 {
     enum way way = way_to(filter);
     *ret_over = true;
-    if (all_fit(filter, way)) {
+    if (is_short(filter, way)) {
         return true;
     }
     autoquery struct query query = query_begin(&reader->connection, ways[way].behind);

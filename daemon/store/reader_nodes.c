@@ -59,12 +59,18 @@ bool reader_attempt_record(struct reader *reader, uint64_t attempt_id, bool *ret
     return query_read_end(&query, err);
 }
 
-struct rows reader_nodes(struct reader *reader, const char *name, struct err *err)
+struct rows reader_node(struct reader *reader, const char *name, struct err *err)
 {
-    struct query query = query_begin(&reader->connection, name == NULL ? SQL_NODES : SQL_NODE);
-    if (name != NULL) {
-        query_bind_text(&query, name);
-    }
+    struct query query = query_begin(&reader->connection, SQL_NODE);
+    query_bind_text(&query, name);
+    return rows_open(reader, &query, err);
+}
+
+struct rows reader_nodes(struct reader *reader, const char *after, int64_t limit, struct err *err)
+{
+    struct query query = query_begin(&reader->connection, SQL_NODES);
+    query_bind_text(&query, after);
+    query_bind_number(&query, limit);
     return rows_open(reader, &query, err);
 }
 

@@ -14,6 +14,7 @@
 
 #include "daemon/store/incarnation.h"
 #include "daemon/store/handle.h"
+#include "daemon/store/job_index.h"
 #include "daemon/store/database/schema.h"
 #include "daemon/store/database/scrub.h"
 #include "daemon/store/query.h"
@@ -173,7 +174,8 @@ static bool open_all(struct store *store, const char *path, struct reserve_file 
     return check_pages(store, err) && schema_make_shrinkable(store->connection.db, err) &&
            incarnation_begin(&store->connection, path, &store->incarnation, &store->restored, err) &&
            wal_grow(&store->connection, err) && sync_home(path, err) && find_next_job_key(store, err) &&
-           load_scopes(store, err) && note_use(store, path, err);
+           load_scopes(store, err) && load_number(store, "indexed", &store->job_index.indexed, err) &&
+           note_use(store, path, err);
 }
 
 struct store *store_open(const char *path, struct err *err)
@@ -241,7 +243,7 @@ bool store_begin(struct store *store, struct err *err)
 
 bool store_commit(struct store *store, struct err *err)
 {
-    if (!gather_flush(&store->gather, &store->connection, err)) {
+    if (!gather_flush(&store->gather, &store->connection, err) || !job_index_advance(store, err)) {
         return false;
     }
     struct query query = query_begin(&store->connection, SQL_COMMIT);

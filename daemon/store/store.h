@@ -180,16 +180,20 @@ struct attempt_record {
 bool reader_attempt_record(struct reader *reader, uint64_t attempt_id, bool *ret_found,
                            struct attempt_record *ret_record, struct err *err);
 
-/* name NULL: all, by name. used_gpus is how many devices live attempts hold on the node. */
-struct rows reader_nodes(struct reader *reader, const char *name, struct err *err);
+/* One node, or the next ones by name behind `after`, "" for the first. used_gpus is how many devices live
+ * attempts hold on the node. */
+struct rows reader_node(struct reader *reader, const char *name, struct err *err);
+struct rows reader_nodes(struct reader *reader, const char *after, int64_t limit, struct err *err);
 bool rows_node(struct rows *rows, struct node_row *ret_row, int64_t *ret_used_gpus);
 
 /* Maintenance windows that are not over, by their beginning. */
 struct rows reader_windows(struct reader *reader, struct err *err);
 bool rows_window(struct rows *rows, struct window_row *ret_row);
 
-/* id NULL: all, oldest first. */
-struct rows reader_tokens(struct reader *reader, const char *id, struct err *err);
+/* One token, or the next ones behind the one with the id `after`, "" for the first: oldest first. */
+#define ALL_ROWS INT64_MAX
+struct rows reader_token(struct reader *reader, const char *id, struct err *err);
+struct rows reader_tokens(struct reader *reader, const char *after, int64_t limit, struct err *err);
 bool rows_token(struct rows *rows, struct token_row *ret_row);
 
 /* None: no such join token. */
@@ -203,6 +207,11 @@ bool rows_blob(struct rows *rows, struct blob_row *ret_row);
  * if an owner is given, and neither a job of theirs nor a result of one names it. */
 struct rows reader_blob_that_stays(struct reader *reader, const uint8_t hash[32], int64_t created_ms,
                                    const char *owner, struct err *err);
+/* The same, but none unless a live job names it. */
+struct rows reader_blob_of_live_job(struct reader *reader, const uint8_t hash[32], struct err *err);
+/* What was sent after that time and no job of its sender names, oldest first. */
+struct rows reader_uploads(struct reader *reader, int64_t after_ms, int64_t limit, struct err *err);
+bool rows_upload(struct rows *rows, struct upload_row *ret_row);
 
 /* --- for retention -------------------------------------------------------------------------------------- */
 

@@ -19,7 +19,8 @@ void account_limits_init(struct account_limits *limits)
                                       .max_queued_jobs = -1,
                                       .weight = WEIGHT_OF_ONE,
                                       .keep_jobs_days = -1,
-                                      .keep_logs_days = -1};
+                                      .keep_logs_days = -1,
+                                      .keep_runs_days = -1};
 }
 
 static void types_finish(struct type_limit *types, size_t count)
@@ -60,7 +61,7 @@ static bool only_members(const json_t *json, enum account_kind kind, struct err 
     static const char *const members[ACCOUNT_KIND_COUNT] = {
         [ACCOUNT_PROJECT] =
             (" quota max_gpus max_running_jobs max_queued_jobs gpu_hours weight keep_jobs_days "
-             "keep_logs_days "),
+             "keep_logs_days keep_runs_days "),
         [ACCOUNT_USER] = " max_gpus max_running_jobs max_queued_jobs gpu_hours weight ",
         [ACCOUNT_POOL] = " lend ",
     };
@@ -184,6 +185,7 @@ static bool read_members(const json_t *json, struct account_limits *limits, stru
            read_hours(json, limits, err) && read_weight(json, limits, err) &&
            json_read_int(json, "keep_jobs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_jobs_days, err) &&
            json_read_int(json, "keep_logs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_logs_days, err) &&
+           json_read_int(json, "keep_runs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_runs_days, err) &&
            json_read_bool(json, "lend", &limits->lends, err);
 }
 
@@ -246,6 +248,7 @@ void account_limits_encode(const struct account_limits *limits, enum account_kin
     }
     set_count(json, "keep_jobs_days", limits->keep_jobs_days);
     set_count(json, "keep_logs_days", limits->keep_logs_days);
+    set_count(json, "keep_runs_days", limits->keep_runs_days);
     if (limits->weight != WEIGHT_OF_ONE) {
         json_object_set_new(json, "weight", number_json(limits->weight, WEIGHT_OF_ONE));
     }

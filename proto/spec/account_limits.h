@@ -29,9 +29,9 @@ struct account_limits {
     int64_t gpu_ms;                            /* GPU time that may be used in each period */
     int64_t period_ms; /* periods begin at multiples of this since 1970; 0: no such limit */
     int64_t weight;    /* of the fair share */
-    int64_t keep_jobs_days,
-        keep_logs_days; /* of projects, after a job's end; 0: for ever; -1: as configured */
-    bool lends;         /* of pools: jobs that ask for on-demand GPUs may borrow there */
+    /* Of projects, after the end of a job or a run; 0: for ever; -1: as configured. */
+    int64_t keep_jobs_days, keep_logs_days, keep_runs_days;
+    bool lends; /* of pools: jobs that ask for on-demand GPUs may borrow there */
 };
 
 /* Sets no limit at all. */

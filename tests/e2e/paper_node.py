@@ -16,6 +16,21 @@ from typing import Any
 from harness import Api, Cluster, Problem, eventually
 
 
+def registration(name: str, boot_id: str, types: list[str]) -> dict[str, Any]:
+    """What an agent with CPU slots of these types says when it registers."""
+    return {
+        "name": name,
+        "boot_id": boot_id,
+        "host_id": hashlib.sha256(b"paper").hexdigest(),
+        "version": "0.1.0",
+        "address": "127.0.0.1",
+        "slots": True,
+        "isolation": "none",
+        "devices": [{"index": i, "uuid": f"slot-{i}", "type": kind, "memory_bytes": 0} for i, kind in enumerate(types)],
+        "attempts": [],
+    }
+
+
 class PaperNode:
     """Registers with CPU slots, whatever they are called, and beats in a thread of its own until it is closed."""
 
@@ -36,21 +51,7 @@ class PaperNode:
         return {"node": self.name, "boot_id": self.boot_id}
 
     def register(self) -> None:
-        devices = [{"index": i, "uuid": f"slot-{i}", "type": self.types[i], "memory_bytes": 0} for i in range(self.slots)]
-        self.api.post(
-            "/v1/agent/register",
-            {
-                "name": self.name,
-                "boot_id": self.boot_id,
-                "host_id": hashlib.sha256(b"paper").hexdigest(),
-                "version": "0.1.0",
-                "address": "127.0.0.1",
-                "slots": True,
-                "isolation": "none",
-                "devices": devices,
-                "attempts": [],
-            },
-        )
+        self.api.post("/v1/agent/register", registration(self.name, self.boot_id, self.types[: self.slots]))
 
     def beat(self) -> None:
         """A controller that is being started anew is asked again."""

@@ -269,11 +269,11 @@ class Handler(BaseHTTPRequestHandler):
             return
         for whole, member in (("function", "modules"), ("function", "blob"), ("environment", "blob"), ("bundle", "blob")):
             if spec.get(whole, {}).get(member, "") not in ("", *fake.blobs):
-                self.refuse(422, "invalid_field", f"{whole}.{member} names a blob that is not stored", f"{whole}.{member}")
+                self.refuse(422, "invalid_field", f"{whole}.{member} names a blob that you have not sent", f"{whole}.{member}")
                 return
         for index, file in enumerate(spec.get("files", [])):
             if file.get("blob", "") not in ("", *fake.blobs):
-                self.refuse(422, "invalid_field", f"files[{index}].blob names a blob that is not stored", f"files[{index}].blob")
+                self.refuse(422, "invalid_field", f"files[{index}].blob names a blob that you have not sent", f"files[{index}].blob")
                 return
         if key not in fake.keys:
             job = Job(f"job{len(fake.jobs)}", spec)

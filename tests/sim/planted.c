@@ -131,6 +131,8 @@ static bool is_dropped(const struct change *change)
     case CHANGE_REMOVAL_PIECE:
     case CHANGE_REPLIES_AGE:
     case CHANGE_REPLIES_TRIM:
+    case CHANGE_UPLOAD_PUT:
+    case CHANGE_UPLOADS_TRIM:
     case CHANGE_SHRINK:
         return false;
     }

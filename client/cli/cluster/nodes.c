@@ -4,6 +4,7 @@
 
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/api.h"
+#include "client/cli/transport/pages.h"
 #include "client/cli/show/moment.h"
 #include "client/cli/common/watch.h"
 #include "proto/base/cleanup.h"
@@ -80,16 +81,34 @@ static const struct column columns[] = {
 
 static const struct listing nodes = {.name = "nodes", LIST_COLUMNS(columns), .key = "name"};
 
+/* What the pages say together. */
+struct found {
+    json_t *nodes;
+    bool leases_held;
+};
+
+static bool take_page(const json_t *page, void *closure, struct err *err)
+{
+    struct found *found = closure;
+    const json_t *items = pages_list(page, "nodes", err);
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        json_array_append(found->nodes, json_array_get(items, i));
+    }
+    found->leases_held = json_is_true(json_object_get(page, "leases_held"));
+    return items != NULL;
+}
+
 static bool list_show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    autojson json_t *reply = api_get(call->api, err, "/v1/nodes");
+    autojson json_t *items = json_array();
+    struct found found = {.nodes = items};
     *ret_last = false;
-    if (reply == NULL || !json_is_array(json_object_get(reply, "nodes"))) {
-        return reply == NULL ? false : err_set(err, ERR_IO, "the controller's list of nodes is no list");
+    if (!pages_each(call->api, "/v1/nodes", "cursor", take_page, &found, err)) {
+        return false;
     }
-    list_print(call, &nodes, json_object_get(reply, "nodes"), out);
+    list_print(call, &nodes, items, out);
     bool table = !call->common->quiet && !print_is_json(call->format);
-    text_append(out, table && json_is_true(json_object_get(reply, "leases_held")) ? HELD_NOTE : "");
+    text_append(out, table && found.leases_held ? HELD_NOTE : "");
     return true;
 }
 

@@ -98,7 +98,7 @@ static const struct verb verb_list = {
 
 struct set_options {
     struct option_list quotas, bounds;
-    const char *running, *queued, *hours, *weight, *jobs, *logs;
+    const char *running, *queued, *hours, *weight, *jobs, *logs, *runs;
     bool force;
 };
 
@@ -114,6 +114,8 @@ static const struct option_row set_rows[] = {
     ROW_TEXT(struct set_options, jobs, 0, "keep-jobs", "DAYS",
              "of a project: remove its jobs so long after their end; 0: never"),
     ROW_TEXT(struct set_options, logs, 0, "keep-logs", "DAYS", "the same of their output; 0: with the job"),
+    ROW_TEXT(struct set_options, runs, 0, "keep-runs", "DAYS",
+             "the same of MLflow's runs of its jobs; 0: never"),
     ROW_FLAG(struct set_options, force, 0, "force",
              "attempts above a smaller quota go on as borrowed, the youngest first"),
     ROW_FORMAT,
@@ -231,6 +233,7 @@ static bool apply(json_t *limits, const struct set_options *options, struct err 
            apply_count(limits, "max_queued_jobs", "max-queued", options->queued, LIMIT_LIVE_JOBS, err) &&
            apply_count(limits, "keep_jobs_days", "keep-jobs", options->jobs, LIMIT_KEEP_DAYS, err) &&
            apply_count(limits, "keep_logs_days", "keep-logs", options->logs, LIMIT_KEEP_DAYS, err) &&
+           apply_count(limits, "keep_runs_days", "keep-runs", options->runs, LIMIT_KEEP_DAYS, err) &&
            apply_hours(limits, options->hours, err) && apply_weight(limits, options->weight, err);
 }
 

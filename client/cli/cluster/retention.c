@@ -41,8 +41,10 @@ static void say_report(const json_t *report, struct text *out)
     say_bytes(report, "blob_bytes", out);
     text_append(out, ", ");
     say_count(report, "nodes", "node", "nodes", out);
+    text_append(out, ", ");
+    say_count(report, "runs", "run of MLflow's", "runs of MLflow's", out);
     if (json_integer_value(json_object_get(report, "file_bytes")) > 0) {
-        text_append(out, "; the database became smaller");
+        text_append(out, "; the databases became smaller");
         say_bytes(report, "file_bytes", out);
     }
     if (json_is_true(json_object_get(report, "clock_doubtful"))) {
@@ -70,9 +72,11 @@ const struct verb verb_retention = {
     .details =
         "The controller does so each hour by itself, and when its disk gets low. Jobs go 90 days after their "
         "end, their output\n"
-        "after 30 days or beyond half of the disk, expired nodes after 30 days, payloads and results a day "
+        "after 30 days or beyond half of the disk, nodes that are not heard after 30 days, payloads and "
+        "results a day "
         "after the last job\n"
-        "that names them: see gpuctld --keep-jobs, --keep-logs, --logs-share, --keep-nodes, and `gpuctl "
+        "that names them, MLflow's runs never unless that is set: see gpuctld --keep-jobs, --keep-logs, "
+        "--logs-share, --keep-nodes, --keep-runs, and `gpuctl "
         "quotas set project\n"
         "NAME --keep-jobs DAYS`. Past use, and the run times that estimates are made of, stay.",
     OF_THE_CONTROLLER,

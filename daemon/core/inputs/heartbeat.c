@@ -6,6 +6,7 @@
 #include "daemon/core/fleet/node.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
+#include "proto/limits.h"
 
 bool heartbeat_take(struct core *core, const struct input *input, struct err *err)
 {
@@ -16,6 +17,10 @@ bool heartbeat_take(struct core *core, const struct input *input, struct err *er
                          heartbeat->node);
     }
     node_heard(core, node);
+    if (input->wall_ms < node->heard_ms || input->wall_ms - node->heard_ms >= NODE_HEARD_MS) {
+        node->heard_ms = input->wall_ms;
+        record_node(core, node);
+    }
     node->contested = node->rival != NULL;
     node_take_faults(core, node, &heartbeat->faults);
     for (size_t i = 0; i < heartbeat->attempt_count; i++) {

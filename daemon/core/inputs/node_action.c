@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Carries out the actions of operators on nodes: drain, resume, fence, expire, remove. A node is removed
- * only when no live attempt names it. Only a fence gives up work. */
+ * only when no live attempt names it, and forgotten only when it was not heard for long. Only a fence gives
+ * up work. */
 #include "daemon/core/inputs/node_action.h"
 
 #include "daemon/core/fleet/departure.h"
@@ -9,6 +10,7 @@
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/trace.h"
+#include "proto/limits.h"
 
 static bool refuse_lost(const struct node *node, struct err *err)
 {
@@ -75,6 +77,13 @@ static bool is_named(const struct core *core, const struct node *node)
     return false;
 }
 
+static void drop(struct core *core, struct node *node)
+{
+    trace_line(core, "node %s is removed", node->name);
+    record_node_gone(core, node);
+    node_remove(core, node);
+}
+
 /* Removes the row once no live attempt names the node; attempts over several nodes are stopped first. */
 static bool remove_node(struct core *core, struct node *node, bool force, const char *by, struct err *err)
 {
@@ -89,10 +98,24 @@ static bool remove_node(struct core *core, struct node *node, bool force, const 
     }
     fence(core, node, NULL, by);
     if (!is_named(core, node)) {
-        trace_line(core, "node %s is removed", node->name);
-        record_node_gone(core, node);
-        node_remove(core, node);
+        drop(core, node);
     }
+    return true;
+}
+
+/* Whether the node may come back at any moment: the controller has not run for long without hearing it. */
+static bool is_awaited(const struct core *core, const struct node *node)
+{
+    return node->state != NODE_LOST && core->now_ms - node->heartbeat_ms < NODE_HEARD_MS;
+}
+
+static bool forget(struct core *core, struct node *node, int64_t heard_ms, const char *by, struct err *err)
+{
+    if (node->heard_ms > heard_ms || is_awaited(core, node) || is_named(core, node)) {
+        return err_set(err, ERR_CONFLICT, "node %s is heard, or jobs still run on it", node->name);
+    }
+    fence(core, node, NULL, by);
+    drop(core, node);
     return true;
 }
 
@@ -115,6 +138,8 @@ bool node_action_take(struct core *core, const struct input *input, struct err *
         return expire(core, node, input->node.expires_at_ms, err);
     case NODE_ACTION_REMOVE:
         return remove_node(core, node, input->node.force, input->node.by, err);
+    case NODE_ACTION_FORGET:
+        return forget(core, node, input->node.heard_ms, input->node.by, err);
     }
     abort();
 }

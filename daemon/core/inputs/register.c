@@ -200,7 +200,7 @@ static void take_names(struct core *core, struct node *node, const struct regist
     node->slots = message->slots;
     labels_free(node->labels, node->label_count);
     node->labels = labels_copy(message->labels, &node->label_count);
-    node->registered_ms = core->change_set.wall_ms;
+    node->registered_ms = node->heard_ms = core->change_set.wall_ms;
 }
 
 /* Takes the new devices; holders keep the devices with the same index. */

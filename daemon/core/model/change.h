@@ -27,7 +27,9 @@ enum change_kind {
     CHANGE_JOIN_USE,     /* id, node and token of join */
     CHANGE_BLOB_PUT,     /* of a hash that is there already, only created_ms changes */
     CHANGE_BLOB_DELETE,  /* blob.hash, unless something uses it, or it is younger than blob.created_ms */
-    CHANGE_USE_PUT,
+    CHANGE_USE_PUT,      /* the upload of its owner is named now, and goes */
+    CHANGE_UPLOAD_PUT,
+    CHANGE_UPLOADS_TRIM,  /* upload.at_ms: RETENTION_STEP_BLOBS of those up to then */
     CHANGE_JOB_DELETE,    /* job.life.key: the job is gone at once, its history is left to removals */
     CHANGE_REMOVAL_PIECE, /* removal.job_key: RETENTION_PIECE_ROWS rows of each table; the removal with the
                              last */

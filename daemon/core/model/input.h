@@ -62,6 +62,7 @@ enum node_action {
     NODE_ACTION_FENCE,
     NODE_ACTION_EXPIRE,
     NODE_ACTION_REMOVE, /* removes the node, once no attempt holds it */
+    NODE_ACTION_FORGET, /* the same of a node that has not been heard since then */
 };
 
 /* A dependency of a submission, as it was when the submission was read. */
@@ -122,6 +123,7 @@ struct input {
             const char *by;
             int64_t expires_at_ms; /* of EXPIRE; 0: never */
             bool force;            /* of REMOVE: fences a node that is not drained */
+            int64_t heard_ms;      /* of FORGET */
         } node;
         struct {
             const char *id;

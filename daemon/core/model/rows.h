@@ -175,6 +175,7 @@ struct member_timing {
     X(S, WORD(isolation), isolation, LIFE)                                                                   \
     X(S, FLAG, slots, LIFE)                                                                                  \
     X(S, NUMBER, registered_ms, LIFE)                                                                        \
+    X(S, NUMBER, heard_ms, LIFE)            /* its last heartbeat, to NODE_HEARD_MS */                       \
     X(S, NUMBER, expires_at_ms, LIFE)       /* when its provider takes it back; 0: never */                  \
     X(S, NUMBER, agent_expires_at_ms, LIFE) /* what its agent said of that last */
 #define NODE_ROW(X, S)                                                                                       \
@@ -264,6 +265,13 @@ struct member_timing {
     X(S, NUMBER, job_key, KEY)                                                                               \
     X(S, TEXT, hash, KEY) /* in hex */
 
+/* A blob that somebody has sent, until a job of theirs names it. */
+#define UPLOAD_ROW(X, S)                                                                                     \
+    X(S, TEXT, owner, KEY)                                                                                   \
+    X(S, TEXT, hash, KEY) /* in hex */                                                                       \
+    X(S, NUMBER, size, LIFE)                                                                                 \
+    X(S, NUMBER, at_ms, LIFE)
+
 /* A job that was removed, while rows of its history are left. */
 #define REMOVAL_ROW(X, S)                                                                                    \
     X(S, NUMBER, job_key, KEY)                                                                               \
@@ -338,6 +346,7 @@ struct job_row {
     X(joins, join, JOIN_ROW)                                                                                 \
     X(blobs, blob, BLOB_ROW)                                                                                 \
     X(uses, use, USE_ROW)                                                                                    \
+    X(uploads, upload, UPLOAD_ROW)                                                                           \
     X(removals, removal, REMOVAL_ROW)                                                                        \
     X(lost, lost, LOST_ROW)
 

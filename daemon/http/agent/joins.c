@@ -149,14 +149,14 @@ static bool is_repeat(struct server *server, const struct join_message *message,
     if (join->node == NULL || strcmp(join->node, message->name) != 0) {
         return true;
     }
-    autorows struct rows rows = reader_tokens(server->reader, join->token, err);
+    autorows struct rows rows = reader_token(server->reader, join->token, err);
     *ret_repeat = rows_token(&rows, &row) && !row.revoked && hash_equal(row.secret, message->secret);
     return !rows.failed;
 }
 
 static bool check_name(struct server *server, const char *name, struct err *err)
 {
-    autorows struct rows rows = reader_nodes(server->reader, name, err);
+    autorows struct rows rows = reader_node(server->reader, name, err);
     struct node_row row;
     int64_t used_gpus;
     if (!auth_has_node(server->auth, name, server->wall_ms) &&

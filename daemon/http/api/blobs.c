@@ -31,8 +31,9 @@ struct keep {
 };
 
 struct blob_ask {
-    struct ask ask; /* first */
-    struct change change;
+    struct ask ask;           /* first */
+    struct change changes[2]; /* the blob's; that of the person who has sent it */
+    char hex[HASH_HEX + 1];
     struct blob_upload *upload;
     bool existed;
 };
@@ -58,18 +59,15 @@ static bool is_node(const struct request *request)
     return identity_role(request->who) == ROLE_NODE;
 }
 
-/* The owner for whom there are only blobs that their jobs name; NULL: the sender may have this one. */
-static const char *limited_to(const struct request *request, const uint8_t *hash)
-{
-    const char *owner = is_node(request) ? NULL : request_owner_scope(request);
-    return owner == NULL || uploads_has(request->server->uploads, owner, hash) ? NULL : owner;
-}
-
+/* For a node there are only blobs that live jobs name: its orders name no others. */
 static struct rows visible_blob(const struct request *request, const uint8_t *hash, struct err *err)
 {
     const struct server *server = request->server;
-    return reader_blob_that_stays(server->reader, hash, server->wall_ms - LIMIT_BLOB_UNUSED_MS,
-                                  limited_to(request, hash), err);
+    if (is_node(request)) {
+        return reader_blob_of_live_job(server->reader, hash, err);
+    }
+    const char *owner = uploads_limit(server->uploads, request_owner_scope(request), hash);
+    return reader_blob_that_stays(server->reader, hash, server->wall_ms - LIMIT_BLOB_UNUSED_MS, owner, err);
 }
 
 /* What nodes send are results: the reports that name them follow. */
@@ -112,9 +110,7 @@ const struct body_sink blobs_sink = {.begin = upload_begin, .piece = upload_piec
 static int render_put(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     const struct blob_ask *ask = (const struct blob_ask *)writer;
-    char hex[HASH_HEX + 1];
-    text_to_hex(ask->change.blob.hash, HASH_BYTES, hex);
-    text_printf(out, "{\"sha256\": \"%s\", \"size\": %lld}", hex, (long long)ask->change.blob.size);
+    text_printf(out, "{\"sha256\": \"%s\", \"size\": %lld}", ask->hex, (long long)ask->changes[0].blob.size);
     return ask->existed ? 200 : 201;
 }
 
@@ -126,7 +122,7 @@ static void ask_finish(struct ask *ask)
 static void ask_committed(struct ask *ask)
 {
     const struct request *request = ask->request;
-    const struct blob_row *blob = &((struct blob_ask *)ask)->change.blob;
+    const struct blob_row *blob = &((struct blob_ask *)ask)->changes[0].blob;
     if (!is_node(request)) {
         uploads_add(request->server->uploads, identity_owner(request->who), blob->hash, blob->size,
                     request->server->now_ms);
@@ -152,14 +148,20 @@ static bool ask_for_row(struct request *request, struct blob_upload *upload, str
     if (!blob_exists(request, hash, &ask->existed, err)) {
         return false;
     }
-    ask->change = (struct change){.kind = CHANGE_BLOB_PUT,
-                                  .blob = {.size = blob_upload_size(upload),
-                                           .bytes = blob_upload_bytes(upload),
-                                           .created_ms = request->server->wall_ms}};
-    memcpy(ask->change.blob.hash, hash, HASH_BYTES);
+    ask->changes[0] = (struct change){.kind = CHANGE_BLOB_PUT,
+                                      .blob = {.size = blob_upload_size(upload),
+                                               .bytes = blob_upload_bytes(upload),
+                                               .created_ms = request->server->wall_ms}};
+    memcpy(ask->changes[0].blob.hash, hash, HASH_BYTES);
+    text_to_hex(hash, HASH_BYTES, ask->hex);
+    ask->changes[1] = (struct change){.kind = CHANGE_UPLOAD_PUT,
+                                      .upload = {.owner = identity_owner(request->who),
+                                                 .hash = ask->hex,
+                                                 .size = blob_upload_size(upload),
+                                                 .at_ms = request->server->wall_ms}};
     ask->ask.writer.kind = WRITER_RECORD;
-    ask->ask.writer.records = &ask->change;
-    ask->ask.writer.record_count = 1;
+    ask->ask.writer.records = ask->changes;
+    ask->ask.writer.record_count = is_node(request) ? 1 : 2;
     return ask_writer(give(ask), err);
 }
 

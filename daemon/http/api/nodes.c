@@ -13,6 +13,7 @@
 #include "daemon/http/request/route.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/store/store.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
@@ -98,41 +99,58 @@ static void write_node(const struct server *server, const struct windows *window
     node_view_encode(&view, out);
 }
 
-/* name NULL: all. */
-static bool write_nodes(const struct server *server, const char *name, struct text *out, struct err *err)
+/* One row more than the page has tells whether there is a next one. The cursor is the name of the last. */
+static bool write_page(const struct server *server, const char *after, int64_t limit, struct text *out,
+                       struct err *err)
 {
     autowindows struct windows *windows = windows_read(server->reader, err);
     if (windows == NULL) {
         return false;
     }
-    autorows struct rows rows = reader_nodes(server->reader, name, err);
+    autofree char *last = NULL;
+    autorows struct rows rows = reader_nodes(server->reader, after, limit + 1, err);
     struct node_row row;
     int64_t used_gpus;
-    while (rows_node(&rows, &row, &used_gpus)) {
+    bool more;
+    text_append(out, "{\"nodes\":[");
+    while ((more = rows_node(&rows, &row, &used_gpus)) && limit-- > 0) {
         member_separate(out);
-        write_node(server, windows, &row, used_gpus, name != NULL, out);
+        write_node(server, windows, &row, used_gpus, false, out);
+        free(last);
+        last = xstrdup(row.name);
     }
+    member_write_text(out, "],\"next\":", more ? last : NULL);
+    member_write_bool(out, ",\"leases_held\":", writer_holds_leases(server->config.writer));
+    text_append(out, "}");
     return !rows.failed;
 }
 
 bool nodes_list(struct request *request, struct err *err)
 {
+    const char *after = query_text(request->query, "cursor");
+    int64_t limit = LIMIT_LIST_ROWS;
     autotext struct text json = {0};
-    text_append(&json, "{\"nodes\":[");
-    if (!write_nodes(request->server, NULL, &json, err)) {
-        return false;
-    }
-    member_write_bool(&json, "],\"leases_held\":", writer_holds_leases(request->server->config.writer));
-    text_append(&json, "}");
-    return request_reply_json(request, 200, &json);
+    return query_int(request->query, "limit", 1, LIMIT_LIST_ROWS, &limit, err) &&
+           write_page(request->server, after != NULL ? after : "", limit, &json, err) &&
+           request_reply_json(request, 200, &json);
 }
 
 bool nodes_show(struct request *request, struct err *err)
 {
+    const struct server *server = request->server;
     autotext struct text json = {0};
-    return write_nodes(request->server, request->argument, &json, err) &&
-           (json.length > 0 || err_set(err, ERR_NOT_FOUND, "there is no node %s", request->argument)) &&
-           request_reply_json(request, 200, &json);
+    autowindows struct windows *windows = windows_read(server->reader, err);
+    if (windows == NULL) {
+        return false;
+    }
+    autorows struct rows rows = reader_node(server->reader, request->argument, err);
+    struct node_row row;
+    int64_t used_gpus;
+    if (!rows_node(&rows, &row, &used_gpus)) {
+        return !rows.failed && err_set(err, ERR_NOT_FOUND, "there is no node %s", request->argument);
+    }
+    write_node(server, windows, &row, used_gpus, true, &json);
+    return request_reply_json(request, 200, &json);
 }
 
 /* --- actions -------------------------------------------------------------------------------------------- */

@@ -104,6 +104,7 @@ static void write_report(const struct round *round, struct text *out)
     member_write_int(out, ",\"blobs\":", report->blobs);
     member_write_int(out, ",\"blob_bytes\":", report->blob_bytes);
     member_write_int(out, ",\"nodes\":", report->nodes);
+    member_write_int(out, ",\"runs\":", report->runs);
     member_write_int(out, ",\"file_bytes\":", report->file_bytes);
     member_write_bool(out, ",\"clock_doubtful\":", report->doubtful);
     text_append(out, "}");
@@ -131,13 +132,15 @@ static void tell(const struct round *round)
                     "reason=\"the clock is far ahead of what was known\" hours=%lld remedy=\"see whether the "
                     "clock is right\"",
                     RETENTION_DOUBT_MS / 3600000);
-    } else if (!round->dry &&
-               report->jobs + report->logs + report->blobs + report->nodes + report->file_bytes > 0) {
+    } else if (!round->dry && report->jobs + report->logs + report->blobs + report->nodes + report->runs +
+                                      report->file_bytes >
+                                  0) {
         log_info("retention remove",
-                 "jobs=%lld logs=%lld log_bytes=%lld blobs=%lld blob_bytes=%lld nodes=%lld file_bytes=%lld",
+                 "jobs=%lld logs=%lld log_bytes=%lld blobs=%lld blob_bytes=%lld nodes=%lld runs=%lld "
+                 "file_bytes=%lld",
                  (long long)report->jobs, (long long)report->logs, (long long)report->log_bytes,
                  (long long)report->blobs, (long long)report->blob_bytes, (long long)report->nodes,
-                 (long long)report->file_bytes);
+                 (long long)report->runs, (long long)report->file_bytes);
     }
 }
 
@@ -271,6 +274,7 @@ bool retention_open(struct server *server, struct err *err)
     retention->config = (struct retention_config){.writer = config->writer,
                                                   .logs = config->logs,
                                                   .blobs = config->blobs,
+                                                  .tracking = server->tracking,
                                                   .store_path = config->store_path,
                                                   .state_directory = config->state_directory,
                                                   .ages = config->ages,

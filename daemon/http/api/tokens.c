@@ -10,6 +10,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/store/store.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
@@ -32,18 +33,49 @@ static void write_token(const struct token_row *row, const char *secret, struct 
 
 /* --- list ----------------------------------------------------------------------------------------------- */
 
+/* One row more than the page has tells whether there is a next one. The cursor is the id of the last. */
+static bool write_page(struct reader *reader, const char *after, int64_t limit, struct text *out,
+                       struct err *err)
+{
+    autofree char *last = NULL;
+    autorows struct rows rows = reader_tokens(reader, after, limit + 1, err);
+    struct token_row row;
+    bool more;
+    text_append(out, "{\"tokens\":[");
+    while ((more = rows_token(&rows, &row)) && limit-- > 0) {
+        member_separate(out);
+        write_token(&row, NULL, out);
+        free(last);
+        last = xstrdup(row.id);
+    }
+    member_write_text(out, "],\"next\":", more ? last : NULL);
+    text_append(out, "}");
+    return !rows.failed;
+}
+
+static bool find_token(struct reader *reader, const char *id, bool *ret_found, struct err *err)
+{
+    autorows struct rows rows = reader_token(reader, id, err);
+    struct token_row row;
+    *ret_found = rows_token(&rows, &row);
+    return !rows.failed;
+}
+
 bool tokens_list(struct request *request, struct err *err)
 {
+    struct reader *reader = request->server->reader;
+    const char *after = query_text(request->query, "cursor");
+    int64_t limit = LIMIT_LIST_ROWS;
+    bool known = true;
     autotext struct text json = {0};
-    autorows struct rows rows = reader_tokens(request->server->reader, NULL, err);
-    struct token_row row;
-    text_append(&json, "{\"tokens\":[");
-    while (rows_token(&rows, &row)) {
-        member_separate(&json);
-        write_token(&row, NULL, &json);
+    if (!query_int(request->query, "limit", 1, LIMIT_LIST_ROWS, &limit, err) ||
+        (after != NULL && !find_token(reader, after, &known, err))) {
+        return false;
     }
-    text_append(&json, "]}");
-    return !rows.failed && request_reply_json(request, 200, &json);
+    return (known || err_field(err, ERR_FIELD, "cursor", "take it from \"next\" of the page before",
+                               "the cursor is not one of ours")) &&
+           write_page(reader, after != NULL ? after : "", limit, &json, err) &&
+           request_reply_json(request, 200, &json);
 }
 
 /* --- changes -------------------------------------------------------------------------------------------- */
@@ -136,19 +168,15 @@ static int render_revoked(const struct writer_request *writer, const struct step
     return 200;
 }
 
-static bool find_token(struct reader *reader, const char *id, struct err *err)
-{
-    autorows struct rows rows = reader_tokens(reader, id, err);
-    struct token_row row;
-    return rows_token(&rows, &row) ||
-           (!rows.failed && err_set(err, ERR_NOT_FOUND, "there is no token %s", id));
-}
-
 bool tokens_revoke(struct request *request, struct err *err)
 {
+    bool found;
     if (!request_only_fields(request->json, "", err) ||
-        !find_token(request->server->reader, request->argument, err)) {
+        !find_token(request->server->reader, request->argument, &found, err)) {
         return false;
+    }
+    if (!found) {
+        return err_set(err, ERR_NOT_FOUND, "there is no token %s", request->argument);
     }
     struct token_ask *asked = token_ask_create(request, CHANGE_TOKEN_REVOKE, render_revoked);
     asked->change.token.id = request->argument;

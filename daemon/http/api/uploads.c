@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts in memory: what was sent before the controller was started counts no more. Small uploads count as
- * LIMIT_BLOB_ROW_BYTES, so the quota limits their number, too. */
+/* Counts in memory what the table has: a row comes with the blob, goes with the submission that names it, and
+ * counts no longer than RETENTION_BLOB_MS. Small uploads count as LIMIT_BLOB_ROW_BYTES, so the quota limits
+ * their number, too. */
 #include "daemon/http/api/uploads.h"
 
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include <utlist.h>
 
+#include "daemon/store/store.h"
 #include "proto/base/text/table.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
@@ -138,7 +140,22 @@ void uploads_remove(struct uploads *uploads, const char *owner, const uint8_t ha
     }
 }
 
-bool uploads_has(const struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES])
+const char *uploads_limit(const struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES])
 {
-    return find(uploads, owner, hash) != NULL;
+    return owner == NULL || find(uploads, owner, hash) != NULL ? NULL : owner;
+}
+
+bool uploads_load(struct uploads *uploads, struct reader *reader, int64_t wall_ms, int64_t now_ms,
+                  struct err *err)
+{
+    autorows struct rows rows = reader_uploads(reader, wall_ms - RETENTION_BLOB_MS, ALL_ROWS, err);
+    struct upload_row row;
+    while (rows_upload(&rows, &row)) {
+        uint8_t hash[HASH_BYTES];
+        int64_t age_ms = wall_ms > row.at_ms ? wall_ms - row.at_ms : 0;
+        if (text_from_hex(row.hash, hash, sizeof hash)) {
+            uploads_add(uploads, row.owner, hash, row.size, now_ms - age_ms);
+        }
+    }
+    return !rows.failed;
 }

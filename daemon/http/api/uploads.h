@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people have sent and no job of theirs names yet. Each of them has a quota of bytes for it. HTTP thread
- * only. */
+/* What people have sent and no job of theirs names yet: the rows of the table uploads, in memory. Each of
+ * them has a quota of bytes for it. HTTP thread only. */
 #ifndef HTTP_UPLOADS_H
 #define HTTP_UPLOADS_H
 
@@ -10,11 +10,15 @@
 #include "proto/base/crypto/hash.h"
 #include "proto/base/err.h"
 
+struct reader;
 struct uploads;
 
 struct uploads *uploads_create(int64_t quota_bytes);
 /* Takes NULL. */
 void uploads_destroy(struct uploads *uploads);
+/* Takes in the rows of the store, at the start. */
+bool uploads_load(struct uploads *uploads, struct reader *reader, int64_t wall_ms, int64_t now_ms,
+                  struct err *err);
 
 /* ERR_LIMIT when the owner would have more than the quota with so many bytes more. Times are CLOCK_BOOTTIME.
  */
@@ -25,7 +29,8 @@ void uploads_add(struct uploads *uploads, const char *owner, const uint8_t hash[
                  int64_t now_ms);
 /* A job of the owner names the blob. */
 void uploads_remove(struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES]);
-/* Whether it is one that the owner has sent and no job of theirs names. */
-bool uploads_has(const struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES]);
+/* The owner for whom the blob is there only if a job of theirs names it; NULL: it has sent the blob, or the
+ * owner is NULL. */
+const char *uploads_limit(const struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES]);
 
 #endif

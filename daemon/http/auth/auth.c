@@ -129,7 +129,7 @@ bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms)
 
 bool auth_load(struct auth *auth, struct reader *reader, struct err *err)
 {
-    autorows struct rows rows = reader_tokens(reader, NULL, err);
+    autorows struct rows rows = reader_tokens(reader, "", ALL_ROWS, err);
     struct token_row row;
     while (rows_token(&rows, &row)) {
         auth_put(auth, &row);

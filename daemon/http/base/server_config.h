@@ -44,7 +44,7 @@ struct server_config {
     bool embedded;    /* the agents are this instance's own: they are told to end when it ends by idleness or
                          shutdown */
     struct retention_ages ages; /* how long jobs and their output stay */
-    int64_t keep_nodes_ms;      /* the same of expired nodes; 0: for ever */
+    int64_t keep_nodes_ms;      /* the same of nodes that are not heard; 0: for ever */
     int64_t logs_share_percent; /* of the disk; 0: all of it */
     const char *backup_shelf;   /* folder of backups; NULL: none are made */
     int64_t backup_interval_ms; /* 0: only when somebody asks for one */

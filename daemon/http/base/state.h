@@ -12,6 +12,7 @@
 #include "daemon/http/base/deadline.h"
 #include "daemon/http/base/recent_ends.h"
 #include "daemon/http/base/server_config.h"
+#include "daemon/retention/retention.h"
 #include "proto/base/err.h"
 #include "proto/base/crypto/hash.h"
 
@@ -45,7 +46,8 @@ struct server {
     struct space *space;
     struct uploads *uploads;
     struct mlflow *mlflow;
-    struct retention *retention; /* NULL: nothing is removed by its age */
+    struct retention_tracking tracking; /* for retention */
+    struct retention *retention;        /* NULL: nothing is removed by its age */
     struct scrubbing *scrubbing;
     struct backups *backups;      /* NULL: no shelf is configured */
     uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get */

@@ -115,13 +115,17 @@ bool mlflow_open(struct server *server, struct err *err)
     autofree char *files = xprintf("%s/artifacts", state);
     autofree char *key = xprintf("%s/rank.key", state);
     server->mlflow = mlflow;
-    return !was_removed(database, key, err) && (mlflow->tracking = tracking_open(database, err)) != NULL &&
-           (mlflow->artifacts = artifacts_open(files, err)) != NULL &&
-           rank_key_open(key, server->rank_key, err) &&
-           (mlflow->copies = metric_copies_create(server)) != NULL &&
-           (mlflow->runs = job_runs_create(server, err)) != NULL && start_store(server, mlflow, err) &&
-           mlflow_start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) && recover(server, err) &&
-           searches_open(server, &mlflow->searches, database, err);
+    bool open = !was_removed(database, key, err) &&
+                (mlflow->tracking = tracking_open(database, err)) != NULL &&
+                (mlflow->artifacts = artifacts_open(files, err)) != NULL &&
+                rank_key_open(key, server->rank_key, err) &&
+                (mlflow->copies = metric_copies_create(server)) != NULL &&
+                (mlflow->runs = job_runs_create(server, err)) != NULL && start_store(server, mlflow, err) &&
+                mlflow_start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) &&
+                recover(server, err) && searches_open(server, &mlflow->searches, database, err);
+    server->tracking = (struct retention_tracking){
+        .worker = mlflow->worker, .tracking = mlflow->tracking, .artifacts = mlflow->artifacts};
+    return open;
 }
 
 void mlflow_close(struct server *server)

@@ -41,7 +41,7 @@ struct beginning {
     struct tracking_job job; /* its texts are those below */
     char run_id[TRACKING_RUN_ID_BYTES];
     char job_id[ID_LENGTH + 1];
-    char *experiment_id, *experiment, *name, *owner; /* owned; NULL: none */
+    char *experiment_id, *experiment, *name, *owner, *project; /* owned; NULL: none */
 };
 
 /* The end of an attempt, which waits for its metrics. */
@@ -106,6 +106,7 @@ static void beginning_free(struct beginning *beginning)
     free(beginning->experiment);
     free(beginning->name);
     free(beginning->owner);
+    free(beginning->project);
     free(beginning);
 }
 
@@ -147,6 +148,7 @@ static bool read_job(struct beginning *beginning, struct reader *reader, struct 
         told->experiment = beginning->experiment = copy_of(named != NULL ? named : job.birth.name);
         told->run_name = beginning->name = copy_of(job.birth.name);
         told->owner = beginning->owner = copy_of(job.birth.owner);
+        told->project = beginning->project = copy_of(job.birth.project);
         told->gpus = job.birth.gpus;
     }
     return !rows.failed;

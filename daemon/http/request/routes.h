@@ -58,7 +58,7 @@
     OTHER(PUT, "/v1/blobs/{sha256}", USER_OR_NODE, STREAM, LIMIT_BLOB_BYTES, false, NULL, blobs_put, 0,      \
           &blobs_sink, "Store bytes under their hash")                                                       \
     PLAIN(GET, "/v1/blobs/{sha256}", USER_OR_NODE, NULL, blobs_get, 0, "Fetch bytes by their hash")          \
-    PLAIN(GET, "/v1/nodes", USER, NULL, nodes_list, 0, "List nodes")                                         \
+    PLAIN(GET, "/v1/nodes", USER, "limit cursor", nodes_list, 0, "List nodes")                               \
     PLAIN(GET, "/v1/nodes/{name}", USER, NULL, nodes_show, 0, "Show one node")                               \
     PLAIN(DELETE, "/v1/nodes/{name}", ADMIN, "force", nodes_remove, 0, "Forget a node")                      \
     SEND(POST, "/v1/nodes/{name}/drain", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,          \
@@ -94,7 +94,7 @@
          "Trade a join token for a token of the node's own")                                                 \
     PLAIN(GET, "/v1/ca", OPEN, NULL, joins_authority, 0,                                                     \
           "Fetch the certificate of the controller's authority")                                             \
-    PLAIN(GET, "/v1/tokens", ADMIN, NULL, tokens_list, 0, "List tokens")                                     \
+    PLAIN(GET, "/v1/tokens", ADMIN, "limit cursor", tokens_list, 0, "List tokens")                           \
     SEND(POST, "/v1/tokens", ADMIN, JSON, LIMIT_JSON_BYTES, false, tokens_make, 0, "Make a token")           \
     SEND(POST, "/v1/tokens/{id}/revoke", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, tokens_revoke, 0,    \
          "Revoke a token")                                                                                   \

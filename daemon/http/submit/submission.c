@@ -29,9 +29,9 @@ bool submission_allowed(const struct request *request, struct err *err)
 
 /* --- reading -------------------------------------------------------------------------------------------- */
 
-/* A search for blobs that are not stored. */
+/* A search for blobs that are not there for the sender: neither they nor a job of theirs has brought them. */
 struct blob_search {
-    struct reader *reader;
+    const struct request *request;
     int64_t created_ms; /* one that nothing uses and that was sent before this counts as gone */
     struct err *err;
 };
@@ -39,17 +39,19 @@ struct blob_search {
 static bool blob_exists(void *closure, const char *hash, const char *field)
 {
     const struct blob_search *search = closure;
+    const struct server *server = search->request->server;
     uint8_t digest[32];
     if (text_from_hex(hash, digest, sizeof digest)) {
+        const char *owner = uploads_limit(server->uploads, request_owner_scope(search->request), digest);
         autorows struct rows rows =
-            reader_blob_that_stays(search->reader, digest, search->created_ms, NULL, search->err);
+            reader_blob_that_stays(server->reader, digest, search->created_ms, owner, search->err);
         struct blob_row row;
         if (rows_blob(&rows, &row) || rows.failed) {
             return !rows.failed;
         }
     }
     return err_field(search->err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
-                     "%s names a blob that is not stored", field);
+                     "%s names a blob that you have not sent", field);
 }
 
 /* Requirements that stand in the spec are stored as the blob that nodes fetch. */
@@ -86,7 +88,7 @@ bool submission_read(const struct request *request, json_t *spec, const char *te
                      struct submission *submission, struct input *ret_input, struct err *err)
 {
     struct server *server = request->server;
-    struct blob_search search = {server->reader, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
+    struct blob_search search = {request, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
     if (!job_spec_decode(spec, server->config.lease_min_ms, &submission->spec, err) ||
         !job_spec_each_blob(&submission->spec, blob_exists, &search) ||
         !dependencies_read(request, &submission->spec, &submission->dependencies, err)) {

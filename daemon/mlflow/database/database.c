@@ -147,7 +147,7 @@ bool database_open(struct tracking *tracking, const char *path, struct err *err)
     tracking->search_ms = LIMIT_TRACKING_SEARCH_MS;
     sqlite3_progress_handler(tracking->db, 10000, over_time, tracking);
     return tables_check(tracking->db, err) && configure(tracking, err) && tables_migrate(tracking->db, err) &&
-           define(tracking, err) && prepare(tracking, err);
+           tables_make_shrinkable(tracking->db, err) && define(tracking, err) && prepare(tracking, err);
 }
 
 /* *ret_log has no methods while there is no log. */

@@ -110,6 +110,27 @@
     X(name##_DELETE, "DELETE FROM " table " WHERE " owner " = ? AND name = ?")                               \
     X(name##_COUNT, "SELECT count(*) FROM " table " WHERE " owner " = ?")
 
+/* A key that no row has, nor one of which parts are left. */
+#define NEXT_KEY(table, removed)                                                                             \
+    "(SELECT max(coalesce((SELECT max(key) FROM " table "), 0), "                                            \
+    "coalesce((SELECT max(" removed ") FROM removals), 0)) + 1)"
+
+/* Of a run: it has ended or was deleted, and no registered model is made of it; since when. */
+#define RUN_IS_OVER                                                                                          \
+    "(deleted <> 0 OR status NOT IN ('RUNNING', 'SCHEDULED')) "                                              \
+    "AND NOT EXISTS (SELECT 1 FROM model_versions WHERE run_id = runs.id) "                                  \
+    "AND NOT EXISTS (SELECT 1 FROM models CROSS JOIN model_versions ON model_versions.model_id = models.id " \
+    "AND model_versions.model_id <> '' WHERE source_run = runs.id)"
+#define RUN_OVER_MS "coalesce(end_ms, start_ms)"
+
+/* Parts of the removal ?1: at most ?2 rows of a table whose rows belong to its run or its model. */
+#define REMOVED(owner) owner " = (SELECT " owner " FROM removals WHERE key = ?1)"
+#define REMOVE_PARTS(table, columns, owner)                                                                  \
+    "DELETE FROM " table " WHERE (" columns ") IN (SELECT " columns " FROM " table                           \
+    " WHERE " REMOVED(owner) " LIMIT ?2)"
+#define NOTHING_LEFT(table, owner)                                                                           \
+    " AND NOT EXISTS (SELECT 1 FROM " table " WHERE " table "." owner " = removals." owner ")"
+
 /* X(name, text) */
 #define QUERIES(X)                                                                                           \
     X(BEGIN_READ, "BEGIN")                                                                                   \
@@ -137,8 +158,8 @@
     X(RUN_SHOW_INFO, "SELECT " JSON_RUN_INFO " FROM runs WHERE key = ?1")                                    \
     X(RUN_ARTIFACTS, "SELECT artifact_uri FROM runs WHERE id = ?")                                           \
     X(RUN_INSERT,                                                                                            \
-      "INSERT INTO runs (id, experiment, name, user_id, status, start_ms, end_ms, deleted, artifact_uri) "   \
-      "VALUES (?, ?, ?, ?, 'RUNNING', ?, NULL, 0, ?)")                                                       \
+      "INSERT INTO runs (key, id, experiment, name, user_id, status, start_ms, end_ms, deleted, "            \
+      "artifact_uri) VALUES (" NEXT_KEY("runs", "run") ", ?, ?, ?, ?, 'RUNNING', ?, NULL, 0, ?)")            \
     X(RUN_MOVE, "UPDATE runs SET experiment = ?2 WHERE id = ?1 AND experiment != ?2 "                        \
                 "AND NOT EXISTS (SELECT * FROM params WHERE run = runs.key) AND NOT EXISTS "                 \
                 "(SELECT * FROM metrics WHERE run = runs.key AND name NOT LIKE 'system/%')")                 \
@@ -173,8 +194,9 @@
     X(MODEL, "SELECT key, artifact_uri, coalesce(source_run, '') FROM models WHERE id = ? AND deleted = 0")  \
     X(MODEL_SHOW, "SELECT " JSON_MODEL " FROM models WHERE key = ?1")                                        \
     X(MODEL_INSERT,                                                                                          \
-      "INSERT INTO models (id, experiment, name, type, source_run, status, artifact_uri, deleted, "          \
-      "created_ms, updated_ms) VALUES (?1, ?2, ?3, ?4, ?5, 'PENDING', ?6, 0, ?7, ?7)")                       \
+      "INSERT INTO models (key, id, experiment, name, type, source_run, status, artifact_uri, deleted, "     \
+      "created_ms, updated_ms) VALUES (" NEXT_KEY(                                                           \
+          "models", "model") ", ?1, ?2, ?3, ?4, ?5, 'PENDING', ?6, 0, ?7, ?7)")                              \
     X(MODEL_STATUS, "UPDATE models SET status = ?2, updated_ms = ?3 WHERE key = ?1")                         \
     X(MODEL_DELETE, "UPDATE models SET deleted = 1, updated_ms = ?2 WHERE id = ?1")                          \
     X(OUTPUT_PUT, "INSERT INTO outputs (run, model_id, step) VALUES (?, ?, ?) "                              \
@@ -224,6 +246,39 @@
     X(JOBS_RUNNING, "SELECT json_group_array(value) FROM (SELECT DISTINCT tags.value FROM runs JOIN tags "   \
                     "ON tags.run = runs.key AND tags.name = ? WHERE runs.status = 'RUNNING' LIMIT ?)")       \
     X(RUNS_OF_JOB, "SELECT json_object('runs', " JSON_RUNS_OF_JOB ")")                                       \
+    X(OVER_RUNS, "SELECT key, " RUN_OVER_MS                                                                  \
+                 ", (SELECT value FROM tags WHERE run = runs.key AND name = ?3), " RUN_IS_OVER               \
+                 " FROM runs WHERE key > ?1 ORDER BY key LIMIT ?2")                                          \
+    X(REMOVAL_OF_RUN, "INSERT INTO removals (run, id, artifact_uri) SELECT key, id, artifact_uri FROM runs " \
+                      "WHERE key = ?1 AND " RUN_OVER_MS " <= ?2 AND " RUN_IS_OVER)                           \
+    X(REMOVALS_OF_MODELS,                                                                                    \
+      "INSERT INTO removals (model, id, artifact_uri) SELECT key, id, artifact_uri FROM models "             \
+      "WHERE source_run = (SELECT id FROM runs WHERE key = ?)")                                              \
+    X(RUN_MODELS_REMOVE, "DELETE FROM models WHERE source_run = (SELECT id FROM runs WHERE key = ?)")        \
+    X(RUN_REMOVE, "DELETE FROM runs WHERE key = ?")                                                          \
+    X(REMOVAL, "SELECT key, id, artifact_uri FROM removals ORDER BY key LIMIT 1")                            \
+    X(REMOVE_POINTS,                                                                                         \
+      "DELETE FROM points WHERE (metric, at_ms, step, value, is_nan) IN "                                    \
+      "(SELECT points.metric, points.at_ms, points.step, points.value, points.is_nan FROM metrics "          \
+      "CROSS JOIN points ON points.metric = metrics.key WHERE metrics." REMOVED("run") " LIMIT ?2)")         \
+    X(REMOVE_METRICS,                                                                                        \
+      "DELETE FROM metrics WHERE key IN (SELECT key FROM metrics WHERE " REMOVED(                            \
+          "run") " AND NOT EXISTS (SELECT 1 FROM points WHERE metric = metrics.key) LIMIT ?2)")              \
+    X(REMOVE_PARAMS, REMOVE_PARTS("params", "run, name", "run"))                                             \
+    X(REMOVE_TAGS, REMOVE_PARTS("tags", "run, name", "run"))                                                 \
+    X(REMOVE_INPUTS, REMOVE_PARTS("inputs", "run, name, digest", "run"))                                     \
+    X(REMOVE_OUTPUTS, REMOVE_PARTS("outputs", "run, model_id", "run"))                                       \
+    X(REMOVE_COPIED, REMOVE_PARTS("copied", "run, stream", "run"))                                           \
+    X(REMOVE_MODEL_PARAMS, REMOVE_PARTS("model_params", "model, name", "model"))                             \
+    X(REMOVE_MODEL_TAGS, REMOVE_PARTS("model_tags", "model, name", "model"))                                 \
+    X(REMOVAL_END,                                                                                           \
+      "DELETE FROM removals WHERE key = ?" NOTHING_LEFT("metrics", "run") NOTHING_LEFT("params", "run")      \
+          NOTHING_LEFT("tags", "run") NOTHING_LEFT("inputs", "run") NOTHING_LEFT("outputs", "run")           \
+              NOTHING_LEFT("copied", "run") NOTHING_LEFT("model_params", "model")                            \
+                  NOTHING_LEFT("model_tags", "model"))                                                       \
+    X(FILE_USE, "SELECT freelist_count * page_size, page_count * page_size "                                 \
+                "FROM pragma_freelist_count, pragma_page_count, pragma_page_size")                           \
+    X(SHRINK, "PRAGMA incremental_vacuum")                                                                   \
     X(COPIED, "SELECT bytes FROM copied WHERE run = ? AND stream = ?")                                       \
     X(COPIED_PUT, "INSERT INTO copied (run, stream, bytes) VALUES (?, ?, ?) "                                \
                   "ON CONFLICT (run, stream) DO UPDATE SET bytes = excluded.bytes")

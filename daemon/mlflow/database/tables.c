@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/limits.h"
+
 /* Marks the file as ours: "gpum". */
 #define APPLICATION_ID      0x6770756d
 #define APPLICATION_ID_TEXT "0x6770756d"
@@ -190,8 +192,26 @@ static const char *const version_4[] = {
     NULL,
 };
 
+/* Old runs are removed. */
+static const char *const version_5[] = {
+    "CREATE TABLE removals ( -- runs and logged models that are gone, while some of their rows or files are "
+    "left\n"
+    "  key INTEGER PRIMARY KEY,\n"
+    "  run INTEGER, -- runs.key, which no other run has yet; NULL: it is a model\n"
+    "  model INTEGER, -- models.key, likewise; NULL: it is a run\n"
+    "  id TEXT NOT NULL,\n"
+    "  artifact_uri TEXT NOT NULL\n"
+    ") STRICT",
+
+    "CREATE INDEX models_source ON models (source_run) WHERE source_run IS NOT NULL",
+
+    "CREATE INDEX model_versions_logged ON model_versions (model_id) WHERE model_id <> ''",
+
+    NULL,
+};
+
 /* Append only: a released version never changes. */
-static const char *const *const versions[] = {version_1, version_2, version_3, version_4};
+static const char *const *const versions[] = {version_1, version_2, version_3, version_4, version_5};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 
@@ -263,6 +283,20 @@ static bool migrate(sqlite3 *db, bool *ret_done, struct err *err)
         return fail(db, "migrate", err); /* the connection is closed, which rolls back */
     }
     return true;
+}
+
+bool tables_make_shrinkable(sqlite3 *db, struct err *err)
+{
+    int64_t mode, pages, page_bytes;
+    if (!number(db, "PRAGMA auto_vacuum", &mode, err) || !number(db, "PRAGMA page_count", &pages, err) ||
+        !number(db, "PRAGMA page_size", &page_bytes, err)) {
+        return false;
+    }
+    if (mode != 0 || pages > LIMIT_REWRITE_BYTES / page_bytes) {
+        return true;
+    }
+    return sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL; VACUUM", NULL, NULL, NULL) == SQLITE_OK ||
+           (sqlite3_errcode(db) & 0xff) == SQLITE_FULL || fail(db, "rewrite", err);
 }
 
 bool tables_migrate(sqlite3 *db, struct err *err)

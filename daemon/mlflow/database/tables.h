@@ -23,5 +23,8 @@ bool tables_check(sqlite3 *db, struct err *err);
 
 /* Migrates a database that tables_check accepted to the newest version, one transaction per version. */
 bool tables_migrate(sqlite3 *db, struct err *err);
+/* Makes a database able to give pages back to the disk, unless that would take long or the disk has no room
+ * for it. Before it has a second handle. */
+bool tables_make_shrinkable(sqlite3 *db, struct err *err);
 
 #endif

@@ -7,7 +7,8 @@
  * goes whole into the WAL and later into the file. A row at the end of a table or index shares its page with
  * its neighbours of the same transaction; a row at a random place has a page for itself. Therefore no index
  * here is in order of a random value:
- * - jobs_id is in order of id only within 1,024 jobs; a search begins with the newest thousand.
+ * - jobs_id is in order of id only within 1,024 jobs. It serves the newest ones; the ids of older ones are in
+ *   job_ids, too, in few large runs, which job_index.c makes.
  * - replies has no index by scope: scopes.c keeps that in memory.
  * The text of a job's spec has a table of its own because a job's row is written again with each change of
  * state. */
@@ -440,12 +441,37 @@ static const char *const version_8[] = {
     NULL,
 };
 
+/* Jobs are found by their ids however many there are, tokens are listed in pages, and it is known
+ * after a start who has sent which blob, and when a node was last heard. */
+static const char *const version_9[] = {
+    "CREATE TABLE job_ids ( -- ids of old jobs in their order, run by run\n"
+    "  run INTEGER NOT NULL, -- (level << 40) + (key >> (15 + 5 * level))\n"
+    "  id TEXT NOT NULL,\n"
+    "  key INTEGER NOT NULL, -- jobs.key\n"
+    "  PRIMARY KEY (run, id, key)\n"
+    ") STRICT, WITHOUT ROWID",
+    "INSERT INTO meta VALUES ('indexed', 0)",
+    SCHEMA_INDEX_JOBS,
+    "CREATE INDEX tokens_created ON tokens (created_ms, id)",
+    "CREATE TABLE uploads ( -- blobs that somebody has sent, until a job of theirs names them\n"
+    "  owner TEXT NOT NULL,\n"
+    "  hash TEXT NOT NULL, -- of the blob, in hex\n"
+    "  size INTEGER NOT NULL,\n"
+    "  at_ms INTEGER NOT NULL, -- when they have sent it last\n"
+    "  PRIMARY KEY (owner, hash)\n"
+    ") STRICT, WITHOUT ROWID",
+    "CREATE INDEX uploads_at ON uploads (at_ms)",
+    "ALTER TABLE nodes ADD COLUMN heard_ms /* its last heartbeat, to a day */ INTEGER NOT NULL DEFAULT 0",
+    "UPDATE nodes SET heard_ms = 1000 * strftime('%s', 'now')",
+    NULL,
+};
+
 /* From this version on pages have sums (pages.c). */
 enum { SUMS_VERSION = 4 };
 
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1, version_2, version_3, version_4,
-                                              version_5, version_6, version_7, version_8};
+static const char *const *const versions[] = {version_1, version_2, version_3, version_4, version_5,
+                                              version_6, version_7, version_8, version_9};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

@@ -36,6 +36,22 @@
 #define SCHEMA_PART_BITS "10"
 #define SCHEMA_JOB_PART  "key >> " SCHEMA_PART_BITS
 
+/* Runs of job_ids: the ids of a range of job keys, in their order. A run of level 0 has 32,768 keys, and one
+ * of each further level has 32 runs of the level below. The number of a run is its level and its range. */
+enum { RUN_LEVELS = 4, RUN_KEY_BITS = 15, RUN_FAN_BITS = 5, RUN_LEVEL_BITS = 40 };
+#define SCHEMA_RUN_PARTS "32" /* of jobs_id, in a run of level 0 */
+/* Two statements that fill an empty job_ids: ids of keys that fill runs go into the largest run that is full.
+ */
+#define SCHEMA_FULL_RUNS "(SELECT coalesce(max(key), 0) >> 15 FROM jobs)"
+#define SCHEMA_INDEX_JOBS                                                                                    \
+    "INSERT INTO job_ids SELECT CASE "                                                                       \
+    "WHEN key >> 30 < full >> 15 THEN (3 << 40) + (key >> 30) "                                              \
+    "WHEN key >> 25 < full >> 10 THEN (2 << 40) + (key >> 25) "                                              \
+    "WHEN key >> 20 < full >> 5 THEN (1 << 40) + (key >> 20) "                                               \
+    "ELSE key >> 15 END AS run, id, key "                                                                    \
+    "FROM jobs, (SELECT " SCHEMA_FULL_RUNS " AS full) WHERE key >> 15 < full ORDER BY run, id",              \
+        "UPDATE meta SET value = " SCHEMA_FULL_RUNS " WHERE name = 'indexed'"
+
 /* The version of a database, 0 of an empty one, and the newest that there is. */
 bool schema_version(sqlite3 *db, int64_t *ret_version, struct err *err);
 int64_t schema_newest(void);

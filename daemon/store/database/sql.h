@@ -28,11 +28,39 @@
 #define SQL_WITH_PARTS(newest, oldest)                                                                       \
     "WITH RECURSIVE part (n) AS (SELECT (" newest ") >> " SCHEMA_PART_BITS                                   \
     " UNION ALL SELECT n - 1 FROM part WHERE n > " oldest ") "
-#define SQL_WITH_ALL_PARTS     SQL_WITH_PARTS("SELECT max(key) FROM jobs", "0")
 #define SQL_NEWEST_BEFORE      "SELECT max(key) FROM jobs WHERE key < ?1"
 #define SQL_WITH_PARTS_OF_PAGE SQL_WITH_PARTS(SQL_NEWEST_BEFORE, "(?9 >> " SCHEMA_PART_BITS ")")
 #define SQL_WITH_PARTS_OF_SCAN                                                                               \
     SQL_WITH_PARTS(SQL_NEWEST_BEFORE, "0 LIMIT ?2 / 2") /* each costs as two jobs */
+
+/* Keys of jobs whose ids fit a condition: those that are in no run of job_ids, the newest first, then those
+ * of each run. */
+#define SQL_KEYS(condition)                                                                                  \
+    "(" SQL_WITH_PARTS("SELECT max(key) FROM jobs",                                                          \
+                       "(SELECT value * " SCHEMA_RUN_PARTS                                                   \
+                       " FROM meta WHERE name = 'indexed')") ", " SQL_RUNS                                   \
+                                                             "SELECT key AS found FROM part CROSS JOIN "     \
+                                                             "jobs INDEXED BY jobs_id "                      \
+                                                             "ON " SCHEMA_JOB_PART " = n AND " condition     \
+                                                             " UNION ALL SELECT key FROM run CROSS JOIN "    \
+                                                             "job_ids ON run = number AND " condition ") "
+#define SQL_RUNS                                                                                             \
+    "run (number) AS (SELECT min(run) FROM job_ids UNION ALL SELECT "                                        \
+    "(SELECT min(run) FROM job_ids WHERE run > number) FROM run WHERE number IS NOT NULL) "
+
+/* job_index.c fills a run ?5 with ids above ?3, up to ?4, of the sources with numbers from ?1 to ?2: parts of
+ * jobs_id, or runs. The id at which a step ends is the least that has ?4 behind it in its source; NULL: each
+ * source has fewer. */
+#define SQL_WITH_SOURCES                                                                                     \
+    "WITH RECURSIVE source (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM source WHERE n < ?2) "
+#define SQL_PARTS_OF_RUN "jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n AND id > ?3 "
+#define SQL_RUNS_OF_RUN  "job_ids ON run = n AND id > ?3 "
+#define SQL_STEP_END(ids)                                                                                    \
+    SQL_WITH_SOURCES                                                                                         \
+    "SELECT min((SELECT id FROM (SELECT n) CROSS JOIN " ids "ORDER BY id LIMIT 1 OFFSET ?4)) FROM source"
+#define SQL_STEP(ids)                                                                                        \
+    SQL_WITH_SOURCES "INSERT INTO job_ids SELECT ?5, id, key FROM source CROSS JOIN " ids                    \
+                     "AND id <= coalesce(?4, '{') ORDER BY id"
 
 /* Parameters of a list of jobs: before, limit, prefix of the id, name, project, since, owner, key of the
  * array whose tasks they are, behind, then one a state: its name when it is wanted. '{' follows 'z', the last
@@ -68,6 +96,11 @@
 /* The first ?2 tasks of the array ?1. */
 #define SQL_TASKS_OF_ARRAY                                                                                   \
     "SELECT key FROM jobs INDEXED BY jobs_array WHERE array_key = ?1 ORDER BY key LIMIT ?2"
+
+/* The rows that job_ids may have of these keys, one of each level. */
+#define SQL_JOB_IDS(keys)                                                                                    \
+    "SELECT (column1 << 40) + (key >> (15 + 5 * column1)), id, key "                                         \
+    "FROM jobs, (VALUES (0), (1), (2), (3)) WHERE key IN (" keys ")"
 
 /* X(name, writer or reader, text) */
 #define SQL_STATEMENTS(X)                                                                                    \
@@ -121,8 +154,17 @@
     X(DELETE_BLOB, WRITER,                                                                                   \
       "DELETE FROM blobs WHERE hash = ?1 AND created_ms <= ?4 AND " SCHEMA_BLOB_IS_UNUSED)                   \
     X(PUT_USE, WRITER, SQL_INSERT("uses") " ON CONFLICT DO NOTHING")                                         \
+    X(DELETE_UPLOAD, WRITER,                                                                                 \
+      "DELETE FROM uploads WHERE owner = (SELECT owner FROM jobs WHERE key = ?1) AND hash = ?2")             \
+    X(PUT_UPLOAD, WRITER, SQL_PUT("uploads"))                                                                \
+    X(TRIM_UPLOADS, WRITER,                                                                                  \
+      "DELETE FROM uploads WHERE (owner, hash) IN (SELECT owner, hash FROM uploads WHERE at_ms <= ?1 "       \
+      "ORDER BY at_ms LIMIT ?2)")                                                                            \
     X(NOTE_REMOVED, WRITER, "UPDATE meta SET value = max(value, ?) WHERE name = 'removed'")                  \
     X(DELETE_JOB, WRITER, "DELETE FROM jobs WHERE key = ?")                                                  \
+    X(DELETE_JOB_ID, WRITER, "DELETE FROM job_ids WHERE (run, id, key) IN (" SQL_JOB_IDS("?1") ")")          \
+    X(DELETE_TASK_IDS, WRITER,                                                                               \
+      "DELETE FROM job_ids WHERE (run, id, key) IN (" SQL_JOB_IDS(SQL_TASKS_OF_ARRAY) ")")                   \
     X(DELETE_SPEC, WRITER, "DELETE FROM specs WHERE job_key = ?")                                            \
     X(DELETE_ARRAY, WRITER, "DELETE FROM arrays WHERE whole = ?")                                            \
     X(DELETE_USES, WRITER, "DELETE FROM uses WHERE job_key = ?")                                             \
@@ -147,6 +189,16 @@
       "AND NOT EXISTS (SELECT 1 FROM attempts WHERE job_key = ?1) "                                          \
       "AND NOT EXISTS (SELECT 1 FROM jobs WHERE array_key = ?1)")                                            \
     X(TRIM_REPLIES, WRITER, "DELETE FROM replies WHERE key <= ?")                                            \
+    X(FIRST_RUN, WRITER, "SELECT min(run) FROM job_ids WHERE run >= ? AND run < ?")                          \
+    X(LAST_ID, WRITER, "SELECT max(id) FROM job_ids WHERE run = ?")                                          \
+    X(PARTS_STEP_END, WRITER, SQL_STEP_END(SQL_PARTS_OF_RUN))                                                \
+    X(PARTS_STEP, WRITER, SQL_STEP(SQL_PARTS_OF_RUN))                                                        \
+    X(RUNS_STEP_END, WRITER, SQL_STEP_END(SQL_RUNS_OF_RUN))                                                  \
+    X(RUNS_STEP, WRITER, SQL_STEP(SQL_RUNS_OF_RUN))                                                          \
+    X(DELETE_MOVED, WRITER,                                                                                  \
+      SQL_WITH_SOURCES                                                                                       \
+      "DELETE FROM job_ids WHERE run IN (SELECT n FROM source) AND id > ?3 AND id <= coalesce(?4, '{')")     \
+    X(NOTE_INDEXED, WRITER, "UPDATE meta SET value = value + 1 WHERE name = 'indexed'")                      \
     X(SHRINK, WRITER, "PRAGMA incremental_vacuum")                                                           \
     X(PUT_HISTORY, WRITER, SQL_PUT("history"))                                                               \
     X(PUT_USAGE, WRITER, SQL_PUT("usage"))                                                                   \
@@ -177,9 +229,9 @@
       "JOIN attempts ON job_key = key AND number = attempt JOIN members USING (epoch) "                      \
       "WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key, node_rank")                                                \
     X(JOB, READER,                                                                                           \
-      SQL_WITH_ALL_PARTS "SELECT " SQL_SHOWN ", coalesce(shown, spec) FROM part "                            \
-                         "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n AND id = ? "         \
-                         "CROSS JOIN specs ON job_key = coalesce(array_key, key)" SQL_WITH_ARRAY "LIMIT 1")  \
+      "SELECT " SQL_SHOWN ", coalesce(shown, spec) FROM " SQL_KEYS(                                          \
+          "id = ?1") "CROSS JOIN jobs ON key = found "                                                       \
+                     "CROSS JOIN specs ON job_key = coalesce(array_key, key)" SQL_WITH_ARRAY "LIMIT 1")      \
     X(JOB_BY_KEY, READER,                                                                                    \
       "SELECT " SQL_SHOWN ", spec FROM jobs "                                                                \
       "JOIN specs ON job_key = coalesce(array_key, key)" SQL_WITH_ARRAY "WHERE key = ?")                     \
@@ -199,6 +251,9 @@
                              "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART                        \
                              " = n AND " SQL_PREFIX_FITS SQL_WITH_ARRAY                                      \
                              "WHERE " SQL_JOBS_FILTER SQL_JOBS_PAGE)                                         \
+    X(JOBS_BY_LONG_PREFIX, READER,                                                                           \
+      "SELECT " SQL_SHOWN " FROM jobs" SQL_WITH_ARRAY                                                        \
+      "WHERE key IN (SELECT found FROM " SQL_KEYS(SQL_PREFIX_FITS) ") AND " SQL_JOBS_FILTER SQL_JOBS_PAGE)   \
     X(BEHIND, READER, SQL_BEHIND("jobs_top", SCHEMA_JOB_IS_NO_TASK))                                         \
     X(BEHIND_OF_OWNER, READER, SQL_BEHIND("jobs_owner", "owner = ?3 AND " SCHEMA_JOB_IS_NO_TASK))            \
     X(BEHIND_LIVE, READER, SQL_BEHIND("jobs_live", SCHEMA_JOB_IS_LIVE))                                      \
@@ -232,12 +287,14 @@
     X(NODES, READER,                                                                                         \
       "SELECT {nodes}, coalesce(used, 0) FROM nodes LEFT JOIN "                                              \
       "(SELECT node, sum(" SQL_DEVICE_COUNT ") AS used FROM " SQL_LIVE_MEMBERS "GROUP BY node) "             \
-      "ON node = name ORDER BY name")                                                                        \
+      "ON node = name WHERE name > ? ORDER BY name LIMIT ?")                                                 \
     X(WINDOWS, READER, "SELECT {windows} FROM windows ORDER BY from_ms, id")                                 \
     X(LOST, READER, "SELECT key, {lost} FROM lost WHERE key > ? ORDER BY key LIMIT ?")                       \
     X(TOKEN, READER, "SELECT {tokens} FROM tokens WHERE id = ?")                                             \
     X(JOIN, READER, "SELECT {joins} FROM joins WHERE id = ?")                                                \
-    X(TOKENS, READER, "SELECT {tokens} FROM tokens ORDER BY created_ms, id")                                 \
+    X(TOKENS, READER,                                                                                        \
+      "SELECT {tokens} FROM tokens WHERE (created_ms, id) > "                                                \
+      "(coalesce((SELECT created_ms FROM tokens WHERE id = ?1), -1), ?1) ORDER BY created_ms, id LIMIT ?2")  \
     X(OLD_JOBS, READER,                                                                                      \
       "SELECT " SQL_SHOWN " FROM jobs INDEXED BY jobs_top" SQL_WITH_ARRAY                                    \
       "WHERE key > ? AND " SCHEMA_JOB_IS_NO_TASK " ORDER BY key LIMIT ?")                                    \
@@ -258,6 +315,10 @@
       "WHERE uses.hash = lower(hex(?1)) AND owner = ?3) OR EXISTS (SELECT 1 FROM results "                   \
       "CROSS JOIN attempts ON attempts.epoch = results.epoch CROSS JOIN jobs ON jobs.key = job_key "         \
       "WHERE results.hash = ?1 AND owner = ?3))")                                                            \
+    X(BLOB_OF_LIVE_JOB, READER,                                                                              \
+      "SELECT {blobs} FROM blobs WHERE hash = ?1 AND EXISTS (SELECT 1 FROM uses CROSS JOIN jobs "            \
+      "ON jobs.key = uses.job_key WHERE uses.hash = lower(hex(?1)) AND " SCHEMA_JOB_IS_LIVE ")")             \
+    X(UPLOADS, READER, "SELECT {uploads} FROM uploads WHERE at_ms > ? ORDER BY at_ms LIMIT ?")               \
     X(BLOB, READER, "SELECT {blobs} FROM blobs WHERE hash = ?")
 
 enum sql {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "daemon/store/database/pages.h"
+#include "daemon/store/database/schema.h"
 #include "proto/base/clock.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
@@ -27,6 +28,9 @@ static const char insert_specs[] =
     "INSERT INTO specs (job_key, spec) SELECT n, '{\"command\":[\"true\"],\"gpus\":1}' FROM numbers";
 static const char insert_events[] =
     "INSERT INTO events (job_key, seq, at_ms, kind, attempt) SELECT n, 1, at_ms, 'submitted', 0 FROM numbers";
+
+/* As a migration fills it. */
+static const char *const index_jobs[] = {"DELETE FROM job_ids", SCHEMA_INDEX_JOBS};
 
 static void must(sqlite3 *db, const char *sql)
 {
@@ -71,6 +75,9 @@ int main(int argc, char **argv)
     must(db, "CREATE TEMP TABLE numbers (n INTEGER PRIMARY KEY, at_ms INTEGER)");
     for (int64_t from = 0; from < count; from += BATCH) {
         add(db, from, from + BATCH < count ? from + BATCH : count, count);
+    }
+    for (size_t i = 0; i < sizeof index_jobs / sizeof *index_jobs; i++) {
+        must(db, index_jobs[i]);
     }
     sqlite3_close(db);
     pages_destroy(pages);

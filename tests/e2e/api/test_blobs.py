@@ -67,4 +67,52 @@ def test_a_blob_is_there_for_those_alone_whose_it_is(make_cluster: Callable[...,
     cluster.controller.kill()
     cluster.start_controller()
     ada.address = bob.address = cluster.api.address
-    assert (read(ada, content), read(bob, content)) == (200, 404)  # a job of ada's names it
+    assert (read(ada, content), read(bob, content)) == (200, 200)  # a job of ada's names it, and bob has sent it
+    eva = cluster.user("eva")
+    assert read(eva, content) == 404
+
+
+def test_the_quota_holds_after_a_kill(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(1, controller=["--upload-quota", "4"])
+    ada = cluster.user("ada")
+    first, second, third = (bytes([letter]) * (2 * MIB) for letter in b"abc")
+    assert [send(ada, content)[0] for content in (first, second)] == [201, 201]
+    cluster.controller.kill()
+    cluster.start_controller()
+    ada.address = cluster.api.address
+    assert send(ada, third)[0] == 422
+    assert cluster.api.wait(submit(ada, first))["state"] == "SUCCEEDED"
+    cluster.controller.kill()
+    cluster.start_controller()
+    ada.address = cluster.api.address
+    assert [send(ada, content)[0] for content in (third, b"small")] == [201, 422]  # the first is named, the second is not
+
+
+def test_a_job_may_name_a_blob_only_if_its_owner_has_sent_it(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(1)
+    ada, bob = cluster.user("ada"), cluster.user("bob")
+    content = b"of ada" * 20_000
+    assert send(ada, content)[0] == 201
+    for _ in range(2):  # when ada has sent it, and when a job of ada's names it
+        with pytest.raises(Problem) as refused:
+            submit(bob, content)
+        assert (refused.value.status, refused.value.field) == (422, "files[0].blob")
+        assert "not sent" in refused.value.body["detail"]
+        assert cluster.api.wait(submit(ada, content))["state"] == "SUCCEEDED"
+    assert send(bob, content)[0] == 201
+    assert cluster.api.wait(submit(bob, content))["state"] == "SUCCEEDED"
+    assert cluster.api.wait(submit(bob, content))["state"] == "SUCCEEDED"  # held by the job before
+    assert cluster.api.wait(submit(cluster.api, content))["state"] == "SUCCEEDED"  # administrators see all
+
+
+def test_a_node_reads_only_what_live_jobs_name(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(1)
+    ada, node = cluster.user("ada"), cluster.user("nodes", role="node")
+    content = b"of ada" * 20_000
+    assert send(ada, content)[0] == 201
+    assert read(node, content) == 404
+    job = ada.submit(["sleep", "1000"], files=[{"path": "sent", "blob": name_of(content)}])
+    assert read(node, content) == 200
+    ada.post(f"/v1/jobs/{job}/cancel")
+    ada.wait(job)
+    assert read(node, content) == 404

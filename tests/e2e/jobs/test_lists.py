@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harness import Api, Cluster, run_gpuctl
+from harness import Api, Cluster, Problem, run_gpuctl
+from paper_node import registration
 
 MANY = 1100  #: jobs: an answer looks at 500
+ROWS = 200  #: the most on a page
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +80,38 @@ def test_attempts_of_many_ranks_take_several_pages(make_cluster: Callable[..., C
             break
         position = f"?cursor={page['next']}"
     assert numbers == [[10, 9, 8, 7, 6, 5, 4, 3, 2], [1]]
+
+
+def all_of(api: Api, path: str, limit: int) -> list[list[str]]:
+    """The names of nodes, or the ids of tokens, on each page of their list."""
+    found: list[list[str]] = []
+    position = ""
+    while True:
+        page = api.get(f"{path}?limit={limit}{position}")
+        found.append([item.get("name") or item["id"] for item in page.get("nodes") or page["tokens"]])
+        if page["next"] is None:
+            return found
+        position = f"&cursor={page['next']}"
+
+
+def test_nodes_and_tokens_come_in_pages_and_gpuctl_shows_all_of_them(make_cluster: Callable[..., Cluster]) -> None:
+    ours = make_cluster(1)
+    nodes = Api(ours.url, ours.user("nodes", role="node").token)
+    for number in range(ROWS + 5):
+        nodes.post("/v1/agent/register", registration(f"paper{number:03}", "boot", ["cpu"]))
+        ours.user(f"user{number}")
+    access = {"GPUCTL_URL": ours.url, "GPUCTL_TOKEN_FILE": str(ours.folder / "controller" / "admin.token")}
+    for path, verb, key, order in (("/v1/nodes", "nodes", "name", "name"), ("/v1/tokens", "token", "id", "created_at")):
+        few, most = all_of(ours.api, path, 7), all_of(ours.api, path, ROWS)
+        assert {len(page) for page in few[:-1]} == {7} and [len(page) for page in most[:-1]] == [ROWS]
+        shown = next(iter(json.loads(run_gpuctl(verb, "list", "-o", "json", env=access).stdout).values()))
+        assert sum(few, []) == sum(most, []) == [item[key] for item in shown]
+        assert len({item[key] for item in shown}) == len(shown) > ROWS + 5
+        assert [item[order] for item in shown] == sorted(item[order] for item in shown)
+
+
+def test_a_page_that_cannot_be_is_refused_by_the_name_of_the_parameter(many: Cluster) -> None:
+    for path, query in (("/v1/tokens", "cursor=nonsense"), ("/v1/tokens", "limit=201"), ("/v1/nodes", "limit=0")):
+        with pytest.raises(Problem) as refused:
+            many.api.get(f"{path}?{query}")
+        assert (refused.value.status, refused.value.field) == (422, query.split("=")[0])

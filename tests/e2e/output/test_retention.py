@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import Cluster, Problem, eventually, run_gpuctl
+from harness import Api, Cluster, Problem, eventually, run_gpuctl
+from paper_node import registration
 
 HANG = ["python", "-S", "-c", "import signal; signal.pause()"]
 TABLES = ["jobs", "specs", "arrays", "events", "attempts", "members", "ranks", "results", "uses", "dependencies", "removals"]
@@ -239,3 +241,94 @@ def test_the_database_file_gives_back_the_space_of_removed_jobs(make_cluster: Ma
     cluster.start_controller()
     cluster.api.post(f"/v1/jobs/{runs}/cancel", {})
     cluster.api.wait(runs)
+
+
+def make_run(api: Api, name: str, ended_ms: int | None, project: str | None = None) -> tuple[str, str]:
+    """A run with an artifact: its id and the path of that. ended_ms None: it goes on."""
+    run = ask(api, "POST", "runs/create", {"experiment_id": "0", "run_name": name, "start_time": 1000})["run"]["info"]["run_id"]
+    ask(api, "POST", "runs/log-metric", {"run_id": run, "key": "loss", "value": 1.0, "timestamp": 1, "step": 1})
+    if project is not None:
+        ask(api, "POST", "runs/set-tag", {"run_id": run, "key": "gpuctl.project", "value": project})
+    path = f"/api/2.0/mlflow-artifacts/artifacts/0/{run}/artifacts/model.bin"
+    assert api.raw("PUT", path, b"weights")[0] == 200
+    if ended_ms is not None:
+        ask(api, "POST", "runs/update", {"run_id": run, "status": "FINISHED", "end_time": ended_ms})
+    return run, path
+
+
+def ask(api: Api, method: str, call: str, body: dict[str, Any]) -> Any:
+    return api.call(method, f"/api/2.0/mlflow/{call}", body)
+
+
+def runs_of(api: Api) -> list[str]:
+    found = ask(api, "POST", "runs/search", {"experiment_ids": ["0"], "run_view_type": "ALL"}).get("runs", [])
+    return sorted(run["info"]["run_name"] for run in found)
+
+
+def test_runs_never_go_unless_that_is_set(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1)
+    run, path = make_run(cluster.api, "old", 2000)
+    assert cluster.api.post("/v1/retention", {})["runs"] == 0
+    assert runs_of(cluster.api) == ["old"] and cluster.api.raw("GET", path)[0] == 200
+
+
+def test_old_runs_go_with_their_artifacts_and_a_dry_run_only_counts(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1, controller=["--keep-runs", "30d"])
+    cluster.api.call("PUT", "/v1/accounts/projects/archive", {"keep_runs_days": 0})
+    now_ms = int(1000 * time.time())
+    old = make_run(cluster.api, "old", now_ms - 31 * 24 * 3600 * 1000)
+    others = [
+        make_run(cluster.api, "young", now_ms - 24 * 3600 * 1000),
+        make_run(cluster.api, "live", None),
+        make_run(cluster.api, "kept", 2000, project="archive"),
+    ]
+    assert cluster.api.post("/v1/retention", {"dry_run": True})["runs"] == 1
+    assert "1 run of MLflow's" in gpuctl_retention(cluster, "--dry-run")
+    assert cluster.api.raw("GET", old[1])[0] == 200
+    assert cluster.api.post("/v1/retention", {})["runs"] == 1
+    assert runs_of(cluster.api) == ["kept", "live", "young"]
+    assert not (cluster.folder / "controller" / "artifacts" / "0" / old[0]).exists()
+    assert all(cluster.api.raw("GET", path)[0] == 200 for _, path in others)
+    assert cluster.api.post("/v1/retention", {})["runs"] == 0
+
+
+def test_a_project_alone_may_let_its_runs_go(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1)
+    access = {"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(cluster.folder / "controller" / "admin.token")}
+    assert run_gpuctl("quotas", "set", "project", "vision", "--keep-runs", "7", env=access).returncode == 0
+    make_run(cluster.api, "of vision", 2000, project="vision")
+    make_run(cluster.api, "of nobody", 2000)
+    assert cluster.api.post("/v1/retention", {})["runs"] == 1
+    assert runs_of(cluster.api) == ["of nobody"]
+
+
+def test_a_removal_of_a_run_that_was_cut_off_is_continued(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1)
+    run, path = make_run(cluster.api, "old", 2000)
+    cluster.controller.kill()
+    database = sqlite3.connect(cluster.folder / "controller" / "mlflow.db")
+    with database:  # as the first step of a removal leaves it
+        database.execute("INSERT INTO removals (run, id, artifact_uri) SELECT key, id, artifact_uri FROM runs")
+        database.execute("DELETE FROM runs")
+    cluster.start_controller()
+    assert cluster.api.raw("GET", path)[0] == 200
+    cluster.api.post("/v1/retention", {})
+    assert cluster.api.raw("GET", path)[0] == 404
+    left = [database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("removals", "metrics", "points", "tags")]
+    assert left == [0, 0, 0, 0]
+    database.close()
+
+
+def gpuctl_retention(cluster: Cluster, *options: str) -> str:
+    access = {"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(cluster.folder / "controller" / "admin.token")}
+    done = run_gpuctl("admin", "retention", *options, env=access)
+    return done.stdout + done.stderr
+
+
+def test_a_node_that_is_not_heard_goes(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(1, controller=["--keep-nodes", "1s"])
+    nodes = Api(cluster.url, cluster.user("nodes", role="node").token)
+    nodes.post("/v1/agent/register", registration("paper", "boot", ["cpu"]))
+    cluster.api.post("/v1/nodes/paper/fence", {"assert_dead": True})
+    eventually(lambda: cluster.api.post("/v1/retention", {})["nodes"] == 1, "the node to be old enough")
+    assert sorted(cluster.nodes()) == ["node0"]

@@ -188,8 +188,8 @@ static bool read_rest(struct text *out)
 {
     const struct job_filter all = {.limit = JOBS + 1};
     bool ok = each_job(reader_jobs(rig.reader, &all, &rig.err), visit_job, out) &&
-              each_node(reader_nodes(rig.reader, NULL, &rig.err), visit_node, out) &&
-              each_token(reader_tokens(rig.reader, NULL, &rig.err), visit_token, out);
+              each_node(reader_nodes(rig.reader, "", ALL_ROWS, &rig.err), visit_node, out) &&
+              each_token(reader_tokens(rig.reader, "", ALL_ROWS, &rig.err), visit_token, out);
     for (int64_t key = 20; ok && key <= JOBS; key += 20) {
         const uint8_t hash[32] = {(uint8_t)key};
         bool found;

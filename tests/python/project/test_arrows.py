@@ -23,7 +23,7 @@ ROOMS = {
     "daemon/mlflow": "proto",
     "daemon/backup": "daemon/store proto",
     "daemon/writer": "daemon/core daemon/store proto",
-    "daemon/retention": "daemon/blob daemon/store daemon/writer proto",
+    "daemon/retention": "daemon/blob daemon/mlflow daemon/store daemon/writer proto",
     "daemon/simulate": "daemon/core proto",
     "daemon/http": "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/retention daemon/store daemon/writer proto",
     "daemon": "daemon/backup daemon/blob daemon/http daemon/store daemon/writer proto",

@@ -353,6 +353,14 @@ enum err_code remove_node(struct cluster *cluster, const char *name, bool force)
     return cluster_step(cluster, &input);
 }
 
+enum err_code forget_node(struct cluster *cluster, const char *name, int64_t heard_ms)
+{
+    const struct input input = {
+        .kind = INPUT_NODE,
+        .node = {.name = name, .action = NODE_ACTION_FORGET, .by = "retention", .heard_ms = heard_ms}};
+    return cluster_step(cluster, &input);
+}
+
 /* --- accounts ------------------------------------------------------------------------------------------- */
 
 static enum err_code set_limits(struct cluster *cluster, enum account_kind kind, const char *name,

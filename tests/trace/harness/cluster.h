@@ -118,6 +118,8 @@ enum err_code drain(struct cluster *cluster, const char *name);
 enum err_code resume(struct cluster *cluster, const char *name);
 enum err_code fence(struct cluster *cluster, const char *name);
 enum err_code remove_node(struct cluster *cluster, const char *name, bool force);
+/* As retention does with one that was not heard since then, wall clock. */
+enum err_code forget_node(struct cluster *cluster, const char *name, int64_t heard_ms);
 
 /* Questions: the answer is in step.answer, and nothing has changed. */
 enum err_code cluster_ask(struct cluster *cluster, enum ask_kind kind, const char *id);

@@ -452,6 +452,8 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_REMOVAL_PIECE:
     case CHANGE_REPLIES_AGE:
     case CHANGE_REPLIES_TRIM:
+    case CHANGE_UPLOAD_PUT:
+    case CHANGE_UPLOADS_TRIM:
     case CHANGE_SHRINK:
     case CHANGE_LOST_PUT:
     case CHANGE_REPLY_INSERT:

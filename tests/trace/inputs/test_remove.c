@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The removal of jobs that have ended. */
+#include "proto/limits_controller.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/harness/explain_rig.h"
 #include "tests/trace/suites.h"
@@ -38,6 +39,43 @@ START_TEST(several_are_removed_together_or_none)
     ck_assert_int_eq(cluster_step(c, &input), ERR_NONE);
     ck_assert_ptr_null(rows_job(c->rows, "aaaa"));
     ck_assert_ptr_null(rows_job(c->rows, "bbbb"));
+}
+END_TEST
+
+START_TEST(a_node_that_is_not_heard_for_long_goes_unless_something_of_it_lives)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    node(c, "b");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    int64_t begin_ms = c->wall_ms;
+    advance(c, NODE_HEARD_MS / 2);
+    ck_assert_int_eq(forget_node(c, "b", c->wall_ms), ERR_CONFLICT); /* it may come back at any moment */
+    advance(c, NODE_HEARD_MS);
+    ck_assert_int_eq(forget_node(c, "b", begin_ms - 1), ERR_CONFLICT); /* it was heard later */
+    ck_assert_int_eq(forget_node(c, "a", c->wall_ms), ERR_CONFLICT);   /* it has work */
+    ck_assert_int_eq(forget_node(c, "b", begin_ms), ERR_NONE);
+    ck_assert_ptr_null(rows_node(c->rows, "b"));
+    ck_assert_ptr_nonnull(rows_node(c->rows, "a"));
+}
+END_TEST
+
+START_TEST(a_fenced_node_goes_and_one_that_is_heard_again_has_a_new_time)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    node(c, "b");
+    int64_t begin_ms = c->wall_ms;
+    fence(c, "b");
+    ck_assert_int_eq(forget_node(c, "b", begin_ms - 1), ERR_CONFLICT);
+    advance_beating(c, NODE_HEARD_MS + HOUR_MS, "a");
+    ck_assert_int_ge(rows_node(c->rows, "a")->heard_ms, begin_ms + NODE_HEARD_MS);
+    ck_assert_int_eq(forget_node(c, "a", begin_ms), ERR_CONFLICT);
+    cluster_restart(c);
+    ck_assert_int_eq(forget_node(c, "a", c->wall_ms), ERR_CONFLICT); /* the controller has only just begun */
+    ck_assert_int_eq(forget_node(c, "b", begin_ms), ERR_NONE);
+    ck_assert_ptr_null(rows_node(c->rows, "b"));
 }
 END_TEST
 
@@ -87,6 +125,8 @@ Suite *remove_suite(void)
     TCase *tests = tcase_create("remove");
     tcase_add_test(tests, a_job_that_has_ended_is_removed_and_one_that_lives_is_not);
     tcase_add_test(tests, several_are_removed_together_or_none);
+    tcase_add_test(tests, a_node_that_is_not_heard_for_long_goes_unless_something_of_it_lives);
+    tcase_add_test(tests, a_fenced_node_goes_and_one_that_is_heard_again_has_a_new_time);
     tcase_add_test(tests, what_was_learned_from_a_removed_job_stays);
     tcase_add_test(tests, a_job_that_follows_a_removed_one_goes_on_after_a_restart);
     suite_add_tcase(suite, tests);

@@ -15,6 +15,7 @@ int main(void)
     srunner_add_suite(runner, mlflow_filter_suite());
     srunner_add_suite(runner, mlflow_search_suite());
     srunner_add_suite(runner, mlflow_job_suite());
+    srunner_add_suite(runner, mlflow_removal_suite());
     srunner_add_suite(runner, mlflow_copies_suite());
     srunner_add_suite(runner, mlflow_models_suite());
     srunner_add_suite(runner, mlflow_registry_suite());

@@ -10,6 +10,7 @@ Suite *mlflow_budget_suite(void);
 Suite *mlflow_experiments_suite(void);
 Suite *mlflow_filter_suite(void);
 Suite *mlflow_job_suite(void);
+Suite *mlflow_removal_suite(void);
 Suite *mlflow_copies_suite(void);
 Suite *mlflow_models_suite(void);
 Suite *mlflow_open_suite(void);

@@ -19,6 +19,7 @@ static struct tracking_job job(int64_t attempt)
                                  .experiment = "night",
                                  .run_name = "sweep",
                                  .owner = "grace",
+                                 .project = "vision",
                                  .job_id = "abcdefgh",
                                  .attempt = attempt,
                                  .nodes = 2,
@@ -63,6 +64,7 @@ START_TEST(a_job_makes_its_run_and_its_experiment)
     ck_assert_str_eq(tag("gpuctl.attempt"), "1");
     ck_assert_str_eq(tag("gpuctl.nodes"), "2");
     ck_assert_str_eq(tag("gpuctl.gpus"), "8");
+    ck_assert_str_eq(tag("gpuctl.project"), "vision");
     ck_assert_str_eq(tag("mlflow.user"), "grace");
     ck_assert_str_eq(tag("mlflow.source.name"), "sweep");
     ck_assert_str_eq(tag("mlflow.source.type"), "JOB");

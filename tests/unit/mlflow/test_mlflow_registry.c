@@ -369,7 +369,8 @@ START_TEST(a_database_without_a_registry_gets_one_and_keeps_its_runs)
     tracking_close(mlflow.tracking);
     mlflow.tracking = NULL;
     mlflow_meddle(
-        "DROP INDEX points_logged; ALTER TABLE points DROP COLUMN number; "
+        "DROP TABLE removals; DROP INDEX models_source; DROP INDEX points_logged; ALTER TABLE points DROP "
+        "COLUMN number; "
         "ALTER TABLE points DROP COLUMN run; DROP TABLE registered_models; DROP TABLE registered_model_tags; "
         "DROP TABLE registered_model_aliases; DROP TABLE model_versions; "
         "DROP TABLE model_version_tags; PRAGMA user_version = 2");

@@ -10,6 +10,7 @@ int main(void)
     srunner_add_suite(runner, store_results_suite());
     srunner_add_suite(runner, store_lists_suite());
     srunner_add_suite(runner, store_scan_suite());
+    srunner_add_suite(runner, store_job_index_suite());
     srunner_add_suite(runner, store_live_suite());
     srunner_add_suite(runner, store_replies_suite());
     srunner_add_suite(runner, store_retention_suite());

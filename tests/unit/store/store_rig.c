@@ -187,6 +187,7 @@ struct change node_put(const char *name)
         .devices = "[{\"index\":0,\"type\":\"A10\"},{\"index\":1,\"type\":\"A10\"},"
                    "{\"index\":2,\"type\":\"H100\"},{\"index\":3,\"type\":\"H100\"}]",
         .registered_ms = 18,
+        .heard_ms = 17,
         .expires_at_ms = 19,
         .agent_expires_at_ms = 20,
         .agent_id = "agent",
@@ -311,10 +312,10 @@ bool visit_node(const struct node_row *row, int64_t used_gpus, void *closure)
     text_printf(closure,
                 "%s boot %s agent %s host %s version %s at %s pool %s %s %s %s isolation %s slots %d devices "
                 "%s since "
-                "%" PRId64 " until %" PRId64 " or %" PRId64 " used %" PRId64 "\n",
+                "%" PRId64 " heard %" PRId64 " until %" PRId64 " or %" PRId64 " used %" PRId64 "\n",
                 row->name, row->boot_id, row->agent_id, row->host_id, row->version, row->address, row->pool,
                 pool_kind_text(row->pool_kind), node_state_text(row->state), or_null(row->reason),
-                isolation_text(row->isolation), row->slots, row->devices, row->registered_ms,
+                isolation_text(row->isolation), row->slots, row->devices, row->registered_ms, row->heard_ms,
                 row->expires_at_ms, row->agent_expires_at_ms, used_gpus);
     return true;
 }

@@ -11,6 +11,7 @@ Suite *store_crash_suite(void);
 Suite *store_incarnation_suite(void);
 Suite *store_migration_suite(void);
 Suite *store_disk_suite(void);
+Suite *store_job_index_suite(void);
 Suite *store_lists_suite(void);
 Suite *store_live_suite(void);
 Suite *store_open_suite(void);

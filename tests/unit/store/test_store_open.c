@@ -99,9 +99,12 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
-/* What version 8 brought. */
+/* What versions 8 and later brought. */
 #define WITHOUT_RETENTION                                                                                    \
-    "DROP TABLE uses; DROP TABLE removals; DROP INDEX results_hash; DROP INDEX dependencies_on;"             \
+    "DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; ALTER TABLE nodes DROP COLUMN "      \
+    "heard_ms; DROP TABLE uses; DROP TABLE "                                                                 \
+    "removals; DROP INDEX results_hash; DROP INDEX "                                                         \
+    "dependencies_on;"                                                                                       \
     "DELETE FROM meta WHERE name <> 'incarnation';"
 
 /* What versions 7 and later brought. */

@@ -110,6 +110,33 @@ START_TEST(a_removed_job_is_not_found_and_leaves_no_row)
 }
 END_TEST
 
+static struct change upload(const char *owner, const char *hash, int64_t at_ms)
+{
+    return (struct change){.kind = CHANGE_UPLOAD_PUT,
+                           .upload = {.owner = owner, .hash = hash, .size = 3, .at_ms = at_ms}};
+}
+
+START_TEST(an_upload_goes_when_a_job_of_its_owner_names_it_or_when_it_is_old)
+{
+    const char *owner = job_insert(1).job.birth.owner;
+    rig_write((struct change[]){upload(owner, "aa", 10), upload("bob", "aa", 11), upload("bob", "bb", 12)},
+              3);
+    put_job(1, 0); /* names aa and bb */
+    ck_assert_int_eq(count("SELECT count(*) FROM uploads"), 2);
+    ck_assert_int_eq(count("SELECT count(*) FROM uploads WHERE owner = 'bob'"), 2);
+    rig_write_one(upload("bob", "aa", 20)); /* sent again */
+    rig_write_one((struct change){.kind = CHANGE_UPLOADS_TRIM, .upload.at_ms = 12});
+    ck_assert_int_eq(count("SELECT count(*) FROM uploads"), 1);
+    ck_assert_int_eq(count("SELECT at_ms FROM uploads WHERE hash = 'aa'"), 20);
+    for (int64_t i = 0; i < RETENTION_STEP_BLOBS + 5; i++) {
+        autofree char *hash = xprintf("%lld", (long long)i);
+        rig_write_one(upload("eva", hash, i));
+    }
+    rig_write_one((struct change){.kind = CHANGE_UPLOADS_TRIM, .upload.at_ms = 1000000});
+    ck_assert_int_eq(count("SELECT count(*) FROM uploads"), 6);
+}
+END_TEST
+
 START_TEST(a_removal_goes_on_in_pieces_also_after_a_start)
 {
     put_job(1, RETENTION_PIECE_ROWS * 2 + 5);
@@ -447,6 +474,7 @@ Suite *store_retention_suite(void)
     TCase *cases = tcase_create("retention");
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_add_test(cases, a_removed_job_is_not_found_and_leaves_no_row);
+    tcase_add_test(cases, an_upload_goes_when_a_job_of_its_owner_names_it_or_when_it_is_old);
     tcase_add_test(cases, a_removal_goes_on_in_pieces_also_after_a_start);
     tcase_add_test(cases, the_tasks_of_a_removed_array_follow_it);
     tcase_add_test(cases, a_key_is_not_used_again_after_its_job_was_removed);

@@ -314,7 +314,7 @@ START_TEST(a_node_that_registers_again_is_overwritten)
     autotext struct text read = {0};
     visit_node(&again.node, 0, &written);
     visit_node(&other.node, 0, &written);
-    ck_assert(each_node(reader_nodes(rig.reader, NULL, &rig.err), visit_node, &read));
+    ck_assert(each_node(reader_nodes(rig.reader, "", ALL_ROWS, &rig.err), visit_node, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
 }
 END_TEST
@@ -332,12 +332,12 @@ START_TEST(used_gpus_are_the_devices_of_live_attempts)
     autotext struct text one = {0};
     autotext struct text written = {0};
     visit_node(&node.node, 3, &written);
-    ck_assert(each_node(reader_nodes(rig.reader, "gpu-1", &rig.err), visit_node, &one));
+    ck_assert(each_node(reader_node(rig.reader, "gpu-1", &rig.err), visit_node, &one));
     ck_assert_str_eq(one.bytes, written.bytes);
     struct change second = node_put("gpu-2");
     visit_node(&second.node, 1, &written);
     autotext struct text all = {0};
-    ck_assert(each_node(reader_nodes(rig.reader, NULL, &rig.err), visit_node, &all));
+    ck_assert(each_node(reader_nodes(rig.reader, "", ALL_ROWS, &rig.err), visit_node, &all));
     ck_assert_str_eq(all.bytes, written.bytes);
 }
 END_TEST
@@ -360,12 +360,12 @@ START_TEST(tokens_read_back_oldest_first_and_revoked_when_they_were)
     autotext struct text read = {0};
     visit_token(&old.token, &written);
     visit_token(&young.token, &written);
-    ck_assert(each_token(reader_tokens(rig.reader, NULL, &rig.err), visit_token, &read));
+    ck_assert(each_token(reader_tokens(rig.reader, "", ALL_ROWS, &rig.err), visit_token, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
     text_clear(&read);
     text_clear(&written);
     visit_token(&young.token, &written);
-    ck_assert(each_token(reader_tokens(rig.reader, "aaa", &rig.err), visit_token, &read));
+    ck_assert(each_token(reader_token(rig.reader, "aaa", &rig.err), visit_token, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
 }
 END_TEST
@@ -435,14 +435,14 @@ START_TEST(a_node_goes_with_the_tokens_that_are_bound_to_it)
     autotext struct text nodes = {0}, left = {0}, read = {0}, expected = {0};
     struct change kept = node_put("gpu-2");
     visit_node(&kept.node, 0, &left);
-    ck_assert(each_node(reader_nodes(rig.reader, NULL, &rig.err), visit_node, &nodes));
+    ck_assert(each_node(reader_nodes(rig.reader, "", ALL_ROWS, &rig.err), visit_node, &nodes));
     ck_assert_str_eq(nodes.bytes, left.bytes);
     struct token_row first = tokens[0].token;
     first.revoked = true;
     visit_token(&first, &expected);
     visit_token(&tokens[1].token, &expected);
     visit_token(&tokens[2].token, &expected);
-    ck_assert(each_token(reader_tokens(rig.reader, NULL, &rig.err), visit_token, &read));
+    ck_assert(each_token(reader_tokens(rig.reader, "", ALL_ROWS, &rig.err), visit_token, &read));
     ck_assert_str_eq(read.bytes, expected.bytes);
 }
 END_TEST

@@ -22,10 +22,8 @@ def _nodes(controller: Controller, gpu_type: str | None, remote: bool) -> list[d
     types = gpu_type.lower().split("|") if gpu_type else None
     return [
         node
-        for node in controller.get("/v1/nodes")["nodes"]
-        if node["state"] == "READY"
-        and (remote or node["host_id"] == here)
-        and (types is None or str(node["gpu_type"]).lower() in types)
+        for node in controller.pages("/v1/nodes", "nodes", "cursor")
+        if node["state"] == "READY" and (remote or node["host_id"] == here) and (types is None or str(node["gpu_type"]).lower() in types)
     ]
 
 
