@@ -75,7 +75,8 @@ static void warm_shim_end(struct warm_shim *warm_shim)
         loop_unwatch(loop, &warm_shim->watch);
     }
     shim_process_close(&warm_shim->shim); /* it ends with its socket, and its workers with it */
-    *warm_shim = (struct warm_shim){.kind = warm_shim->kind, .shim = {-1, -1}, .watch = {.fd = -1}};
+    *warm_shim =
+        (struct warm_shim){.kind = warm_shim->kind, .shim = {.fd = -1, .pidfd = -1}, .watch = {.fd = -1}};
 }
 
 static void forkserver_end(struct kind *kind)
@@ -361,7 +362,8 @@ static struct kind *add_kind(struct warm *warm, struct warm_key *key)
                           .due_ms = clock_boot_ms() + WARM_DELAY_MS,
                           .talk = {.fd = -1}};
     for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
-        kind->warm_shims[i] = (struct warm_shim){.kind = kind, .shim = {-1, -1}, .watch = {.fd = -1}};
+        kind->warm_shims[i] =
+            (struct warm_shim){.kind = kind, .shim = {.fd = -1, .pidfd = -1}, .watch = {.fd = -1}};
     }
     *key = (struct warm_key){0};
     DL_PREPEND(warm->kinds, kind);
