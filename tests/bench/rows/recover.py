@@ -4,8 +4,8 @@
 Two ranks of a function with gloo and one retry, on one node of two slots with warm workers; one rank is killed by SIGKILL between two
 all-reduces. The other one is ended, the attempt's exit is recorded, and the next attempt is placed and started: until the slower rank of
 that has done its first all-reduce. torchrun --standalone --nproc-per-node 2 --max-restarts 1 runs the same as a script
-(tests/bench/programs/recover.py); it keeps no record of the death and asks nobody for a place. TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, because ranks
-that are started again find addresses of the dead in a store that is shared. Ten rounds in turns; medians with least and most.
+(tests/bench/programs/recover.py); it keeps no record of the death and asks nobody for a place. TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1,
+because ranks that are started again find addresses of the dead in a store that is shared. Ten rounds in turns; medians with least and most.
 
 Gate: 20x (aim 35x).
 """

@@ -3,8 +3,8 @@
 
 2,000 of the jobs run on 250 nodes. Kill -9, then from the start of the process to the first answered GET and to the first beat that is
 taken. The rows are real: paper nodes have registered, jobs were submitted over HTTP, those that fit run and have said so. The floor, in
-turns with it (tests/bench/programs/read.c): a process that opens a copy of the same database, with what its log has, and reads the rows of jobs,
-attempts, members and nodes by plain SQLite. Medians of five.
+turns with it (tests/bench/programs/read.c): a process that opens a copy of the same database, with what its log has, and reads the rows of
+jobs, attempts, members and nodes by plain SQLite. Medians of five.
 
 Gate: 10 times the floor for the slower of the two (aim 5).
 """

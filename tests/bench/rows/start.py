@@ -2,9 +2,9 @@
 """Submission to the first instruction of the job, one at a time on an idle cluster, in multiples of what no durable start does without.
 
 A start: from just before the request is written on a connection that is open until the slowest rank stamps the clock. The floor, in turns
-with it (tests/bench/programs/floor.c): a message and its answer over loopback, an fdatasync of a page that was appended to a log on the same disk,
-one more message and answer, and a process of the same program, by themselves, one after the other. One rank; `gang`, 2 ranks on 2
-agents, whose floor has two last messages and two processes, both at a time; `slow_disk`, both again with 2 ms added to every fsync and
+with it (tests/bench/programs/floor.c): a message and its answer over loopback, an fdatasync of a page that was appended to a log on the
+same disk, one more message and answer, and a process of the same program, by themselves, one after the other. One rank; `gang`, 2 ranks on
+2 agents, whose floor has two last messages and two processes, both at a time; `slow_disk`, both again with 2 ms added to every fsync and
 fdatasync of controller, agents and floor. `ratio` is the median of the pairs. `srun`: one rank under `gpuctl run` and under Slurm's
 srun, as tests/bench/slurm.py tunes it, in turns: from before the command is started until the rank stamps the clock (first), and until
 the command has ended (wall).
