@@ -114,11 +114,8 @@ static void watch_attempt(struct core *core, struct attempt *attempt)
 
 bool tick_pass(struct core *core, const struct input *input, struct err *err)
 {
-    departure_set_clock(core, input->wall_ms);
-    if (core->now_ms < core->deadline_ms) {
-        return true; /* a scheduling pass alone is due */
-    }
     core->deadline_ms = NEVER;
+    departure_set_clock(core, input->wall_ms);
     for (size_t i = 0; i < core->node_count; i++) {
         if (core->nodes[i]->state != NODE_LOST) {
             watch_node(core, core->nodes[i]);
