@@ -206,7 +206,7 @@ def first_lines() -> Iterator[Case]:
         "/v1/%2e%2e/healthz", "/%2E%2E/healthz", "/.%2e/healthz", "/v1%2fjobs", "/v1%2Fjobs", "/v1/jobs%2f", "/healthz%00",
         "/health%00z", "/%00healthz",
         "/v1%5cjobs", "/v1\\jobs", "/v1/jobs%20", "/v1/jobs%0d%0aX:y", "/v1/jobs%09", "/v1/%6aobs", "/v1/jobs;a=b", "/v1/jobs,a",
-        "/v1/jobs:80", "/v1/jobs@x",
+        "/v1/jobs|80", "/v1/jobs@x",
         "/v1/jobs%", "/v1/jobs%2", "/v1/jobs%zz", "/v1/jobs\xe9", "/v1/jobs\x7f", "/v1/jobs\x01", "/v1/jobs\"", "/v1/jobs<x>",
         "/v1/jobs|", "/v1/jobs{}",
         "/healthz?a%00b", "/healthz?a%", "/healthz?a%2", "/healthz?a%zz", "/healthz?\xe9", "/healthz?a#b", "/healthz?\x01",
