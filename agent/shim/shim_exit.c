@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
@@ -66,6 +67,19 @@ static bool record_blank(int fd)
     return pwrite(fd, blank, sizeof blank, 0) == (ssize_t)sizeof blank;
 }
 
+/* The room for the record may have been made before the disk became full. What ranks print needs some, too.
+ */
+static bool disk_has_room(const struct shim *shim)
+{
+    struct statvfs disk;
+    if (fstatvfs(shim->record, &disk) != 0) {
+        return false;
+    }
+    errno = ENOSPC;
+    return disk.f_blocks == 0 || /* it does not say */
+           (off_t)(disk.f_bavail * disk.f_frsize) >= SHIM_RECORD_BYTES(shim->launch.rank_count);
+}
+
 /* The agent has made the file with room for one rank, where it could; then the disk has nothing to do here.
  */
 bool record_reserve(struct shim *shim, struct why *why)
@@ -79,7 +93,7 @@ bool record_reserve(struct shim *shim, struct why *why)
         errno != EOPNOTSUPP) {
         return failed_at(why, SHIM_EXIT_NEW_FILE);
     }
-    return record_blank(shim->record) || failed_at(why, SHIM_EXIT_NEW_FILE);
+    return (disk_has_room(shim) && record_blank(shim->record)) || failed_at(why, SHIM_EXIT_NEW_FILE);
 }
 
 void record_cancel(struct shim *shim)

@@ -38,7 +38,8 @@ void pass_drop(struct core *core)
 }
 
 /* First serves entitled jobs, then, from the rest, borrowing ones. So no job takes back at once what it has
- * just given back. true: it came to the end; false: the work was too much for now. */
+ * just given back. true: the pass is complete; false: it has used up its work, and
+ * a later step goes on with it. */
 static bool go_on(struct core *core, int64_t most)
 {
     struct pass *pass = &core->pass;

@@ -272,8 +272,8 @@ def test_a_job_that_a_full_node_cannot_take_waits_with_the_reason_and_starts_whe
             events = cluster.api.get(f"/v1/jobs/{job}/events")["events"]
             return "No space left on device" in str(events) + str(cluster.api.get(f"/v1/jobs/{job}/attempts"))
 
-        # A small job may find the room that the node has made ready before.
-        eventually(lambda: declined() or cluster.api.job(job)["state"] in ("RUNNING", "SUCCEEDED"), "the node to take it, or to say why")
+        eventually(declined, "the node to say why")
+        assert cluster.api.job(job)["state"] in ("QUEUED", "PLACED")
         disk.make_room()
         assert cluster.api.wait(job)["state"] == "SUCCEEDED"
         eventually(lambda: cluster.api.log(job) == "made it\n", "its output")
