@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/writer/inbox.h"
 #include "daemon/writer/load.h"
 #include "daemon/writer/questions.h"
 #include "proto/base/clock.h"
@@ -36,24 +37,17 @@ struct writer {
     atomic_size_t live;
     atomic_bool braked; /* most nodes are silent */
 
-    _Atomic(struct writer_request *)
-        inbox;              /* requests, newest first; adding one takes no lock while the thread is awake */
-    atomic_size_t waiting;  /* inputs that were added and not taken yet */
-    atomic_bool refusing;   /* closing, or failed */
-    pthread_mutex_t asleep; /* held while the thread decides to sleep, and by callers that wake it */
-    pthread_cond_t asked;
-
+    struct inbox inbox;          /* what was asked */
     struct news_box box;         /* what was committed */
     struct questions *questions; /* NULL: without a thread, questions are requests like others */
     struct writer_measures measures;
 
     /* Used only by the writer's thread. */
-    struct writer_request *backlog; /* taken from the inbox, the oldest first */
-    struct step_list lazy;          /* steps to apply with the next transaction */
-    int64_t lazy_since_ms;          /* when the first of the lazy steps was done */
-    struct step_list batch;         /* steps applied in the open transaction */
-    bool queue_stale;               /* there were steps since the last snapshot of the queue */
-    int64_t queue_due_ms;           /* no snapshot of the queue before this */
+    struct step_list lazy;  /* steps to apply with the next transaction */
+    int64_t lazy_since_ms;  /* when the first of the lazy steps was done */
+    struct step_list batch; /* steps applied in the open transaction */
+    bool queue_stale;       /* there were steps since the last snapshot of the queue */
+    int64_t queue_due_ms;   /* no snapshot of the queue before this */
     bool in_transaction;
     int64_t now_ms; /* time of the last step: never decreases */
     int64_t now_us; /* of the batch, for records; 0: now_ms has the time */
@@ -343,7 +337,7 @@ static void publish_failure(struct writer *writer, struct writer_request *list)
         err_hint(&request->error, "ask again with the same Idempotency-Key when the controller is back");
     }
     steps_clear(&writer->batch);
-    atomic_store(&writer->refusing, true);
+    inbox_close(&writer->inbox);
     news_box_lock(&writer->box);
     writer->box.news.failed = true;
     writer->box.news.error = writer->failure;
@@ -365,49 +359,6 @@ int64_t writer_due_ms(const struct writer *writer)
     }
     int64_t question_ms = writer->questions != NULL ? questions_due_ms(writer->questions) : INT64_MAX;
     return question_ms < deadline ? question_ms : deadline;
-}
-
-/* Takes the inbox in the order of asking. */
-static struct writer_request *take_inbox(struct writer *writer)
-{
-    struct writer_request *newest = atomic_exchange(&writer->inbox, NULL), *oldest = NULL;
-    while (newest != NULL) {
-        struct writer_request *next = newest->next;
-        newest->next = oldest;
-        oldest = newest;
-        newest = next;
-    }
-    return oldest;
-}
-
-static size_t weight(const struct writer_request *request)
-{
-    return request->kind == WRITER_INPUTS ? request->input_count : 1;
-}
-
-static struct writer_request *take_batch(struct writer *writer)
-{
-    if (writer->backlog == NULL) {
-        writer->backlog = take_inbox(writer);
-    }
-    struct writer_request *first = writer->backlog, **end = &writer->backlog;
-    size_t taken = 0;
-    while (*end != NULL && (taken == 0 || taken + weight(*end) <= LIMIT_WRITER_BATCH)) {
-        taken += weight(*end);
-        end = &(*end)->next;
-    }
-    if (first == NULL) {
-        return NULL;
-    }
-    writer->backlog = *end;
-    *end = NULL;
-    atomic_fetch_sub(&writer->waiting, taken);
-    return first;
-}
-
-static bool nothing_asked(const struct writer *writer)
-{
-    return writer->backlog == NULL && atomic_load(&writer->inbox) == NULL;
 }
 
 /* Whether the batch changes orders. Orders reflect the state in memory, which includes lazy steps that are
@@ -492,9 +443,10 @@ static bool do_batch(struct writer *writer, struct writer_request *list, bool cl
 /* Like writer_run_batch; *ret_closed: the writer is closing, and this was the last batch. */
 static bool run_batch(struct writer *writer, struct moment now, bool *ret_closed)
 {
-    bool refusing = atomic_load(&writer->refusing); /* first: requests asked before it was set still count */
-    struct writer_request *list = take_batch(writer);
-    *ret_closed = refusing && nothing_asked(writer);
+    bool closed =
+        inbox_is_closed(&writer->inbox); /* first: requests asked before it was closed still count */
+    struct writer_request *list = inbox_take(&writer->inbox);
+    *ret_closed = closed && inbox_is_empty(&writer->inbox);
     writer->now_us = now.boot_us;
     if (!do_batch(writer, list, *ret_closed, now)) {
         publish_failure(writer, list);
@@ -504,7 +456,7 @@ static bool run_batch(struct writer *writer, struct moment now, bool *ret_closed
     if (writer->questions != NULL) {
         questions_start(writer->questions, writer->core, now);
     }
-    if (!store_checkpoint(writer->store, nothing_asked(writer), &writer->failure)) {
+    if (!store_checkpoint(writer->store, inbox_is_empty(&writer->inbox), &writer->failure)) {
         publish_failure(writer, NULL);
         return false;
     }
@@ -520,36 +472,9 @@ bool writer_run_batch(struct writer *writer, struct moment now)
 
 /* --- the thread ----------------------------------------------------------------------------------------- */
 
-static void wait_until(struct writer *writer, int64_t deadline_ms)
+static int64_t due_ms(const void *closure)
 {
-    if (deadline_ms == INT64_MAX) {
-        pthread_cond_wait(&writer->asked, &writer->asleep);
-        return;
-    }
-    int64_t left_ms = deadline_ms - clock_boot_ms();
-    if (left_ms <= 0) {
-        return;
-    }
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += left_ms / 1000;
-    until.tv_nsec += left_ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&writer->asked, &writer->asleep, &until);
-}
-
-static void wait_for_work(struct writer *writer)
-{
-    if (nothing_asked(writer)) {
-        pthread_mutex_lock(&writer->asleep);
-        if (nothing_asked(writer) && !atomic_load(&writer->refusing)) {
-            wait_until(writer, writer_due_ms(writer));
-        }
-        pthread_mutex_unlock(&writer->asleep);
-    }
+    return writer_due_ms(closure);
 }
 
 static struct moment this_moment(void)
@@ -563,7 +488,7 @@ static void *writer_main(void *closure)
     struct writer *writer = closure;
     bool closed = false;
     do {
-        wait_for_work(writer);
+        inbox_sleep(&writer->inbox, due_ms, writer);
     } while (run_batch(writer, this_moment(), &closed) && !closed);
     questions_end(writer->questions);
     return NULL;
@@ -606,8 +531,7 @@ static void writer_destroy(struct writer *writer)
     free(writer->lazy.items);
     news_box_finish(&writer->box);
     core_destroy(writer->core);
-    pthread_cond_destroy(&writer->asked);
-    pthread_mutex_destroy(&writer->asleep);
+    inbox_finish(&writer->inbox);
     free(writer);
 }
 
@@ -623,12 +547,7 @@ struct writer *writer_open(struct store *store, const struct writer_config *conf
     struct writer *writer = xzalloc(sizeof *writer);
     writer->store = store;
     writer->core = core_create(&core);
-    pthread_mutex_init(&writer->asleep, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&writer->asked, &attributes);
-    pthread_condattr_destroy(&attributes);
+    inbox_init(&writer->inbox);
     if (!news_box_init(&writer->box, err) || !boot(writer, now, err)) {
         writer_destroy(writer);
         return NULL;
@@ -637,18 +556,10 @@ struct writer *writer_open(struct store *store, const struct writer_config *conf
     return writer;
 }
 
-/* The thread has either seen what was added before, or sleeps once the mutex is free. Signaled after that, it
- * need not wait for the mutex. */
-static void wake(struct writer *writer)
-{
-    pthread_mutex_lock(&writer->asleep);
-    pthread_mutex_unlock(&writer->asleep);
-    pthread_cond_signal(&writer->asked);
-}
-
 static void wake_for_question(void *closure)
 {
-    wake(closure);
+    struct writer *writer = closure;
+    inbox_wake(&writer->inbox);
 }
 
 static void question_answered(void *closure, struct writer_request *request)
@@ -685,8 +596,8 @@ void writer_close(struct writer *writer)
         return;
     }
     if (writer->threaded) {
-        atomic_store(&writer->refusing, true);
-        wake(writer);
+        inbox_close(&writer->inbox);
+        inbox_wake(&writer->inbox);
         pthread_join(writer->thread, NULL);
     }
     questions_close(writer->questions);
@@ -697,32 +608,16 @@ static bool ask_question(struct writer *writer, struct writer_request *request)
 {
     bool taken = questions_add(writer->questions, request);
     if (taken) {
-        wake(writer);
+        inbox_wake(&writer->inbox);
     }
     return taken;
 }
 
 bool writer_ask(struct writer *writer, struct writer_request *request)
 {
-    if (atomic_load(&writer->refusing)) {
-        return false;
-    }
-    if (writer->questions != NULL && request->kind == WRITER_INPUT && request->input.kind == INPUT_ASK) {
-        return ask_question(writer, request);
-    }
-    size_t added = weight(request);
-    if (atomic_fetch_add(&writer->waiting, added) >= LIMIT_WRITER_QUEUE) {
-        atomic_fetch_sub(&writer->waiting, added);
-        return false;
-    }
-    struct writer_request *newest = atomic_load(&writer->inbox);
-    do {
-        request->next = newest;
-    } while (!atomic_compare_exchange_weak(&writer->inbox, &newest, request));
-    if (newest == NULL) {
-        wake(writer); /* it may be asleep; the rest of the batch needs no wake-up */
-    }
-    return true;
+    bool asks = request->kind == WRITER_INPUT && request->input.kind == INPUT_ASK;
+    return asks && writer->questions != NULL ? ask_question(writer, request)
+                                             : inbox_add(&writer->inbox, request);
 }
 
 int writer_fd(const struct writer *writer)
@@ -742,7 +637,7 @@ const struct writer_measures *writer_measures(const struct writer *writer)
 
 size_t writer_waiting(const struct writer *writer)
 {
-    return atomic_load(&writer->waiting);
+    return inbox_waiting(&writer->inbox);
 }
 
 size_t writer_live_jobs(const struct writer *writer)

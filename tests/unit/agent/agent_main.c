@@ -23,6 +23,7 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, contract_function_suite());
     srunner_add_suite(runner, devices_suite());
     srunner_add_suite(runner, agent_files_suite());
+    srunner_add_suite(runner, folder_pool_suite());
     srunner_add_suite(runner, journal_suite());
     srunner_add_suite(runner, controller_client_suite());
     srunner_add_suite(runner, output_suite());

@@ -16,6 +16,7 @@ Suite *reconciler_lease_suite(void);
 Suite *orphans_suite(void);
 Suite *environments_suite(void);
 Suite *agent_files_suite(void);
+Suite *folder_pool_suite(void);
 Suite *journal_suite(void);
 Suite *controller_client_suite(void);
 Suite *output_suite(void);
