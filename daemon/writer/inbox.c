@@ -12,7 +12,6 @@
 void inbox_init(struct inbox *inbox)
 {
     pthread_condattr_t attributes;
-    *inbox = (struct inbox){0};
     pthread_mutex_init(&inbox->asleep, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

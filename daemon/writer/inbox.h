@@ -20,6 +20,7 @@ struct inbox {
     struct writer_request *backlog; /* taken from the others, the oldest first; the writer's thread's */
 };
 
+/* Of zeros. */
 void inbox_init(struct inbox *inbox);
 void inbox_finish(struct inbox *inbox);
 
