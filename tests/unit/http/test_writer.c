@@ -291,6 +291,7 @@ Suite *writer_suite(void)
     Suite *suite = suite_create("writer");
     TCase *cases = tcase_create("writer");
     tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 60); /* 16,384 jobs under a sanitizer */
     tcase_add_test(cases, orders_take_what_waits_for_a_commit_to_the_disk_before_they_leave);
     tcase_add_test(cases, what_waits_is_on_disk_a_moment_later_though_nobody_asks);
     tcase_add_test(cases, a_refused_input_does_not_stop_the_others_of_its_request);
