@@ -139,6 +139,7 @@ static void start(void)
 static void assert_answered(struct writer_request *request, const char *part)
 {
     ck_assert_msg(request->status == 200, "%s", request->error.text);
+    ck_assert_ptr_nonnull(request->answer.bytes);
     ck_assert_msg(strstr(request->answer.bytes, part) != NULL, "%s", request->answer.bytes);
     text_finish(&request->answer);
 }
