@@ -26,6 +26,7 @@
 
 #define ORPHANS_PACE_MS     20   /* between two kills of orphans, doubling ... */
 #define ORPHANS_PACE_MAX_MS 1000 /* ... up to this */
+#define CATCH_UP_MS         100  /* a shim that was found again speaks at once unless it is stopped */
 
 static void hear(struct attempt *attempt, enum reconciler_news news)
 {
@@ -466,7 +467,7 @@ void attempt_adopt(struct attempt *attempt)
     if (found) {
         attempt->phase = PHASE_SHIM;
         shim_client_begin(attempt);
-        shim_client_catch_up(attempt);
+        shim_client_catch_up(attempt, CATCH_UP_MS);
         return;
     }
     add_found_ranks(attempt);

@@ -196,8 +196,8 @@ void shim_client_begin(struct attempt *attempt);
 void shim_client_end(struct attempt *attempt);
 /* Dismisses the shim when it is no longer needed. */
 void shim_client_dismiss(struct attempt *attempt);
-/* Reads the messages that an adopted shim repeats; waits for them, at most 100 ms. */
-void shim_client_catch_up(struct attempt *attempt);
+/* Reads the messages that the shim has sent; waits for the first one. */
+void shim_client_catch_up(struct attempt *attempt, int64_t patience_ms);
 void shim_client_prepare(struct attempt *attempt);
 void shim_client_run(struct attempt *attempt);
 void shim_client_start(struct attempt *attempt);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,28 +21,27 @@
 #include "proto/base/text/text.h"
 #include "proto/limits_agent.h"
 
-#define CATCH_UP_MS                                                                                          \
-    100 /* for the first message of a shim that was found again; it speaks at once unless it is stopped */
-
 /* --- what is said --------------------------------------------------------------------------------------- */
 
-/* Until the ranks run, the agent leaves the CPU cores to them. */
+/* Until the ranks run, the agent leaves the CPU cores to them. A message wakes the shim on the agent's core,
+ * because the kernel expects its sender to sleep soon: the agent lets the shim run before it goes on. */
 static void hurry(struct attempt *attempt)
 {
     attempt->context->hurry_ms = clock_boot_ms() + START_HURRY_MS;
+    sched_yield();
 }
 
 void shim_client_prepare(struct attempt *attempt)
 {
-    hurry(attempt);
     shim_process_tell(&attempt->shim, "prepare");
+    hurry(attempt);
 }
 
 /* All ranks are on this host, so they meet on its loopback interface. */
 void shim_client_run(struct attempt *attempt)
 {
-    hurry(attempt);
     shim_process_tell(&attempt->shim, attempt->holds_port ? "run 127.0.0.1 lo" : "run - -");
+    hurry(attempt);
 }
 
 /* Where the file cannot be written, the shim uses the master's address. */
@@ -62,6 +62,7 @@ void shim_client_start(struct attempt *attempt)
     attempt->told_us = attempt->context->heard_us;
     if (order->master_address == NULL) {
         shim_process_tell(&attempt->shim, "start - - -");
+        hurry(attempt);
         return;
     }
     write_addresses(attempt);
@@ -71,6 +72,7 @@ void shim_client_start(struct attempt *attempt)
     }
     shim_process_tell(&attempt->shim, "start %s %lld %s", order->master_address,
                       (long long)order->master_port, interface);
+    hurry(attempt);
 }
 
 /* --- what is heard -------------------------------------------------------------------------------------- */
@@ -294,11 +296,11 @@ void shim_client_dismiss(struct attempt *attempt)
     shims_dismiss(attempt->context->shims, &attempt->shim);
 }
 
-void shim_client_catch_up(struct attempt *attempt)
+void shim_client_catch_up(struct attempt *attempt, int64_t patience_ms)
 {
     struct pollfd talk = {.fd = attempt->shim.fd, .events = POLLIN};
     bool closed = false;
-    if (talk.fd >= 0 && poll(&talk, 1, CATCH_UP_MS) == 1) {
+    if (talk.fd >= 0 && poll(&talk, 1, (int)patience_ms) == 1) {
         while (receive(attempt, &closed)) {
         }
     }

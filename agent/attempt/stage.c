@@ -339,32 +339,30 @@ static void compose(struct attempt *attempt, struct text *launch)
 
 /* --- from order to shim --------------------------------------------------------------------------------- */
 
-static bool take_shim(struct attempt *attempt, const struct launch *launch, struct err *err)
+/* One with warm workers for this launch. */
+static bool take_warm_shim(struct attempt *attempt, struct text *text)
 {
-    struct agent_context *context = attempt->context;
+    struct launch launch;
     const char *why = NULL;
-    if (attempt->python && warm_take(context->warm, launch, &attempt->shim, attempt->warm_kind, &why)) {
-        return true;
+    const size_t length = text->length;
+    if (!attempt->python || !launch_parse(text_take(text), length, &launch, NULL)) {
+        return false;
     }
+    bool taken = warm_take(attempt->context->warm, &launch, &attempt->shim, attempt->warm_kind, &why);
     attempt->cold_why = why != NULL ? xstrdup(why) : NULL;
-    return shims_take(context->shims, &attempt->shim, err);
+    launch_finish(&launch);
+    return taken;
 }
 
 static bool hand_over(struct attempt *attempt, struct err *err)
 {
     autotext struct text text = {0};
     autofree char *path = xprintf("%s/" SHIM_LAUNCH_FILE, attempt->run);
-    struct launch launch;
     compose(attempt, &text);
-    size_t length = text.length;
-    if (!stage_file_put(path, text.bytes, length, err) ||
-        !launch_parse(text_take(&text), length, &launch, err)) {
-        return false;
-    }
-    bool taken = take_shim(attempt, &launch, err);
-    launch_finish(&launch);
-    return taken && (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
-                     err_set(err, ERR_IO, "the shim does not listen"));
+    return stage_file_put(path, text.bytes, text.length, err) &&
+           (take_warm_shim(attempt, &text) || shims_take(attempt->context->shims, &attempt->shim, err)) &&
+           (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
+            err_set(err, ERR_IO, "the shim does not listen"));
 }
 
 static void finish(struct attempt *attempt)
@@ -388,6 +386,7 @@ static void finish(struct attempt *attempt)
     }
     attempt_make_output(attempt, false);
     shim_client_begin(attempt);
+    shim_client_catch_up(attempt, 0); /* often it has prepared the attempt by now */
 }
 
 /* The spec of an array's task gets the words of its task here. */

@@ -8,11 +8,13 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "proto/base/cleanup.h"
 
-#define ANY_PORT "9" /* the discard service; nothing is sent */
+#define ANY_PORT   "9" /* the discard service; nothing is sent */
+#define INTERFACES 64  /* that are looked at without getifaddrs */
 
 static struct addrinfo *look_up(const char *host, int flags)
 {
@@ -57,25 +59,57 @@ static socklen_t length_of(const struct sockaddr *address)
     return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-bool address_interface(const char *address, char out[INTERFACE_BYTES])
+static bool name_interface(const char *name, char out[INTERFACE_BYTES])
 {
-    char own[ADDRESS_BYTES], text[ADDRESS_BYTES];
-    struct ifaddrs *list;
-    if (!address_towards(address, own) || getifaddrs(&list) != 0) {
+    strncpy(out, name, INTERFACE_BYTES - 1);
+    out[INTERFACE_BYTES - 1] = '\0';
+    return strlen(name) < INTERFACE_BYTES;
+}
+
+/* One system call for all IPv4 addresses of the host, where getifaddrs makes ten. False: it is none of
+ * them, or there are too many. */
+static bool find_four(const char *own, char out[INTERFACE_BYTES])
+{
+    struct in_addr wanted;
+    struct ifreq requests[INTERFACES];
+    struct ifconf list = {.ifc_len = sizeof requests, .ifc_req = requests};
+    autoclose int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (inet_pton(AF_INET, own, &wanted) != 1 || fd < 0 || ioctl(fd, SIOCGIFCONF, &list) != 0) {
         return false;
     }
+    for (size_t i = 0; i < (size_t)list.ifc_len / sizeof requests[0]; i++) {
+        struct sockaddr_in address;
+        memcpy(&address, &requests[i].ifr_addr, sizeof address);
+        if (address.sin_addr.s_addr == wanted.s_addr) {
+            return name_interface(requests[i].ifr_name, out);
+        }
+    }
+    return false;
+}
+
+static bool find_any(const char *own, char out[INTERFACE_BYTES])
+{
+    char text[ADDRESS_BYTES];
+    struct ifaddrs *list;
     bool found = false;
+    if (getifaddrs(&list) != 0) {
+        return false;
+    }
     for (const struct ifaddrs *at = list; at != NULL && !found; at = at->ifa_next) {
         int family = at->ifa_addr != NULL ? at->ifa_addr->sa_family : AF_UNSPEC;
         if ((family == AF_INET || family == AF_INET6) &&
             to_text(at->ifa_addr, length_of(at->ifa_addr), text) && strcmp(text, own) == 0) {
-            found = strlen(at->ifa_name) < INTERFACE_BYTES;
-            strncpy(out, at->ifa_name, INTERFACE_BYTES - 1);
-            out[INTERFACE_BYTES - 1] = '\0';
+            found = name_interface(at->ifa_name, out);
         }
     }
     freeifaddrs(list);
     return found;
+}
+
+bool address_interface(const char *address, char out[INTERFACE_BYTES])
+{
+    char own[ADDRESS_BYTES];
+    return address_towards(address, own) && (find_four(own, out) || find_any(own, out));
 }
 
 bool address_is_loopback(const char *host)

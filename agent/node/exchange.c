@@ -111,6 +111,7 @@ void exchange_register(struct node *node)
 {
     controller_cancel(node->polling);
     node->polling = NULL;
+    node->poll_due = false;
     node->registering =
         controller_post(node->context->controller, "/v1/agent/register", register_body, register_done, node);
 }
@@ -268,6 +269,7 @@ static void poll_done(void *closure, const struct controller_answer *answer)
 
 void exchange_poll(struct node *node)
 {
+    node->poll_due = false;
     controller_cancel(node->polling);
     node->polling =
         controller_send(node->context->controller, &(struct controller_call){

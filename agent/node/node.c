@@ -85,7 +85,7 @@ static void act_on(struct node *node, const struct reconciler_action *action)
         exchange_register(node);
         return;
     case ACT_POLL:
-        exchange_poll(node);
+        node->poll_due = true;
         return;
     case ACT_HEARTBEAT:
         exchange_heartbeat(node, action);
@@ -138,6 +138,9 @@ void node_work(struct node *node)
     reconciler_tick(node->reconciler, clock_boot_ms());
     while (reconciler_next(node->reconciler, &action)) {
         act_on(node, &action);
+    }
+    if (node->poll_due) { /* last: others wait for what the node reports, and nobody for its poll */
+        exchange_poll(node);
     }
     int64_t deadline_ms = reconciler_deadline(node->reconciler);
     if (deadline_ms != INT64_MAX) {

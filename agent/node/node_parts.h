@@ -32,6 +32,7 @@ struct node {
     struct controller_request *registering, *polling;
     struct heartbeat heartbeats[HEARTBEATS_OUT];
     int64_t park_ms;
+    bool poll_due;  /* the reconciler wants a poll */
     uint64_t nonce; /* proves the identity of the next register; 0: none was given */
     int64_t heartbeat_seq;
     char *faults;            /* the devices that no job can get, with their reasons, as text */

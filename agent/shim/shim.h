@@ -123,8 +123,7 @@ struct port {
 };
 
 struct memory {
-    bool own;       /* the counter of OOM kills covers only processes of this attempt */
-    int64_t before; /* its value before the ranks started */
+    int64_t host_before; /* OOM kills of the host when the ranks had started; INT64_MAX: not looked at */
 };
 
 struct shared {
@@ -335,8 +334,8 @@ void cgroup_collect(const struct shim *shim, struct pid_list *list);
 void cgroup_kill(const struct shim *shim);
 bool cgroup_vacate(struct shim *shim);
 
-/* shim_memory.c. memory_begin notes a counter of OOM kills before the ranks start. memory_ran_out says
- * whether the counter has grown and so explains why this rank ended; processes_ran_out says whether the
+/* shim_memory.c. memory_begin notes a counter of OOM kills once the ranks have started. memory_ran_out
+ * says whether the counter has grown and so explains why this rank ended; processes_ran_out says whether the
  * attempt reached its limit of processes. */
 void memory_begin(struct shim *shim);
 bool memory_ran_out(const struct shim *shim, const struct rank *rank);

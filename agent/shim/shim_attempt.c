@@ -194,8 +194,8 @@ static void ranks_start(struct shim *shim, char *const *added)
 {
     struct why why;
     int code = 0;
-    memory_begin(shim);
     size_t failed = ranks_try(shim, added, &code, &why);
+    memory_begin(shim);
     if (failed == shim->launch.rank_count) {
         const char *said = shim->warm.said.text;
         shim_note(shim, MOMENT_RUNNING);

@@ -42,46 +42,57 @@ bool launch_read(struct launch *launch, struct why *why)
     return launch_parse(give(bytes), (size_t)size, launch, &err) || why_set(why, "%s", err.text);
 }
 
-static char **entry_find(char **env, size_t count, const char *entry)
+/* An environment that is being made, with the lengths of the names: most names differ by their lengths. */
+struct entries {
+    char **items;
+    size_t *lengths;
+    size_t count;
+};
+
+/* The position of the entry with this name, or count. */
+static size_t entry_find(const struct entries *entries, const char *name, size_t length)
 {
-    size_t length = strcspn(entry, "=");
-    for (size_t i = 0; i < count; i++) {
-        if (strncmp(env[i], entry, length) == 0 && (env[i][length] == '=' || env[i][length] == '\0')) {
-            return &env[i];
+    for (size_t i = 0; i < entries->count; i++) {
+        if (entries->lengths[i] == length && memcmp(entries->items[i], name, length) == 0) {
+            return i;
         }
     }
-    return NULL;
+    return entries->count;
 }
 
 /* Adds the entry. If its name is there already, the new one replaces it, or with `keep` the old one stays. */
-static void entry_put(char **env, size_t *count, char *entry, bool keep)
+static void entry_put(struct entries *entries, char *entry, bool keep)
 {
-    char **found = entry_find(env, *count, entry);
-    if (found == NULL) {
-        env[(*count)++] = entry;
+    const size_t length = strcspn(entry, "=");
+    const size_t at = entry_find(entries, entry, length);
+    if (at == entries->count) {
+        entries->lengths[entries->count++] = length;
+        entries->items[at] = entry;
     } else if (!keep) {
-        *found = entry;
+        entries->items[at] = entry;
     }
 }
 
 char **launch_environment(const struct launch *launch, size_t rank, char *const *added)
 {
     const struct launch_rank *own = &launch->ranks[rank];
-    size_t added_count = 0, count = 0;
+    size_t added_count = 0;
     while (added[added_count] != NULL) {
         added_count++;
     }
-    char **env = xalloc((launch->env_count + own->env_count + added_count + 2) * sizeof *env);
+    const size_t most = launch->env_count + own->env_count + added_count;
+    autofree size_t *lengths = xalloc((most + 1) * sizeof *lengths);
+    struct entries entries = {.items = xalloc((most + 2) * sizeof *entries.items), .lengths = lengths};
     for (size_t i = 0; i < launch->env_count; i++) {
-        entry_put(env, &count, launch->env[i], false);
+        entry_put(&entries, launch->env[i], false);
     }
     for (size_t i = 0; i < own->env_count; i++) {
-        entry_put(env, &count, own->env[i], false);
+        entry_put(&entries, own->env[i], false);
     }
     for (size_t i = 0; i < added_count; i++) {
-        entry_put(env, &count, added[i], true);
+        entry_put(&entries, added[i], true);
     }
-    env[count] = NULL;
-    env[count + 1] = NULL; /* room for one more */
-    return env;
+    entries.items[entries.count] = NULL;
+    entries.items[entries.count + 1] = NULL; /* room for one more */
+    return entries.items;
 }

@@ -13,8 +13,9 @@
 
 #define OOM_KILL "oom_kill "
 
-/* Opened each time: the agent turns the memory controller off when it ends, and the next agent turns on a new
- * counter that starts at zero. -1: the attempt's cgroup does not count memory. */
+/* The cgroup was made for this attempt, so its counter began at zero. Opened each time: the agent turns the
+ * memory controller off when it ends, and the next agent turns on a new counter that starts at zero as well.
+ * -1: the attempt's cgroup does not count memory. */
 static int64_t own_kills(const struct shim *shim)
 {
     return shim->cgroup >= 0 ? cgroup_counter(shim->cgroup, "memory.events", OOM_KILL) : -1;
@@ -25,20 +26,17 @@ static int64_t host_kills(void)
     return cgroup_counter(AT_FDCWD, "/proc/vmstat", OOM_KILL);
 }
 
+/* After the ranks have started, because the host's counters take their time: a rank that was killed for want
+ * of memory before that, within a millisecond, has only its signal to say so. */
 void memory_begin(struct shim *shim)
 {
-    int64_t own = own_kills(shim);
-    shim->memory = (struct memory){.own = own >= 0, .before = own >= 0 ? own : host_kills()};
+    shim->memory = (struct memory){.host_before = own_kills(shim) >= 0 ? INT64_MAX : host_kills()};
 }
 
 bool memory_ran_out(const struct shim *shim, const struct rank *rank)
 {
-    const struct memory *memory = &shim->memory;
-    if (!memory->own) {
-        return rank->signal == SIGKILL && host_kills() > memory->before;
-    }
-    int64_t number = own_kills(shim);
-    return number > (number < memory->before ? 0 : memory->before);
+    int64_t own = own_kills(shim);
+    return own >= 0 ? own > 0 : rank->signal == SIGKILL && host_kills() > shim->memory.host_before;
 }
 
 /* The cgroup was made for this attempt, so its counter began at zero. */
