@@ -113,6 +113,14 @@ static bool configure_writer(struct connection *connection, struct err *err)
            connection_set(connection, limit, err);
 }
 
+/* After the last change of how it syncs. */
+static void gather_frames(struct connection *connection)
+{
+    if (connection->kind == CONNECTION_WRITER) {
+        pages_gather(connection->pages);
+    }
+}
+
 static bool configure(struct connection *connection, struct err *err)
 {
     bool writer = connection->kind == CONNECTION_WRITER;
@@ -189,8 +197,11 @@ bool connection_open(struct connection *connection, const char *path, enum conne
         (!schema_check(connection->db, err) || !migration_keep(connection->db, path, err))) {
         return false;
     }
-    return configure(connection, err) && make_ready(connection, torn_at, err) &&
-           check_sums(connection, err) && prepare(connection, err);
+    if (!configure(connection, err) || !make_ready(connection, torn_at, err)) {
+        return false;
+    }
+    gather_frames(connection);
+    return check_sums(connection, err) && prepare(connection, err);
 }
 
 void connection_close(struct connection *connection)

@@ -3,8 +3,9 @@
  * or not at all: each page has a sum of its content and its number, which is set when the page goes into the
  * database and checked when it comes out. Pages in the write-ahead log have SQLite's own sums, see
  * wal_check.c. A write that finds the disk full is tried once more with the space of the reserve file.
- * SQLite writes each frame of the log in two pieces, which become one write. Everything else is SQLite's unix
- * VFS: its tables of methods are copied, and some methods are replaced. */
+ * SQLite writes each frame of the log in two pieces, and a commit is a dozen frames: pieces that follow each
+ * other become one write. Everything else is SQLite's unix VFS: its tables of methods are copied, and some
+ * methods are replaced. */
 #include "daemon/store/database/pages.h"
 
 #include <endian.h>
@@ -13,10 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 
 #define RESERVE_OFFSET (PAGES_HEADER_BYTES - 1) /* how much of each page is reserved */
-#define HEAD_BYTES     24                       /* of a frame of the log, before its page */
+#define FRAME_BYTES    (24 + PAGE_BYTES)        /* of the log: its head and its page */
+#define HEAD_MOST      32                       /* of a frame 24, of the log itself 32 */
+#define GATHERED       16                       /* frames */
 
 enum summed { SUMMED_UNKNOWN, SUMMED_NO, SUMMED_YES };
 
@@ -24,7 +28,7 @@ struct pages {
     sqlite3_vfs vfs; /* first: a VFS of this kind is its pages */
     sqlite3_vfs *real;
     struct reserve_file *reserve_file;
-    bool strict, failed;
+    bool strict, failed, gathers;
     enum summed summed; /* of files that do not say it yet */
     char name[32];
 };
@@ -36,9 +40,9 @@ struct guard {
     struct pages *pages;
     bool database, log;
     enum summed summed;
-    bool holds; /* the head of a frame, until its page is written */
-    sqlite3_int64 head_offset;
-    uint8_t head[HEAD_BYTES];
+    uint8_t *held; /* what follows each other of a log, until it is written */
+    int held_bytes;
+    sqlite3_int64 held_offset;
 };
 
 static struct guard *guard_of(const sqlite3_file *file)
@@ -139,48 +143,37 @@ static int write_somehow(sqlite3_file *file, const void *bytes, int amount, sqli
     return code;
 }
 
-/* SQLite does something else than to write the page behind the head. */
+/* Writes what is held. */
 static int let_go(sqlite3_file *file)
 {
     struct guard *guard = guard_of(file);
-    if (!guard->holds) {
-        return SQLITE_OK;
-    }
-    guard->holds = false;
-    return write_somehow(file, guard->head, HEAD_BYTES, guard->head_offset);
+    const int bytes = guard->held_bytes;
+    guard->held_bytes = 0;
+    return bytes > 0 ? write_somehow(file, guard->held, bytes, guard->held_offset) : SQLITE_OK;
 }
 
-static int hold(sqlite3_file *file, const void *head, sqlite3_int64 offset)
+/* Until a page ends what may be held: one frame, or where each commit is synced, as many as there is room
+ * for. */
+static bool is_enough(const struct guard *guard, int amount)
 {
-    struct guard *guard = guard_of(file);
-    int code = let_go(file);
-    memcpy(guard->head, head, HEAD_BYTES);
-    guard->head_offset = offset;
-    guard->holds = code == SQLITE_OK;
-    return code;
-}
-
-static int write_frame(sqlite3_file *file, const void *page, int amount)
-{
-    uint8_t frame[HEAD_BYTES + PAGE_BYTES];
-    struct guard *guard = guard_of(file);
-    memcpy(frame, guard->head, HEAD_BYTES);
-    memcpy(frame + HEAD_BYTES, page, (size_t)amount);
-    guard->holds = false;
-    return write_somehow(file, frame, HEAD_BYTES + amount, guard->head_offset);
+    return guard->held_bytes > (GATHERED - 1) * FRAME_BYTES || (amount > HEAD_MOST && !guard->pages->gathers);
 }
 
 static int write_log(sqlite3_file *file, const void *bytes, int amount, sqlite3_int64 offset)
 {
-    const struct guard *guard = guard_of(file);
-    if (amount == HEAD_BYTES) {
-        return hold(file, bytes, offset);
+    struct guard *guard = guard_of(file);
+    if (guard->held_bytes > 0 && offset != guard->held_offset + guard->held_bytes) {
+        int code = let_go(file);
+        if (code != SQLITE_OK) {
+            return code;
+        }
     }
-    if (guard->holds && amount <= PAGE_BYTES && offset == guard->head_offset + HEAD_BYTES) {
-        return write_frame(file, bytes, amount);
+    if (guard->held_bytes == 0) {
+        guard->held_offset = offset;
     }
-    int code = let_go(file);
-    return code == SQLITE_OK ? write_somehow(file, bytes, amount, offset) : code;
+    memcpy(guard->held + guard->held_bytes, bytes, (size_t)amount);
+    guard->held_bytes += amount;
+    return is_enough(guard, amount) ? let_go(file) : SQLITE_OK;
 }
 
 static int read_bytes(sqlite3_file *file, void *buffer, int amount, sqlite3_int64 offset)
@@ -230,7 +223,7 @@ static int write_empty_pages(sqlite3_file *file, sqlite3_int64 from, sqlite3_int
 static int write_bytes(sqlite3_file *file, const void *bytes, int amount, sqlite3_int64 offset)
 {
     struct guard *guard = guard_of(file);
-    if (guard->log) {
+    if (guard->log && amount <= PAGE_BYTES) {
         return write_log(file, bytes, amount, offset);
     }
     if (guard->database && offset == 0 && amount > RESERVE_OFFSET) {
@@ -274,6 +267,14 @@ static int get_size(sqlite3_file *file, sqlite3_int64 *ret_size)
     return code == SQLITE_OK ? guard_of(file)->real->xFileSize(file, ret_size) : code;
 }
 
+/* What is held then belongs to no commit. */
+static int close_file(sqlite3_file *file)
+{
+    struct guard *guard = guard_of(file);
+    free(give(guard->held));
+    return guard->real->xClose(file);
+}
+
 /* The index of the log is a file as well, and may need the space of the reserve file. */
 static int map_index(sqlite3_file *file, int region, int bytes, int extend, void volatile **ret_memory)
 {
@@ -302,6 +303,8 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
                             .database = (flags & SQLITE_OPEN_MAIN_DB) != 0,
                             .log = (flags & SQLITE_OPEN_WAL) != 0,
                             .summed = pages->summed};
+    guard->held = guard->log ? xalloc(GATHERED * FRAME_BYTES) : NULL;
+    guard->methods.xClose = close_file;
     guard->methods.xRead = read_bytes;
     guard->methods.xWrite = write_bytes;
     guard->methods.xTruncate = set_size;
@@ -355,6 +358,11 @@ bool pages_are_summed(sqlite3 *db)
     sqlite3_file *file = NULL;
     int code = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     return code == SQLITE_OK && file->pMethods != NULL && is_summed(guard_of(file), file);
+}
+
+void pages_gather(struct pages *pages)
+{
+    pages->gathers = true;
 }
 
 void pages_set_strict(struct pages *pages, bool strict)

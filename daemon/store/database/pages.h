@@ -29,6 +29,10 @@ void pages_destroy(struct pages *pages);
 /* The name for sqlite3_open_v2. */
 const char *pages_name(const struct pages *pages);
 
+/* From now on the frames of a commit are gathered until its sync. For a connection with PRAGMA synchronous =
+ * FULL: where a commit is not synced, others could look for frames that are not in the file. */
+void pages_gather(struct pages *pages);
+
 /* While it is strict, a page that lies beyond the end of the file counts as damaged. SQLite may ask for such
  * a page, of those that are free, but quick_check does not. */
 void pages_set_strict(struct pages *pages, bool strict);

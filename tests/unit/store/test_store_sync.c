@@ -57,29 +57,36 @@ START_TEST(a_commit_of_one_job_syncs_once)
 }
 END_TEST
 
-/* Pages go into the log with the heads of their frames. */
+#define FRAME_BYTES (24 + PAGE_BYTES)
+
+/* Pages go into the log with the heads of their frames, and with each other. */
 static int writes, frames;
 
 static ssize_t count_write(int fd, const void *bytes, size_t size, off_t offset)
 {
     writes++;
-    frames += size == 24 + PAGE_BYTES;
+    frames += (int)(size / FRAME_BYTES);
     return pwrite(fd, bytes, size, offset);
 }
 
-START_TEST(a_frame_of_the_log_is_one_write)
+static void write_counted(struct change change)
 {
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     sqlite3_syscall_ptr before = vfs->xGetSystemCall(vfs, "pwrite64");
     ck_assert(before != NULL);
     vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)count_write);
-    for (int64_t key = 1; key <= 10; key++) {
-        writes = frames = 0;
-        rig_write_one(job_insert(key));
-        ck_assert_int_gt(frames, 1);
-        ck_assert_int_le(writes, frames + 1); /* one more begins the log anew */
-    }
+    writes = frames = 0;
+    rig_write_one(change);
     vfs->xSetSystemCall(vfs, "pwrite64", before);
+}
+
+START_TEST(the_frames_of_a_commit_are_one_write)
+{
+    for (int64_t key = 1; key <= 10; key++) {
+        write_counted(job_insert(key));
+        ck_assert_int_gt(frames, 1);
+        ck_assert_int_le(writes, 2); /* one more begins the log anew */
+    }
     rig_reopen();
     ck_assert_int_eq(store_next_job_key(rig.store), 11);
 }
@@ -99,12 +106,29 @@ START_TEST(a_commit_in_quiet_times_does_not_make_the_log_grow)
 END_TEST
 
 /* A transaction of this many bytes. */
-static void write_bytes(uint8_t number, int64_t size)
+static struct change blob_of(uint8_t number, int64_t size)
 {
     static const char zeros[4 * MIB];
-    rig_write_one((struct change){.kind = CHANGE_BLOB_PUT,
-                                  .blob = {.hash = {number}, .size = size, .bytes = zeros, .created_ms = 1}});
+    return (struct change){.kind = CHANGE_BLOB_PUT,
+                           .blob = {.hash = {number}, .size = size, .bytes = zeros, .created_ms = 1}};
 }
+
+static void write_bytes(uint8_t number, int64_t size)
+{
+    rig_write_one(blob_of(number, size));
+}
+
+START_TEST(a_large_commit_is_written_in_pieces)
+{
+    write_counted(blob_of(1, MIB));
+    ck_assert_int_gt(frames, 200);
+    ck_assert_int_le(writes, frames / 8);
+    write_counted(blob_of(2, 16 * PAGE_BYTES)); /* where the pieces end elsewhere */
+    ck_assert_int_gt(frames, 16);
+    rig_reopen();
+    ck_assert_int_eq(store_next_job_key(rig.store), 1);
+}
+END_TEST
 
 START_TEST(a_busy_log_stays_near_the_passive_bound)
 {
@@ -273,7 +297,8 @@ Suite *store_sync_suite(void)
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_commit_of_one_job_syncs_once);
-    tcase_add_test(cases, a_frame_of_the_log_is_one_write);
+    tcase_add_test(cases, the_frames_of_a_commit_are_one_write);
+    tcase_add_test(cases, a_large_commit_is_written_in_pieces);
     tcase_add_test(cases, a_commit_in_quiet_times_does_not_make_the_log_grow);
     tcase_add_test(cases, a_busy_log_stays_near_the_passive_bound);
     tcase_add_test(cases, a_log_that_a_reader_let_grow_is_moved_by_force_and_cut_back);
