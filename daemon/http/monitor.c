@@ -95,6 +95,7 @@ static void add_bounds(const struct server *server, struct text *out)
     } bounds[] = {
         {"of=\"connections\"", connections(server), server->connection_limit},
         {"of=\"writer_queue\"", (int64_t)writer_waiting(server->config.writer), LIMIT_WRITER_QUEUE},
+        {"of=\"questions\"", (int64_t)writer_questions(server->config.writer), LIMIT_QUESTIONS},
         {"of=\"live_jobs\"", (int64_t)writer_live_jobs(server->config.writer), LIMIT_LIVE_JOBS},
         {"of=\"large_body_bytes\"", server->body_bytes, LIMIT_BODIES_BYTES},
         {"of=\"tracking_calls\"", (int64_t)server->mlflow->waiting, LIMIT_MLFLOW_WAITING},

@@ -35,6 +35,7 @@
 #include "daemon/http/orders/staging_board.h"
 #include "daemon/http/request/connection.h"
 #include "daemon/http/request/peers.h"
+#include "daemon/http/request/pieces.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/senders.h"
 #include "daemon/http/router.h"
@@ -177,7 +178,7 @@ static void read_clock(struct server *server)
 static int patience(const struct server *server)
 {
     MHD_UNSIGNED_LONG_LONG library_ms;
-    bool at_once = server->resumed || batches_wait(server->batches);
+    bool at_once = server->resumed || batches_wait(server->batches) || pieces_wait(server);
     int64_t left_ms = at_once ? server->now_ms : deadlines_next(server->deadlines);
     int64_t turn_ms = senders_due_ms(server->senders, server->now_ms);
     left_ms = turn_ms < left_ms ? turn_ms : left_ms;
@@ -217,9 +218,10 @@ static void turn(struct server *server)
         watch->ready(watch);
     }
     space_tend(server->space);
-    senders_turn(server->senders, server->now_ms, count == 0);
+    senders_turn(server->senders, server->now_ms, count == 0 && !pieces_wait(server));
     deadlines_run(server->deadlines, server->now_ms);
     batches_turn(server->batches);
+    pieces_turn(server);
     stop_if_failed(server);
     run_library(server);
     stop_if_failed(server);

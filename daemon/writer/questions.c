@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -41,7 +42,7 @@ struct questions {
     bool closing;                   /* the thread ends */
     struct writer_request *waiting; /* the oldest first */
     struct writer_request **waiting_end;
-    size_t waiting_count;
+    atomic_size_t waiting_count; /* read by any thread */
     struct child child;
 
     int64_t due_ms; /* no child is started before; for the writer's thread alone */
@@ -190,6 +191,11 @@ static bool fork_child(struct questions *questions, struct core *core, struct wr
     questions->due_ms = now.boot_ms + (clock_boot_us() - began_us) * QUESTION_PACE / 1000;
     *ret_child = (struct child){.pid = pid, .running = true, .fd = ends[0], .list = list};
     return true;
+}
+
+size_t questions_waiting(const struct questions *questions)
+{
+    return atomic_load(&questions->waiting_count);
 }
 
 int64_t questions_due_ms(struct questions *questions)

@@ -34,6 +34,9 @@ bool questions_add(struct questions *questions, struct writer_request *request);
 
 /* On the writer's thread, between two steps: */
 
+/* Questions that wait for a process. Any thread. */
+size_t questions_waiting(const struct questions *questions);
+
 /* When questions_start has something to do, CLOCK_BOOTTIME in ms; INT64_MAX: never. */
 int64_t questions_due_ms(struct questions *questions);
 /* Starts a process that answers waiting questions from a copy of the core. Does nothing before

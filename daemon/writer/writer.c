@@ -640,6 +640,11 @@ size_t writer_waiting(const struct writer *writer)
     return inbox_waiting(&writer->inbox);
 }
 
+size_t writer_questions(const struct writer *writer)
+{
+    return questions_waiting(writer->questions);
+}
+
 size_t writer_live_jobs(const struct writer *writer)
 {
     return atomic_load(&writer->live);

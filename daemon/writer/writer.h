@@ -105,6 +105,8 @@ void writer_collect(struct writer *writer, struct writer_news *ret_news);
 const struct writer_measures *writer_measures(const struct writer *writer);
 /* Inputs that wait for the next batch. Any thread. */
 size_t writer_waiting(const struct writer *writer);
+/* Questions that wait for a copy of the process. Any thread. */
+size_t writer_questions(const struct writer *writer);
 /* The number of live jobs as of the last commit. Any thread. */
 size_t writer_live_jobs(const struct writer *writer);
 /* Whether most nodes are silent, so that no lease expires. Any thread. */

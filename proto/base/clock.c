@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <string.h>
 #include <time.h>
 
 static int64_t read_us(clockid_t clock)
@@ -67,7 +68,11 @@ void clock_format_wall(int64_t wall_ms, char *out, size_t size)
         at = put_part(at, utc.tm_sec, 2, '.');
         put_part(at, ms, 3, 'Z');
     }
-    snprintf(out, size, "%s", date);
+    if (size > 0) { /* snprintf would cost more than all of the above */
+        const size_t length = strnlen(date, size - 1);
+        memcpy(out, date, length);
+        out[length] = '\0';
+    }
 }
 
 void random_fill(void *buffer, size_t length)

@@ -65,6 +65,7 @@ struct server {
 
     /* Requests. */
     struct request *requests; /* all that are open */
+    struct pieces *pieces;    /* answers that wait for their next piece; the first one is next */
     bool resumed;             /* one was resumed: the library must run, because no event tells it */
     size_t request_count;
     struct route_measures

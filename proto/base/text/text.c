@@ -131,7 +131,9 @@ void text_append(struct text *text, const char *string)
 
 void text_append_bytes(struct text *text, const void *bytes, size_t length)
 {
-    text_reserve(text, length);
+    if (length >= text->room - text->length) { /* what is appended is short, and there is room mostly */
+        text_reserve(text, length);
+    }
     if (length > 0) {
         memcpy(text->bytes + text->length, bytes, length);
     }

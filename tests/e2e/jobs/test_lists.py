@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import socket
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -58,6 +60,23 @@ def test_a_filter_that_no_job_fits_ends(ann: Api) -> None:
 
 def test_a_list_without_a_filter_fills_its_pages(ann: Api) -> None:
     assert [len(page) for page in pages(ann, "/v1/jobs?limit=200")] == [200, 200, 200, 200, 200, 100]
+
+
+def test_lists_that_are_asked_for_together_are_each_whole(many: Cluster, ann: Api) -> None:
+    path = f"/v1/jobs?limit={ROWS}"
+    alone = [job["id"] for job in ann.get(path)["jobs"]]
+    request = f"GET {path} HTTP/1.1\r\nHost: {ann.address}\r\nAuthorization: Bearer {ann.token}\r\n\r\n".encode()
+    lines = [socket.create_connection(("127.0.0.1", many.port)) for _ in range(40)]
+    for line in lines:
+        line.sendall(request)
+    for line in lines[::2]:  # who goes away takes nobody else's rows along
+        line.close()
+    for line in lines[1::2]:
+        with line:
+            reply = http.client.HTTPResponse(line)
+            reply.begin()
+            assert [job["id"] for job in json.loads(reply.read())["jobs"]] == alone
+    assert len(set(alone)) == ROWS
 
 
 def test_ps_shows_the_jobs_that_lie_far_back(many: Cluster) -> None:
