@@ -21,7 +21,8 @@
 #define LIMIT_WRITER_BATCH 1024
 /* one scheduling pass, in looks at a node of some 5 ns: 5 ms; the next pass goes on ... */
 #define LIMIT_PASS_WORK (1000 * 1000)
-/* ... after this: a queue that is too long for a pass takes a fifth of the writer's time */
+/* ... after this: a queue that is too long for a pass takes a fifth of the writer's time; a shorter one in
+ * proportion */
 #define PASS_REST_MS 20
 /* what a visit to a queue entry costs apart from its nodes, in such looks */
 #define PASS_VISIT_WORK 200

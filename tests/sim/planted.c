@@ -274,6 +274,11 @@ WRAPPED(void, turn_open, struct core *core, bool all, const struct queue_entry *
     __real_turn_open(core, all, from != NULL && now == PLANTED_REST_FORGOTTEN ? &last : from);
 }
 
+WRAPPED(bool, turn_is_spent, const struct core *core)
+{
+    return now == PLANTED_SPENT_EARLY ? !core->turns.all : __real_turn_is_spent(core);
+}
+
 WRAPPED(bool, remove_jobs, struct core *core, const struct input *input, struct err *err)
 {
     for (size_t i = 0; now == PLANTED_LIVE_REMOVED && i < input->remove.count; i++) {

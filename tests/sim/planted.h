@@ -32,6 +32,7 @@
     X(CHANGE_MISSED, "waiting jobs are not considered again when their nodes change")                        \
     X(REST_FORGOTTEN,                                                                                        \
       "of a queue that is too long for one scheduling pass only the first entries are visited")              \
+    X(SPENT_EARLY, "a scheduling pass ends after one visit, though devices are free")                        \
     X(START_UNPREPARED, "nodes of a gang start without waiting for the others")                              \
     X(UNLISTED_LIVES, "an agent keeps what the controller does not list, or names as fenced")                \
     X(EXIT_MISSED, "now and then an agent misses that a shim has ended")                                     \

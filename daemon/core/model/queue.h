@@ -93,14 +93,15 @@ struct job_class {
     bool considered; /* in this pass, which settles it */
     bool stuck;      /* no node could stage for it: it is considered again when any node has changed */
     enum pool_kind settled_kind;           /* the kind of pool that it was led to when it was settled */
-    struct queue_entry order;              /* of SETTLED: its first queue entry */
-    struct job_class *after[ORDER_LEVELS]; /* of SETTLED, in the family */
-    struct job_class *prev_unsettled, *next_unsettled; /* of UNSETTLED */
+    struct queue_entry order;              /* in a list in order: its first queue entry */
+    struct job_class *after[ORDER_LEVELS]; /* of SETTLED in the family, and of those without environment */
+    struct job_class *prev_unsettled, *next_unsettled; /* of UNSETTLED with an environment */
 
     /* in the current turn of the queue */
     size_t turn_index;  /* in the heap of turns; NO_TURN: it does not come any more */
     uint64_t turn;      /* the last one in which it came */
-    bool leads;         /* it stands for the settled job classes of its family that come after it */
+    bool leads;         /* it stands for those after it in the list in order */
+    bool wants;         /* a visit even if no device is free, because nodes could stage for it */
     bool whole;         /* what stages for it is considered, too */
     int32_t tries;      /* jobs that were skipped one by one */
     int64_t longest_ms; /* jobs that will run longer are skipped */
@@ -113,6 +114,7 @@ struct job_class {
 struct turns {
     struct job_class **items; /* owned */
     size_t count, room;
+    size_t wanting;  /* of these, those that want a visit even if no device is free */
     uint64_t number; /* of the turn */
     uint64_t last;   /* the highest number so far */
     bool all;        /* all job classes are considered as if none were settled */

@@ -106,7 +106,9 @@ struct core {
     struct job_class *job_classes;
     struct job_family *job_families; /* by key */
     struct job_family *settled_families;
-    struct job_class *unsettled; /* job classes */
+    struct job_class *unsettled; /* job classes with an environment */
+    /* Those without one, for which nothing stages, so they are never settled: in order, with their levels. */
+    struct job_class *plain[ORDER_LEVELS];
     struct turns turns;
     int64_t refreshed_ms;                    /* when all queue entries were last recalculated */
     bool fleet_changed;                      /* since the last pass */
@@ -125,7 +127,7 @@ struct core {
     int64_t again_ms;      /* when a pass is due without an event */
     int64_t look_again_ms; /* when time alone may let a job be placed */
     int64_t pass_work;     /* of the current step: see LIMIT_PASS_WORK */
-    int64_t pass_rest_ms;  /* the last step had more to do: it is not done before this time */
+    int64_t pass_rest_ms;  /* the next pass, or the rest of this one, is not done before this time */
     bool pass_in_parts; /* the last pass took several steps: what should stage may have changed meanwhile */
     bool pass_put_off;  /* an event came since the current pass has begun */
     struct pass pass;

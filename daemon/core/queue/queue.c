@@ -20,6 +20,7 @@
 #include "daemon/core/queue/turn.h"
 #include "daemon/core/quota/account.h"
 
+#define KEY_BYTES   128 /* most keys of resource requests are shorter */
 #define STRETCH     10
 #define PATIENCE_MS (60LL * 24 * 3600 * 1000)
 
@@ -36,6 +37,7 @@ static void request_key(const struct resource_request *request, const char *envi
                                  environment,
                                  request->terms,
                                  placement_text(request->placement)};
+    text_reserve(out, KEY_BYTES);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         text_append(out, parts[i] != NULL ? parts[i] : "");
         for (char *at = i == 0 ? out->bytes : NULL; at != NULL && *at != '\0'; at++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks over the queue, at a cost that follows what may happen and not what waits. A job class is settled
  * once what stages for it was considered, until that may change. Settled job classes of one family are
- * visited in order until the family is closed, because no free device is left for any of them; all others are
- * visited in any case. queue.c orders the jobs of a job class, and place.c decides what a visit does. */
+ * visited in order until the family is closed, because no free device is left for any of them. Job classes
+ * without an environment are visited in order until no device is free at all, all others in any case. queue.c
+ * orders the jobs of a job class, and place.c decides what a visit does. */
 #include "daemon/core/queue/turn.h"
 
 #include <string.h>
@@ -50,7 +51,7 @@ static void find_first(struct job_class *job_class)
     note_least(job_class);
 }
 
-/* --- settled job classes in order ----------------------------------------------------------------------- */
+/* --- job classes in order ------------------------------------------------------------------------------- */
 
 /* The number of levels of a job class in the skip list: a quarter has two, a sixteenth three. */
 static size_t levels_of(const struct job_class *job_class)
@@ -62,13 +63,18 @@ static size_t levels_of(const struct job_class *job_class)
     return levels;
 }
 
+/* Settled job classes are in the list of their family, those without an environment in one list. */
+static struct job_class **list_of(struct core *core, const struct job_class *job_class)
+{
+    return job_class->environment != NULL ? job_class->family->settled : core->plain;
+}
+
 static void order_insert(struct core *core, struct job_class *job_class)
 {
-    struct job_family *family = job_class->family;
-    struct job_class **links = family->settled;
+    struct job_class **links = list_of(core, job_class);
     size_t levels = levels_of(job_class);
-    if (family->settled[0] == NULL) {
-        DL_APPEND(core->settled_families, family);
+    if (job_class->environment != NULL && links[0] == NULL) {
+        DL_APPEND(core->settled_families, job_class->family);
     }
     job_class->order = job_class->entries[job_class->first];
     for (size_t level = ORDER_LEVELS; level-- > 0;) {
@@ -84,8 +90,7 @@ static void order_insert(struct core *core, struct job_class *job_class)
 
 static void order_remove(struct core *core, struct job_class *job_class)
 {
-    struct job_family *family = job_class->family;
-    struct job_class **links = family->settled;
+    struct job_class **links = list_of(core, job_class);
     for (size_t level = ORDER_LEVELS; level-- > 0;) {
         while (links[level] != NULL && queue_before(&links[level]->order, &job_class->order)) {
             links = links[level]->after;
@@ -94,8 +99,8 @@ static void order_remove(struct core *core, struct job_class *job_class)
             links[level] = job_class->after[level];
         }
     }
-    if (family->settled[0] == NULL) {
-        DL_DELETE(core->settled_families, family);
+    if (job_class->environment != NULL && job_class->family->settled[0] == NULL) {
+        DL_DELETE(core->settled_families, job_class->family);
     }
 }
 
@@ -161,6 +166,7 @@ static void add_turn(struct core *core, struct job_class *job_class, bool leads)
     if (job_class->first == BEST_UNKNOWN) {
         find_first(job_class);
     }
+    job_class->wants = job_class->environment != NULL || core->trace != NULL;
     job_class->best = job_class->first;
     job_class->leads = leads;
     job_class->whole = !leads;
@@ -176,6 +182,7 @@ static void add_turn(struct core *core, struct job_class *job_class, bool leads)
         return;
     }
     XGROW(turns->items, turns->count, turns->room, 64);
+    turns->wanting += job_class->wants;
     put_turn(turns, turns->count, job_class);
     sift_up(turns, turns->count++);
 }
@@ -186,6 +193,7 @@ static void end_turn(struct core *core, struct job_class *job_class)
     struct turns *turns = &core->turns;
     size_t at = job_class->turn_index;
     struct job_class *last = turns->items[--turns->count];
+    turns->wanting -= job_class->wants;
     job_class->turn_index = NO_TURN;
     if (last != job_class) {
         put_turn(turns, at, last);
@@ -194,7 +202,7 @@ static void end_turn(struct core *core, struct job_class *job_class)
     }
 }
 
-/* The next settled job class of the family stands for those after it. */
+/* The next job class of the list stands for those after it. */
 static void lead_on(struct core *core, struct job_class *job_class)
 {
     struct job_class *next = job_class->after[0];
@@ -224,16 +232,23 @@ static void find_best_again(struct core *core, struct job_class *job_class)
 
 /* --- which job classes are settled ---------------------------------------------------------------------- */
 
+static bool is_in_order(const struct job_class *job_class)
+{
+    return job_class->standing == JOB_CLASS_SETTLED ||
+           (job_class->standing == JOB_CLASS_UNSETTLED && job_class->environment == NULL);
+}
+
 static void stand(struct core *core, struct job_class *job_class, enum job_class_standing standing)
 {
-    if (job_class->standing == JOB_CLASS_SETTLED) {
+    if (is_in_order(job_class)) {
         order_remove(core, job_class);
     } else if (job_class->standing == JOB_CLASS_UNSETTLED) {
         DL_DELETE2(core->unsettled, job_class, prev_unsettled, next_unsettled);
     }
     job_class->standing = standing;
     job_class->considered = false;
-    if (standing == JOB_CLASS_SETTLED) {
+    if (is_in_order(job_class)) {
+        find_first(job_class);
         order_insert(core, job_class);
     } else if (standing == JOB_CLASS_UNSETTLED) {
         DL_APPEND2(core->unsettled, job_class, prev_unsettled, next_unsettled);
@@ -262,16 +277,10 @@ void turn_entries_sorted(struct core *core, struct job_class *job_class)
     find_best_again(core, job_class);
 }
 
-static void settle(struct core *core, struct job_class *job_class)
-{
-    find_first(job_class);
-    stand(core, job_class, JOB_CLASS_SETTLED);
-}
-
 void turn_restore(struct core *core, struct job_class *job_class, enum job_class_standing standing)
 {
     if (standing == JOB_CLASS_SETTLED && job_class->standing == JOB_CLASS_UNSETTLED) {
-        settle(core, job_class);
+        stand(core, job_class, JOB_CLASS_SETTLED);
     }
 }
 
@@ -322,8 +331,8 @@ void turn_pass_end(struct core *core)
     struct job_class *next;
     for (struct job_class *job_class = core->unsettled; job_class != NULL; job_class = next) {
         next = job_class->next_unsettled;
-        if (job_class->considered && job_class->environment != NULL) {
-            settle(core, job_class);
+        if (job_class->considered) {
+            stand(core, job_class, JOB_CLASS_SETTLED);
         }
     }
 }
@@ -359,13 +368,13 @@ static struct job_family *family_of(const struct core *core, struct job_family *
     return family;
 }
 
-/* The first of the settled job classes of a family stands for those after it. Others come by themselves:
- * those that have come in an earlier part of the turn, and those whose first entry was in one. */
-static void add_settled(struct core *core, struct job_family *family)
+/* The first job class of a list in order stands for those after it. Others come by themselves: those that
+ * have come in an earlier part of the turn, and those whose first entry was in one. */
+static void add_list(struct core *core, struct job_class *list)
 {
     struct turns *turns = &core->turns;
     struct job_class *first = NULL;
-    for (struct job_class *each = family->settled[0]; each != NULL; each = each->after[0]) {
+    for (struct job_class *each = list; each != NULL; each = each->after[0]) {
         if (each->turn == turns->number || !comes(turns, &each->order)) {
             add_turn(core, each, false);
             each->whole = false;
@@ -387,6 +396,7 @@ void turn_open(struct core *core, bool all, const struct queue_entry *from)
     while (turns->count > 0) { /* the last turn ended early */
         turns->items[--turns->count]->turn_index = NO_TURN;
     }
+    turns->wanting = 0;
     turns->partial = from != NULL;
     if (turns->partial) {
         turns->number = core->pass.turn;
@@ -405,8 +415,11 @@ void turn_open(struct core *core, bool all, const struct queue_entry *from)
     for (struct job_class *each = core->unsettled; each != NULL; each = each->next_unsettled) {
         add_turn(core, each, false);
     }
+    if (core->free > 0 || core->trace != NULL) { /* the trace says why they wait */
+        add_list(core, core->plain[0]);
+    }
     for (struct job_family *each = core->settled_families; each != NULL; each = each->next) {
-        add_settled(core, each);
+        add_list(core, each->settled[0]);
     }
 }
 
@@ -418,13 +431,18 @@ struct queue_entry *turn_next(struct core *core)
         if (!job_class->leads) {
             return &job_class->entries[job_class->best];
         }
-        if (family_of(core, job_class->family)->closed) {
+        if (job_class->environment != NULL && family_of(core, job_class->family)->closed) {
             end_turn(core, job_class);
         } else {
             lead_on(core, job_class);
         }
     }
     return NULL;
+}
+
+bool turn_is_spent(const struct core *core)
+{
+    return !core->turns.all && core->free == 0 && core->turns.wanting == 0;
 }
 
 /* Lets a settled job class come by itself, unless it has come already. */
@@ -568,7 +586,13 @@ void turn_check(const struct core *core)
         }
     }
     for (const struct job_class *each = core->unsettled; each != NULL; each = each->next_unsettled) {
-        assert(each->standing == JOB_CLASS_UNSETTLED);
+        assert(each->standing == JOB_CLASS_UNSETTLED && each->environment != NULL);
+        settled++;
+    }
+    for (const struct job_class *each = core->plain[0]; each != NULL; each = each->after[0]) {
+        assert(each->standing == JOB_CLASS_UNSETTLED && each->environment == NULL && each->first >= 0);
+        assert(each->order.key == each->entries[each->first].key);
+        assert(each->after[0] == NULL || queue_before(&each->order, &each->after[0]->order));
         settled++;
     }
     for (const struct job_class *each = core->job_classes; each != NULL; each = each->next) {

@@ -28,6 +28,9 @@ void turn_open(struct core *core, bool all, const struct queue_entry *from);
 /* The first queue entry that was not skipped; NULL: none. Valid until a job leaves the queue. */
 struct queue_entry *turn_next(struct core *core);
 
+/* No device is free, and none of those that have not come could do without. */
+bool turn_is_spent(const struct core *core);
+
 /* From now on settled job classes that are ready on a node with free devices come even if their family is
  * closed. */
 void turn_add_ready(struct core *core);

@@ -188,6 +188,10 @@ static const char *capacity_hint(const struct resource_request *request)
 static bool check_capacity(struct core *core, const struct resource_request *request, struct err *err)
 {
     struct job_class *job_class = queue_find(core, request);
+    bool known = job_class != NULL && job_class->registry == core->registry;
+    if (!known && place_fits_one_node(core, request)) { /* most do, and the largest gang is a long search */
+        return true;
+    }
     if (job_class != NULL && place_job_class_largest(core, job_class) >= request->gpus) {
         return true;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs scheduling passes within a budget. A pass visits the whole queue in order, first for entitled and then
  * for borrowing jobs. One that is too long for a step stops, keeps its reservations, and goes on where it
- * stopped in a later step. So a long queue costs each step a bounded time, and no job is passed over. An
- * event meanwhile, as a submission or an exit, is looked at by the next pass. place.c does the visits. */
+ * stopped in a later step. So a long queue costs each step a bounded time, and no job is passed over. After
+ * one that took long, the next one waits for a moment. An event meanwhile, as a submission or an exit, is
+ * looked at by the next pass. place.c does the visits. */
 #include "daemon/core/scheduler/pass.h"
 
 #include "daemon/core/lifecycle/array.h"
@@ -96,6 +97,15 @@ static bool run_passes(struct core *core, bool *ret_moved)
     return more;
 }
 
+/* How long others have the time after a step of passes. Where jobs start, the next step is soon; where many
+ * only wait, passes take a fifth of the time. */
+static int64_t rest_ms(const struct core *core, bool more, bool moved)
+{
+    int64_t share_ms = core->pass_work * PASS_REST_MS / LIMIT_PASS_WORK;
+    int64_t rest_ms = more || share_ms > PASS_REST_MS ? PASS_REST_MS : share_ms;
+    return moved && rest_ms > 1 ? 1 : rest_ms;
+}
+
 void pass_run(struct core *core)
 {
     struct pass *pass = &core->pass;
@@ -113,9 +123,7 @@ void pass_run(struct core *core)
     bool moved;
     core->look_ms = core->now_ms;
     bool more = run_passes(core, &moved);
-    if (more) { /* soon, if jobs start; where many only wait, others have the time until then */
-        core->pass_rest_ms = core->now_ms + (moved ? 1 : PASS_REST_MS);
-    }
+    core->pass_rest_ms = core->now_ms + rest_ms(core, more, moved);
     array_queue_due(core);
     core->place_wanted = false;
     core->again_ms = more ? core->pass_rest_ms : core->look_again_ms;

@@ -522,6 +522,9 @@ bool place_walk(struct walk *walk)
         one = true;
         core->pass_work += PASS_VISIT_WORK;
         visit(core, entry, walk->reservations, walk->apply, &walk->moved);
+        if (turn_is_spent(core)) {
+            return true;
+        }
     }
     return true;
 }
@@ -597,6 +600,27 @@ bool place_reserves_all(const struct core *core)
 }
 
 /* --- the largest possible gang -------------------------------------------------------------------------- */
+
+static bool has_one_node(const struct search *search, const struct partition *partition)
+{
+    for (size_t i = 0; i < partition->count; i++) {
+        if (fit_offer(search, partition->capacities[i]) >= search->request->gpus) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool place_fits_one_node(struct core *core, const struct resource_request *request)
+{
+    const struct search search = fit_search(core, request, VIEW_REGISTERED, NULL);
+    bool fits = false;
+    for (const struct partition *partition = core->partitions;
+         partition != NULL && !fits && request->nodes <= 1; partition = partition->next) {
+        fits = fit_allowed(&search, partition) && has_one_node(&search, partition);
+    }
+    return fits;
+}
 
 int64_t place_largest(struct core *core, const struct resource_request *request,
                       const struct partition **ret_partition)
