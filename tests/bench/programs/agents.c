@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Simulated agents for the rows `park` and `scale`: reads commands from stdin, one a line, and answers each
- * with one line of JSON on stdout once it is done; between commands the agents go on. Every answer has all
- * counts, and when it was done by the clock of the boot, in microseconds.
+/* Simulated agents for the rows `park`, `scale` and `wide`: reads commands from stdin, one a line, and
+ * answers each with one line of JSON on stdout once it is done; between commands the agents go on. Every
+ * answer has all counts, and when it was done by the clock of the boot, in microseconds.
  *
  *     bench-agents PORT TOKEN-FILE NODES SLOTS plain|tls
  *
@@ -9,7 +9,10 @@
  *     park SPREAD_MS   until all have a poll parked
  *     lost             until none has
  *     told             until all were told to end
- *     ended COUNT      until so many attempts have ended in all */
+ *     ended COUNT      until so many attempts have ended in all
+ *     hold COUNT       ranks run on from now on; until so many run
+ *     exit COUNT       ends so many attempts one after the other; the answer has also, as p50 and p99 in
+ *                      microseconds, how long until the exit was taken, and until the next order had come */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +29,7 @@
 
 #define LINE_BYTES 64
 
-enum command { NOTHING, REGISTER, PARK, LOST, TOLD, ENDED };
+enum command { NOTHING, REGISTER, PARK, LOST, TOLD, ENDED, HOLD, EXIT };
 
 struct bench {
     struct fleet *fleet;
@@ -66,27 +69,44 @@ static bool is_done(const struct bench *bench)
         return counts->told == bench->nodes;
     case ENDED:
         return counts->ended >= (uint64_t)bench->amount;
+    case HOLD:
+        return counts->running >= (size_t)bench->amount;
+    case EXIT:
+        return fleet_exits_left(bench->fleet) == 0;
     }
     return false;
+}
+
+static void say_exits(const struct bench *bench)
+{
+    const struct fleet_exits exits = fleet_exits(bench->fleet);
+    if (exits.count > 0) {
+        const size_t middle = exits.count / 2, late = exits.count * 99 / 100;
+        printf(", \"taken_us\": [%" PRId64 ", %" PRId64 "], \"placed_us\": [%" PRId64 ", %" PRId64 "]",
+               exits.taken_us[middle], exits.taken_us[late], exits.placed_us[middle], exits.placed_us[late]);
+    }
 }
 
 static void say(const struct bench *bench)
 {
     const struct fleet_counts *counts = fleet_counts(bench->fleet);
     printf("{\"at_us\": %" PRId64 ", \"registered\": %zu, \"parked\": %zu, \"told\": %zu, \"ended\": %" PRIu64
-           ", \"beats\": %" PRIu64 ", \"polls\": %" PRIu64 ", \"lost\": %" PRIu64 "}\n",
-           clock_boot_us(), counts->registered, counts->parked, counts->told, counts->ended,
+           ", \"running\": %zu, \"beats\": %" PRIu64 ", \"polls\": %" PRIu64 ", \"lost\": %" PRIu64,
+           clock_boot_us(), counts->registered, counts->parked, counts->told, counts->ended, counts->running,
            counts->heartbeats, counts->polls, counts->lost);
+    say_exits(bench);
+    printf("}\n");
     fflush(stdout);
 }
 
 static bool begin(struct bench *bench, char *line)
 {
     static const char *const names[] = {
-        [REGISTER] = "register", [PARK] = "park", [LOST] = "lost", [TOLD] = "told", [ENDED] = "ended"};
+        [REGISTER] = "register", [PARK] = "park", [LOST] = "lost", [TOLD] = "told",
+        [ENDED] = "ended",       [HOLD] = "hold", [EXIT] = "exit"};
     char *rest = line;
     const char *word = strsep(&rest, " \n");
-    for (enum command command = REGISTER; command <= ENDED; command++) {
+    for (enum command command = REGISTER; command <= EXIT; command++) {
         if (strcmp(word, names[command]) == 0) {
             bench->command = command;
             bench->amount = rest != NULL ? strtoll(rest, NULL, 10) : 0;
@@ -94,6 +114,10 @@ static bool begin(struct bench *bench, char *line)
                 fleet_register(bench->fleet);
             } else if (command == PARK) {
                 fleet_park(bench->fleet, bench->amount);
+            } else if (command == HOLD) {
+                fleet_hold(bench->fleet);
+            } else if (command == EXIT) {
+                fleet_exit(bench->fleet, (size_t)bench->amount);
             }
             return true;
         }

@@ -53,6 +53,15 @@ struct line {
     struct errand *errand; /* under way; NULL: none */
 };
 
+/* An exit whose effect is waited for. */
+struct probe {
+    size_t left, count, room; /* to do; done, of those there is room for */
+    int64_t *taken_us, *placed_us;
+    bool sent;
+    int64_t sent_us, answered_us, ordered_us; /* 0: not yet */
+    size_t next;                              /* node */
+};
+
 struct fleet {
     struct channel_set *set;
     struct node *nodes;
@@ -62,6 +71,8 @@ struct fleet {
     struct errand *first, **end; /* that wait for a line */
     int64_t look_ms;
     int64_t heartbeat_every_ms; /* as the controller says */
+    bool hold;
+    struct probe probe;
     struct fleet_counts counts;
 };
 
@@ -149,6 +160,89 @@ static json_t *report_of(const struct node *node, enum report_kind kind, uint64_
     return report_message_encode(&message);
 }
 
+/* --- exits that are measured ---------------------------------------------------------------------------- */
+
+static void forget(struct node *node, uint64_t attempt_id)
+{
+    for (size_t i = 0; i < node->live_count; i++) {
+        if (node->live[i] == attempt_id) {
+            node->live[i] = node->live[--node->live_count];
+            node->fleet->counts.running--;
+            return;
+        }
+    }
+}
+
+/* Ends an attempt of the next node that has one. */
+static void begin_exit(struct fleet *fleet)
+{
+    struct probe *probe = &fleet->probe;
+    struct node *node;
+    do {
+        node = &fleet->nodes[probe->next++ % fleet->count];
+    } while (node->live_count == 0);
+    add_errand(node, ERRAND_EXITED, node->live[0]);
+    probe->sent = true;
+    probe->sent_us = clock_boot_us();
+    probe->answered_us = probe->ordered_us = 0;
+}
+
+static void look_at_exit(struct fleet *fleet)
+{
+    struct probe *probe = &fleet->probe;
+    if (probe->sent && probe->answered_us != 0 && probe->ordered_us != 0) {
+        probe->taken_us[probe->count] = probe->answered_us - probe->sent_us;
+        probe->placed_us[probe->count++] = probe->ordered_us - probe->sent_us;
+        probe->sent = false;
+        probe->left--;
+    }
+    if (!probe->sent && probe->left > 0) {
+        begin_exit(fleet);
+    }
+}
+
+void fleet_hold(struct fleet *fleet)
+{
+    fleet->hold = true;
+}
+
+void fleet_exit(struct fleet *fleet, size_t count)
+{
+    struct probe *probe = &fleet->probe;
+    if (fleet->counts.running == 0) {
+        fail("exit", "no attempt runs");
+    }
+    free(probe->taken_us);
+    free(probe->placed_us);
+    *probe = (struct probe){.left = count, .room = count, .next = probe->next};
+    probe->taken_us = xzalloc(count * sizeof *probe->taken_us);
+    probe->placed_us = xzalloc(count * sizeof *probe->placed_us);
+    look_at_exit(fleet);
+}
+
+size_t fleet_exits_left(const struct fleet *fleet)
+{
+    return fleet->probe.left;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+struct fleet_exits fleet_exits(struct fleet *fleet)
+{
+    const struct probe *probe = &fleet->probe;
+    if (probe->count > 1) {
+        qsort(probe->taken_us, probe->count, sizeof *probe->taken_us, by_size);
+        qsort(probe->placed_us, probe->count, sizeof *probe->placed_us, by_size);
+    }
+    return (struct fleet_exits){probe->count, probe->taken_us, probe->placed_us};
+}
+
+/* --- requests ------------------------------------------------------------------------------------------- */
+
 static void go(struct line *line, struct errand *errand)
 {
     struct node *node = errand->node;
@@ -201,16 +295,6 @@ static void registered(struct node *node, const char *body, size_t length)
     register_reply_finish(&reply);
 }
 
-static void forget(struct node *node, uint64_t attempt_id)
-{
-    for (size_t i = 0; i < node->live_count; i++) {
-        if (node->live[i] == attempt_id) {
-            node->live[i] = node->live[--node->live_count];
-            return;
-        }
-    }
-}
-
 static void errand_done(struct errand *errand, int status, const char *body, size_t length)
 {
     struct node *node = errand->node;
@@ -229,11 +313,15 @@ static void errand_done(struct errand *errand, int status, const char *body, siz
         node->fleet->counts.heartbeats++;
         return;
     case ERRAND_RUNNING:
-        add_errand(node, ERRAND_EXITED, errand->number);
+        if (!node->fleet->hold) {
+            add_errand(node, ERRAND_EXITED, errand->number);
+        }
         return;
     case ERRAND_EXITED:
         forget(node, errand->number);
         node->fleet->counts.ended++;
+        node->fleet->probe.answered_us = clock_boot_us();
+        look_at_exit(node->fleet);
         return;
     }
 }
@@ -274,7 +362,12 @@ static void obey(struct node *node, const struct poll_reply *reply)
             fail("order", order_phase_text(order->phase));
         }
         node->live[node->live_count++] = order->attempt_id;
+        node->fleet->counts.running++;
         add_errand(node, ERRAND_RUNNING, order->attempt_id);
+    }
+    if (reply->order_count > 0) {
+        node->fleet->probe.ordered_us = clock_boot_us();
+        look_at_exit(node->fleet);
     }
 }
 
@@ -397,6 +490,8 @@ void fleet_destroy(struct fleet *fleet)
         free(errand);
     }
     channel_set_destroy(fleet->set);
+    free(fleet->probe.taken_us);
+    free(fleet->probe.placed_us);
     free(fleet->nodes);
     free(fleet);
 }

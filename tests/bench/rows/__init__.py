@@ -20,6 +20,7 @@ MODULES = {
     "memory": "memory",
     "scale": "scale",
     "pass": "passes",
+    "wide": "wide",
     "array": "array",
     "restart": "restart",
     "old": "old",

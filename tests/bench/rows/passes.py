@@ -3,7 +3,7 @@
 
 A submission that waits, and an exit which frees GPUs and places what is next: 1,000 nodes of 8 GPUs with 100 and with 100,000 waiting jobs,
 100,000 nodes with 1,000. And 1,000 nodes with 5,000 waiting jobs that have one environment, and an environment each; and with 6,000 whose
-resource requests differ, so that a pass goes on over several steps.
+resource requests differ.
 
 Gate: at 100,000 waiting jobs at most twice what it costs at 100 (aim 1.2); an exit at 5,000 environments twice what it costs at one; at
 6,000 different resource requests the slowest hundredth of submissions and exits at most 20 ms.
