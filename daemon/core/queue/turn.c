@@ -279,8 +279,9 @@ void turn_entries_sorted(struct core *core, struct job_class *job_class)
 
 void turn_restore(struct core *core, struct job_class *job_class, enum job_class_standing standing)
 {
-    if (standing == JOB_CLASS_SETTLED && job_class->standing == JOB_CLASS_UNSETTLED) {
-        stand(core, job_class, JOB_CLASS_SETTLED);
+    bool settled = standing == JOB_CLASS_SETTLED && job_class->standing == JOB_CLASS_UNSETTLED;
+    if (settled || is_in_order(job_class)) { /* its first entry may have another sort key */
+        stand(core, job_class, settled ? JOB_CLASS_SETTLED : job_class->standing);
     }
 }
 
@@ -591,7 +592,8 @@ void turn_check(const struct core *core)
     }
     for (const struct job_class *each = core->plain[0]; each != NULL; each = each->after[0]) {
         assert(each->standing == JOB_CLASS_UNSETTLED && each->environment == NULL && each->first >= 0);
-        assert(each->order.key == each->entries[each->first].key);
+        assert(each->order.key == each->entries[each->first].key &&
+               each->order.sort_key == each->entries[each->first].sort_key);
         assert(each->after[0] == NULL || queue_before(&each->order, &each->after[0]->order));
         settled++;
     }

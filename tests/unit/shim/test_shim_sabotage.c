@@ -97,7 +97,7 @@ static void fake_cgroup(void)
 {
     autofree char *folder = xprintf("%s/group", rig.root);
     autofree char *script = xprintf("mkdir %s && cd %s && : >cgroup.procs && "
-                                    "printf 'low 0\noom 2\noom_kill 4\n' >memory.events && "
+                                    "printf 'low 0\noom 0\noom_kill 0\n' >memory.events && "
                                     "echo 'max 0' >pids.events",
                                     folder, folder);
     pid_t pid = fork();
@@ -111,7 +111,7 @@ static void fake_cgroup(void)
     rig_field(&rig, "cgroup", folder);
 }
 
-#define ONE_MORE    "echo 'oom_kill 5' >group/memory.events; "
+#define ONE_MORE    "echo 'oom_kill 1' >group/memory.events; "
 #define ANEW(count) "rm group/memory.events; echo 'oom_kill " count "' >group/memory.events; "
 
 static const struct {
