@@ -31,6 +31,7 @@ MIB = 2**20
 CPU_MEBIBYTES, GPU_MEBIBYTES = 16, 256
 SLACK_BYTES = 64 * MIB  # what a driver keeps for itself varies by less
 RELEASE_SECONDS = 30  # in which a driver frees what an ended process held
+END_SECONDS = 10  # in which idle supervisors end once their agent is gone
 
 
 class Usage(NamedTuple):
@@ -222,7 +223,7 @@ class Check:
 
     def check_end(self, instance: Instance) -> list[str]:
         instance.stop()
-        return [f"process {pid} still runs" for pid in instance.survivors()]
+        return [f"process {pid} still runs" for pid in instance.survivors(END_SECONDS)]
 
     def step(self, name: str, check: Callable[[], list[str]]) -> bool:
         """A check that may also fail by what it could not do."""

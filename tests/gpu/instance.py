@@ -118,7 +118,7 @@ class Instance:
         try:
             self.stop()
         finally:
-            for pid in self.survivors():
+            for pid in self.marked():
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             shutil.rmtree(self.scratch, ignore_errors=True)
@@ -164,7 +164,14 @@ class Instance:
         if down.returncode != 0:
             raise Failure(f"gpuctl down exited with {down.returncode}: {down.stderr.strip()}")
 
-    def survivors(self) -> list[int]:
+    def survivors(self, patience: float) -> list[int]:
+        """Of what we started, what has not ended after so many seconds: idle supervisors end once their agent is gone."""
+        deadline = time.monotonic() + patience
+        while (found := self.marked()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return found
+
+    def marked(self) -> list[int]:
         """Processes that carry our mark in their environment, so descend from what we started."""
         mark = f"{MARK}={self.mark}".encode()
         found = []
