@@ -7,11 +7,11 @@ long the list takes (`list_ms`). Then 200 connections ask for a name that no job
 /healthz: what a beat of a node would wait. Jobs are asked for by their ids, too: the newest, the oldest, and one that is not there.
 
 `start`: the controller is killed, and its next start has answered a list of one job; the median of five. `submit`: submissions of one after
-the other, over those to a controller without a history, in turns. `beside`: the same while retention removes the older half of the jobs.
+the other, over those to a controller without a history, in turns.
 
 Gate: 20 ms for the slowest answer, by its 99th percentile (aim 5 ms), 10 ms for a job by its id (aim 1 ms), which takes at most four times
 as long for the oldest job and for an unknown id as for the newest (aim 1.5), and 2 s for a beat in the crowd (aim 1 s); 500 ms for a start
-(aim 200 ms); twice the time of a submission without a history (aim 1.2), and 20 ms for the slowest hundredth beside retention.
+(aim 200 ms); twice the time of a submission without a history (aim 1.2).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from common import BUILD, Goal, cluster, hold_queue, prepare, said, worst
-from harness import Cluster, eventually
+from harness import Cluster
 from rows.restart import answered
 
 GOALS = (
@@ -38,7 +38,6 @@ GOALS = (
     Goal("id_growth", "the same, median, over that of the newest job", "x", 4, 1.5),
     Goal("start_ms", "start of the process to the first answered GET", "ms", 500, 200),
     Goal("submit_growth", "a submission, over one without a history", "x", 2, 1.2),
-    Goal("beside.p99_ms", "a submission while retention removes half of the jobs, 99th percentile", "ms", 20, 5),
     Goal("crowd_p99_ms", "/healthz beside 200 lists of a name that no job has, 99th percentile", "ms", 2000, 1000),
 )
 JOBS = int(os.environ.get("GPUCTL_BENCH_OLD_JOBS", "1000000"))
@@ -48,7 +47,6 @@ ENOUGH_S = 10.0
 CROWD = 200
 STARTS = 5
 SUBMITS = 300
-KEPT_DAYS = 10  # of the 20 from which the jobs are
 DAY_MS = 24 * 3600 * 1000
 ENDED = "state=SUCCEEDED,FAILED,CANCELED,TIMED_OUT"
 FILTERS = {
@@ -73,12 +71,12 @@ class Line:
 
     def __init__(self, ours: Cluster):
         self.connection = http.client.HTTPConnection("127.0.0.1", ours.port, timeout=600)
-        self.headers = {"Authorization": f"Bearer {ours.admin_token}", "Content-Type": "application/json"}
+        self.headers = {"Authorization": f"Bearer {ours.admin_token}"}
 
-    def get(self, path: str, method: str = "GET") -> tuple[float, Any]:
+    def get(self, path: str) -> tuple[float, Any]:
         """Milliseconds, and the document; None where there is no such thing."""
         begin = time.perf_counter()
-        self.connection.request(method, path, "{}" if method == "POST" else None, self.headers)
+        self.connection.request("GET", path, headers=self.headers)
         reply = self.connection.getresponse()
         text = reply.read()
         spent = 1000 * (time.perf_counter() - begin)
@@ -204,23 +202,6 @@ def submit_growth(ours: Cluster, young: Cluster) -> dict[str, float]:
     return {"submit_young_ms": round(young_ms, 2), "submit_ms": round(old_ms, 2), "submit_growth": round(old_ms / young_ms, 2)}
 
 
-def beside_retention(ours: Cluster) -> dict[str, float]:
-    """A controller that keeps jobs for half of the time from which they are, while it removes the others."""
-    ours.controller.kill()
-    ours.controller.arguments += ["--keep-jobs", f"{KEPT_DAYS}d"]
-    ours.controller.start()
-    eventually(lambda: ours.api.raw("GET", "/healthz")[0] == 200, "the controller to serve")
-    ended: list[tuple[float, Any]] = []
-    thread = threading.Thread(target=lambda: ended.append(Line(ours).get("/v1/retention", "POST")))
-    thread.start()
-    took = []
-    while thread.is_alive():
-        took.append(submit(ours))
-    thread.join()
-    ((spent_ms, went),) = ended
-    return {**answers_of(took), "submissions": len(took), "removed": went["jobs"], "removed_per_s": round(1000 * went["jobs"] / spent_ms)}
-
-
 def run() -> dict[str, object]:
     prepare(targets=("bench-old",))
     with cluster([1]) as young, cluster([1]) as ours:
@@ -241,7 +222,6 @@ def run() -> dict[str, object]:
             **crowd_figures(ours),
             "start_ms": start_ms(ours),
             **submit_growth(ours, young),
-            "beside": beside_retention(ours),
             "jobs": JOBS,
             "filters": filters,
             "ids": ids,
