@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -95,6 +96,16 @@ def build_bundle(scratch: Path) -> Path:
     return archive
 
 
+def await_end(pid: int, seconds: float) -> None:
+    """Until the process has ended, or so many seconds have passed."""
+    with contextlib.suppress(ProcessLookupError):
+        end = os.pidfd_open(pid)
+        try:
+            select.select([end], [], [], seconds)
+        finally:
+            os.close(end)
+
+
 class Instance:
     """A private controller and node. Use it in a with statement: whatever happens inside, it is gone afterwards."""
 
@@ -167,8 +178,8 @@ class Instance:
     def survivors(self, patience: float) -> list[int]:
         """Of what we started, what has not ended after so many seconds: idle supervisors end once their agent is gone."""
         deadline = time.monotonic() + patience
-        while (found := self.marked()) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        while (found := self.marked()) and (left := deadline - time.monotonic()) > 0:
+            await_end(found[0], left)
         return found
 
     def marked(self) -> list[int]:
