@@ -477,6 +477,10 @@ START_TEST(the_way_to_this_host_is_the_loopback)
     ck_assert_str_eq(own, "127.0.0.1");
     ck_assert(address_interface("127.0.0.1", interface));
     ck_assert_str_eq(interface, "lo");
+    if (address_towards("::1", own)) { /* a host with IPv6 */
+        ck_assert(address_interface("::1", interface));
+        ck_assert_str_eq(interface, "lo");
+    }
     ck_assert(!address_interface("not-an-address", interface));
     ck_assert(address_is_loopback("127.3.2.1") && address_is_loopback("::1") &&
               address_is_loopback("localhost"));
