@@ -111,9 +111,9 @@
 #define RETENTION_STEP_JOBS    32
 #define RETENTION_STEP_REPLIES 500
 #define RETENTION_STEP_BLOBS   256
-/* a transaction of retention takes fewer pieces when one has taken longer than this, its wait for the disk
+/* a transaction of retention takes fewer pieces when one has taken longer than this, its share of the commit
  * included, and more when it took less than half of it */
-#define RETENTION_PIECES_MS 10
+#define RETENTION_PIECES_US 10000
 /* runs that it reads at a time, and rows of each kind that it deletes of one: 3 ms of the tracking store */
 #define RETENTION_STEP_RUNS      500
 #define RETENTION_RUN_PIECE_ROWS 500
@@ -125,7 +125,8 @@
 /* a database of before it could shrink is written anew at the start when it is no larger: a second */
 #define LIMIT_REWRITE_BYTES (64 * MIB)
 /* after a transaction of retention the writer is left alone for this many times as long */
-#define RETENTION_REST 4
+#define RETENTION_REST          4
+#define LIMIT_RETENTION_REST_US 1000000
 /* the first round after the start, the time between rounds, and the wait for a round that is wanted */
 #define RETENTION_FIRST_MS    60000
 #define RETENTION_INTERVAL_MS (3600LL * 1000)

@@ -53,10 +53,9 @@ static void wait_for(struct asked *asked)
 static bool ask(struct round *round, const struct writer_request *wanted, bool *ret_refused)
 {
     struct asked asked = {.request = *wanted};
-    int64_t began_ms = clock_boot_ms();
     asked.request.render = render_nothing;
     asked.request.done = asked_done;
-    asked.request.arrived_ms = began_ms;
+    asked.request.arrived_ms = clock_boot_ms();
     asked.request.input.wall_ms = clock_wall_ms();
     pthread_mutex_init(&asked.mutex, NULL);
     pthread_cond_init(&asked.changed, NULL);
@@ -76,7 +75,7 @@ static bool ask(struct round *round, const struct writer_request *wanted, bool *
     if (ret_refused != NULL) {
         *ret_refused = refused;
     }
-    round_rest(round, began_ms);
+    round_rest(round, asked.request.took_us + asked.request.commit_us);
     return asks && (!refused || ret_refused != NULL);
 }
 

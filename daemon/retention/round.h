@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "daemon/retention/retention.h"
-#include "proto/base/clock.h"
 #include "proto/limits.h"
 
 struct round {
@@ -15,7 +14,7 @@ struct round {
     int64_t wall_ms, elapsed_ms;
     size_t pieces;   /* of removals in one transaction */
     size_t pages;    /* of the file, likewise */
-    int64_t took_ms; /* by the last transaction */
+    int64_t took_us; /* by the last transaction, without its wait for others */
     struct reader *reader;
     struct retention_rules rules;
     struct retention_report *report;
@@ -27,21 +26,22 @@ static inline bool round_stopped(const struct round *round)
     return !round->config->go_on(round->config->closure);
 }
 
-/* After a transaction that began then: leaves others alone for several times as long. */
-static inline void round_rest(struct round *round, int64_t began_ms)
+/* After a transaction that took so long: leaves others alone for several times as long. */
+static inline void round_rest(struct round *round, int64_t took_us)
 {
-    round->took_ms = clock_boot_ms() - began_ms;
-    const int64_t ms = RETENTION_REST * round->took_ms;
-    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    round->took_us = took_us;
+    const int64_t wanted_us = RETENTION_REST * took_us;
+    const int64_t us = wanted_us < LIMIT_RETENTION_REST_US ? wanted_us : LIMIT_RETENTION_REST_US;
+    const struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
     nanosleep(&pause, NULL);
 }
 
 /* How many pieces the next transaction has, at most `most`. */
 static inline void round_choose_pace(const struct round *round, size_t most, size_t *pieces)
 {
-    if (round->took_ms > RETENTION_PIECES_MS && *pieces > 1) {
+    if (round->took_us > RETENTION_PIECES_US && *pieces > 1) {
         *pieces /= 2;
-    } else if (round->took_ms < RETENTION_PIECES_MS / 2 && *pieces < most) {
+    } else if (round->took_us < RETENTION_PIECES_US / 2 && *pieces < most) {
         ++*pieces;
     }
 }

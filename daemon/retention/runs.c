@@ -13,6 +13,7 @@
 #include "daemon/blob/worker.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define FILES_HERE "mlflow-artifacts:/"
 #define FILES      "/artifacts"
@@ -35,6 +36,7 @@ struct store_step {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool ended, ok;
+    int64_t took_us;
     struct tracking_error error;
 };
 
@@ -47,9 +49,12 @@ struct errand {
 static void errand_work(struct task *task)
 {
     struct store_step *step = ((struct errand *)task)->step;
+    int64_t began_us = clock_boot_us();
     bool ok = step->work(step, step->round->config->tracking.tracking, &step->error);
+    int64_t took_us = clock_boot_us() - began_us;
     pthread_mutex_lock(&step->mutex);
     step->ok = ok;
+    step->took_us = took_us;
     step->ended = true;
     pthread_cond_signal(&step->changed);
     pthread_mutex_unlock(&step->mutex);
@@ -64,7 +69,6 @@ static bool take(struct store_step *step, bool (*work)(struct store_step *step, 
                                                        struct tracking_error *error))
 {
     struct errand *errand = xzalloc(sizeof *errand);
-    int64_t began_ms = clock_boot_ms();
     *errand = (struct errand){.task = {.work = errand_work, .done = errand_done}, .step = step};
     step->work = work;
     step->ended = false;
@@ -74,7 +78,7 @@ static bool take(struct store_step *step, bool (*work)(struct store_step *step, 
         pthread_cond_wait(&step->changed, &step->mutex);
     }
     pthread_mutex_unlock(&step->mutex);
-    round_rest(step->round, began_ms);
+    round_rest(step->round, step->took_us);
     return step->ok || err_set(step->round->err, ERR_UNAVAILABLE, "%s", step->error.message);
 }
 

@@ -385,13 +385,14 @@ static void add_end(void *closure, uint64_t attempt_id, int64_t visible_us)
 }
 
 /* Without a thread, the batch's time is the time of the commit. */
-static bool commit(struct writer *writer, struct moment now)
+static bool commit(struct writer *writer, struct moment now, int64_t *ret_took_us)
 {
     int64_t begin_us = clock_boot_us();
     if (!store_commit(writer->store, &writer->failure)) {
         return false;
     }
-    histogram_add(&writer->measures.commits, clock_boot_us() - begin_us);
+    *ret_took_us = clock_boot_us() - begin_us;
+    histogram_add(&writer->measures.commits, *ret_took_us);
     writer->in_transaction = false;
     int64_t batch_us = now.boot_us != 0 ? now.boot_us : now.boot_ms * 1000;
     news_box_lock(&writer->box);
@@ -418,6 +419,18 @@ static int64_t take_time(struct writer *writer, struct lap *lap)
     return took_us;
 }
 
+/* Each request has the share of the commit that it has of the batch. */
+static void share_commit(struct writer_request *list, int64_t commit_us)
+{
+    int64_t batch_us = 1;
+    for (const struct writer_request *request = list; request != NULL; request = request->next) {
+        batch_us += request->took_us;
+    }
+    for (struct writer_request *request = list; request != NULL; request = request->next) {
+        request->commit_us = commit_us * request->took_us / batch_us;
+    }
+}
+
 /* Runs one batch in one transaction. */
 static bool do_batch(struct writer *writer, struct writer_request *list, bool closing, struct moment now)
 {
@@ -437,7 +450,10 @@ static bool do_batch(struct writer *writer, struct writer_request *list, bool cl
     if (lazy_due(writer, closing, now.boot_ms) && !transaction_open(writer)) {
         return false;
     }
-    return !writer->in_transaction || commit(writer, now);
+    int64_t commit_us = 0;
+    bool ok = !writer->in_transaction || commit(writer, now, &commit_us);
+    share_commit(list, commit_us);
+    return ok;
 }
 
 /* Like writer_run_batch; *ret_closed: the writer is closing, and this was the last batch. */
@@ -510,7 +526,8 @@ static bool boot(struct writer *writer, struct moment now, struct err *err)
     if (!load_live(writer->store, writer->core, err)) {
         return false;
     }
-    bool ok = do_alone(writer, INPUT_BOOT, now) && (!writer->in_transaction || commit(writer, now));
+    int64_t took_us;
+    bool ok = do_alone(writer, INPUT_BOOT, now) && (!writer->in_transaction || commit(writer, now, &took_us));
     if (!ok) {
         *err = writer->failure;
         return false;

@@ -51,7 +51,8 @@ struct writer_request {
     struct text answer;
     bool replayed; /* it repeats the first answer to an earlier request with the same key */
 
-    int64_t took_us; /* on the writer's thread, without the commit, or in the process of a question */
+    int64_t took_us;   /* on the writer's thread, without the commit, or in the process of a question */
+    int64_t commit_us; /* its share of the commit */
 
     /* NULL: the request is collected. Else the writer's thread calls it when the request is answered, and
      * does not touch the request afterwards. It must not wait. */

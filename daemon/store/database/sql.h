@@ -97,10 +97,12 @@
 #define SQL_TASKS_OF_ARRAY                                                                                   \
     "SELECT key FROM jobs INDEXED BY jobs_array WHERE array_key = ?1 ORDER BY key LIMIT ?2"
 
-/* The rows that job_ids may have of these keys, one of each level. */
+/* The rows that job_ids may have of these keys, one of each level. The terms are apart because SQLite
+ * compares only the first number of (run, id, key) in the index, and would read whole runs. */
 #define SQL_JOB_IDS(keys)                                                                                    \
-    "SELECT (column1 << 40) + (key >> (15 + 5 * column1)), id, key "                                         \
-    "FROM jobs, (VALUES (0), (1), (2), (3)) WHERE key IN (" keys ")"
+    "run IN (SELECT (column1 << 40) + (key >> (15 + 5 * column1)) FROM jobs, (VALUES (0), (1), (2), (3)) "   \
+    "WHERE key IN (" keys ")) AND id IN (SELECT id FROM jobs WHERE key IN (" keys ")) AND +key IN (" keys    \
+    ")"
 
 /* X(name, writer or reader, text) */
 #define SQL_STATEMENTS(X)                                                                                    \
@@ -162,9 +164,8 @@
       "ORDER BY at_ms LIMIT ?2)")                                                                            \
     X(NOTE_REMOVED, WRITER, "UPDATE meta SET value = max(value, ?) WHERE name = 'removed'")                  \
     X(DELETE_JOB, WRITER, "DELETE FROM jobs WHERE key = ?")                                                  \
-    X(DELETE_JOB_ID, WRITER, "DELETE FROM job_ids WHERE (run, id, key) IN (" SQL_JOB_IDS("?1") ")")          \
-    X(DELETE_TASK_IDS, WRITER,                                                                               \
-      "DELETE FROM job_ids WHERE (run, id, key) IN (" SQL_JOB_IDS(SQL_TASKS_OF_ARRAY) ")")                   \
+    X(DELETE_JOB_ID, WRITER, "DELETE FROM job_ids WHERE " SQL_JOB_IDS("?1"))                                 \
+    X(DELETE_TASK_IDS, WRITER, "DELETE FROM job_ids WHERE " SQL_JOB_IDS(SQL_TASKS_OF_ARRAY))                 \
     X(DELETE_SPEC, WRITER, "DELETE FROM specs WHERE job_key = ?")                                            \
     X(DELETE_ARRAY, WRITER, "DELETE FROM arrays WHERE whole = ?")                                            \
     X(DELETE_USES, WRITER, "DELETE FROM uses WHERE job_key = ?")                                             \

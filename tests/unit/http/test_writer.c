@@ -267,6 +267,24 @@ START_TEST(the_inputs_of_a_request_are_one_transaction_and_count_one_by_one)
 }
 END_TEST
 
+START_TEST(requests_share_the_time_of_their_commit)
+{
+    struct many *first = many_create("a", MANY - 1), *second = many_create("b", 1);
+    add_node("n");
+    ck_assert(writer_ask(writer, &first->request));
+    ck_assert(writer_ask(writer, &second->request));
+    run_batch();
+    int64_t work_us = first->request.took_us + second->request.took_us + 1;
+    int64_t commit_us = first->request.commit_us + second->request.commit_us;
+    ck_assert_int_gt(commit_us, 0);
+    ck_assert_int_gt(first->request.commit_us, second->request.commit_us);
+    ck_assert_int_le(labs(first->request.commit_us * work_us - commit_us * first->request.took_us),
+                     2 * work_us);
+    many_destroy(first);
+    many_destroy(second);
+}
+END_TEST
+
 START_TEST(a_full_queue_takes_no_further_request_of_many)
 {
     struct many *asked[LIMIT_WRITER_QUEUE / MANY + 2];
@@ -296,6 +314,7 @@ Suite *writer_suite(void)
     tcase_add_test(cases, what_waits_is_on_disk_a_moment_later_though_nobody_asks);
     tcase_add_test(cases, a_refused_input_does_not_stop_the_others_of_its_request);
     tcase_add_test(cases, the_inputs_of_a_request_are_one_transaction_and_count_one_by_one);
+    tcase_add_test(cases, requests_share_the_time_of_their_commit);
     tcase_add_test(cases, a_full_queue_takes_no_further_request_of_many);
     suite_add_tcase(suite, cases);
     return suite;

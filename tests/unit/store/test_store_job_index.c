@@ -142,6 +142,25 @@ START_TEST(submissions_pay_for_the_index_row_by_row)
 }
 END_TEST
 
+/* Steps of SQLite's machine in the writer since the last call. */
+static int64_t steps_of_writer(enum sql sql)
+{
+    return sqlite3_stmt_status(rig.store->connection.statements[sql], SQLITE_STMTSTATUS_VM_STEP, 1);
+}
+
+START_TEST(the_removal_of_an_id_does_not_read_its_run)
+{
+    fill(1, JOBS);
+    ck_assert_int_gt(count("SELECT count(*) FROM job_ids WHERE run = 1 << 40"), 1000);
+    rig_write_one((struct change){.kind = CHANGE_JOB_DELETE, .job.life.key = GAP});
+    ck_assert_int_gt(steps_of_writer(SQL_DELETE_JOB_ID), 10);
+    rig_write_one((struct change){.kind = CHANGE_JOB_DELETE, .job.life.key = 500 * GAP});
+    ck_assert_int_lt(steps_of_writer(SQL_DELETE_JOB_ID), 300);
+    rig_write_one((struct change){.kind = CHANGE_REMOVAL_PIECE, .removal.job_key = 500 * GAP});
+    ck_assert_int_lt(steps_of_writer(SQL_DELETE_TASK_IDS), 300);
+}
+END_TEST
+
 START_TEST(no_id_is_left_of_a_job_that_is_removed)
 {
     fill(1, JOBS);
@@ -204,6 +223,7 @@ Suite *store_job_index_suite(void)
     tcase_add_test(cases, an_unknown_id_costs_no_more_than_a_few_searches_a_run);
     tcase_add_test(cases, jobs_are_listed_by_a_long_start_of_their_ids);
     tcase_add_test(cases, submissions_pay_for_the_index_row_by_row);
+    tcase_add_test(cases, the_removal_of_an_id_does_not_read_its_run);
     tcase_add_test(cases, no_id_is_left_of_a_job_that_is_removed);
     tcase_add_test(cases, no_id_is_left_of_the_tasks_of_an_array_that_is_removed);
     tcase_add_test(cases, a_database_of_the_eighth_version_gets_the_index_with_the_migration);
