@@ -74,18 +74,6 @@ static const char *const texts[QUERY_COUNT] = {
 #undef AS_TEXT
 };
 
-static bool prepare(struct tracking *tracking, struct err *err)
-{
-    for (size_t i = 0; i < QUERY_COUNT; i++) {
-        if (sqlite3_prepare_v3(tracking->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
-                               &tracking->statements[i], NULL) != SQLITE_OK) {
-            return err_set(err, ERR_IO, "cannot use the tracking database: %s in \"%s\"",
-                           sqlite3_errmsg(tracking->db), texts[i]);
-        }
-    }
-    return true;
-}
-
 /* Makes the file with mode 0600, because others could read a file that SQLite makes by itself. */
 static bool make_file(const char *path, struct err *err)
 {
@@ -147,7 +135,7 @@ bool database_open(struct tracking *tracking, const char *path, struct err *err)
     tracking->search_ms = LIMIT_TRACKING_SEARCH_MS;
     sqlite3_progress_handler(tracking->db, 10000, over_time, tracking);
     return tables_check(tracking->db, err) && configure(tracking, err) && tables_migrate(tracking->db, err) &&
-           tables_make_shrinkable(tracking->db, err) && define(tracking, err) && prepare(tracking, err);
+           tables_make_shrinkable(tracking->db, err) && define(tracking, err);
 }
 
 /* *ret_log has no methods while there is no log. */
@@ -255,9 +243,21 @@ static void must(int code)
     assert(code == SQLITE_OK);
 }
 
+/* NULL only when the call has failed. */
+static sqlite3_stmt *prepare(struct call *call, enum query query)
+{
+    sqlite3 *db = call->tracking->db;
+    sqlite3_stmt **statement = &call->tracking->statements[query];
+    if (*statement == NULL && !call->failed &&
+        sqlite3_prepare_v3(db, texts[query], -1, SQLITE_PREPARE_PERSISTENT, statement, NULL) != SQLITE_OK) {
+        database_fail(call);
+    }
+    return *statement;
+}
+
 static sqlite3_stmt *bind(struct call *call, enum query query, const char *types, va_list args)
 {
-    sqlite3_stmt *statement = call->tracking->statements[query];
+    sqlite3_stmt *statement = prepare(call, query);
     for (int i = 1; *types != '\0' && !call->failed; types++, i++) {
         switch (*types) {
         case 'i':

@@ -12,10 +12,10 @@
 
 struct tracking {
     sqlite3 *db;
-    sqlite3_stmt *statements[QUERY_COUNT];
-    int synced_changes; /* SQLite's count of changed rows at the last sync of the log */
-    int64_t search_ms;  /* a search may take so long */
-    int64_t stop_ms;    /* CLOCK_BOOTTIME: interrupts a search that still runs then; 0: none is running */
+    sqlite3_stmt *statements[QUERY_COUNT]; /* NULL until first used */
+    int synced_changes;                    /* SQLite's count of changed rows at the last sync of the log */
+    int64_t search_ms;                     /* a search may take so long */
+    int64_t stop_ms; /* CLOCK_BOOTTIME: interrupts a search that still runs then; 0: none is running */
 };
 
 /* Opens the file, or makes it. The caller calls database_close in any case. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statements of the tracking database, prepared when it is opened. SQLite itself writes the JSON that
+/* The statements of the tracking database, prepared when first used. SQLite itself writes the JSON that
  * clients get: ids are texts, times are numbers of milliseconds, and members that are NULL are left out. The
  * function json_double (database.c) writes values of metrics. search/search.c builds the searches, whose text
  * depends on the request. */

@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include "daemon/mlflow/database/database.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "tests/sim/disk/disk.h"
@@ -33,6 +34,18 @@ START_TEST(a_new_database_is_readable_by_its_owner_only)
     struct stat info;
     ck_assert_int_eq(stat(mlflow.path, &info), 0);
     ck_assert_uint_eq(info.st_mode & 0777, 0600);
+}
+END_TEST
+
+/* They are prepared when first used, so a start does not show one that SQLite cannot read. */
+START_TEST(each_statement_can_be_prepared)
+{
+    struct tracking_error error;
+    struct call call = {.tracking = mlflow.tracking, .error = &error};
+    for (int query = 0; query < QUERY_COUNT; query++) {
+        database_query(&call, query, "");
+        ck_assert_msg(!call.failed, "statement %d: %s", query, error.message);
+    }
 }
 END_TEST
 
@@ -212,6 +225,7 @@ Suite *mlflow_open_suite(void)
     tcase_add_checked_fixture(tests, mlflow_setup, mlflow_teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_new_database_is_readable_by_its_owner_only);
+    tcase_add_test(tests, each_statement_can_be_prepared);
     tcase_add_test(tests, what_was_written_is_there_after_reopening);
     tcase_add_test(tests, what_was_written_is_there_for_a_handle_that_opens_while_the_first_is_open);
     tcase_add_test(tests, a_newer_schema_is_refused_and_the_file_left_as_it_is);
