@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench-old DATABASE COUNT: adds so many ended jobs to the database of a controller that does not run. They
  * were submitted evenly over the last 20 days. Half of them are ann's, the others belong to 100 people; of
- * 100,000 one was canceled. */
+ * 100,000 one was canceled. Each takes 2 KB of the database, most of it its variables. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +25,8 @@ static const char insert_jobs[] =
     "at_ms, CASE WHEN n % 100000 = 7 THEN 'CANCELED' WHEN n % 10 = 3 THEN 'FAILED' ELSE 'SUCCEEDED' END, 1, "
     "0, 0, 0, 0, at_ms, 0, -1, 'NONE' FROM numbers";
 static const char insert_specs[] =
-    "INSERT INTO specs (job_key, spec) SELECT n, '{\"command\":[\"true\"],\"gpus\":1}' FROM numbers";
+    "INSERT INTO specs (job_key, spec) SELECT n, printf('{\"command\":[\"true\"],\"env\":{\"NOTE\":\"%.*c\"},"
+    "\"gpus\":1}', 1500, 'x') FROM numbers";
 static const char insert_events[] =
     "INSERT INTO events (job_key, seq, at_ms, kind, attempt) SELECT n, 1, at_ms, 'submitted', 0 FROM numbers";
 
