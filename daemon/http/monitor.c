@@ -13,6 +13,7 @@
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/library.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/http/request/senders.h"
@@ -82,18 +83,13 @@ static int64_t file_bytes(const char *path, const char *ending)
     return stat(name, &status) == 0 ? status.st_size : 0;
 }
 
-static int64_t connections(const struct server *server)
-{
-    return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
-}
-
 static void add_bounds(const struct server *server, struct text *out)
 {
     const struct {
         const char *labels;
         int64_t used, limit;
     } bounds[] = {
-        {"of=\"connections\"", connections(server), server->connection_limit},
+        {"of=\"connections\"", (int64_t)library_connections(server->library), server->connection_limit},
         {"of=\"writer_queue\"", (int64_t)writer_waiting(server->config.writer), LIMIT_WRITER_QUEUE},
         {"of=\"questions\"", (int64_t)writer_questions(server->config.writer), LIMIT_QUESTIONS},
         {"of=\"live_jobs\"", (int64_t)writer_live_jobs(server->config.writer), LIMIT_LIVE_JOBS},

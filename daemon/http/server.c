@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the HTTP thread: one epoll loop over the HTTP library's own epoll set, the writer's news, signals and
- * other file descriptors. The loop runs the library, because a thread of the library's own can sleep for ever
- * on exact multiples of 128 ready connections. The server never waits for a disk or a client. Answers leave
+/* Runs the HTTP thread: one epoll loop over the HTTP library's own epoll sets, the writer's news, signals and
+ * other file descriptors. The server never waits for a disk or a client. Answers leave
  * before the orders of the same commit, and every accepted change is answered before the server ends. */
 #include "daemon/http/server.h"
 
@@ -34,6 +33,7 @@
 #include "daemon/http/orders/specs.h"
 #include "daemon/http/orders/staging_board.h"
 #include "daemon/http/request/connection.h"
+#include "daemon/http/request/library.h"
 #include "daemon/http/request/peers.h"
 #include "daemon/http/request/pieces.h"
 #include "daemon/http/request/request.h"
@@ -49,10 +49,15 @@
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
 
-#define LOOP_EVENTS  12 /* more watches than there are */
-#define LIBRARY_RUNS 3  /* a resumed request is called, sent and read again in three runs */
+#define LOOP_EVENTS 32 /* more watches than there are */
 
 /* --- ending --------------------------------------------------------------------------------------------- */
+
+static void shut(int *fd)
+{
+    autoclose int taken = give_fd(fd);
+    (void)taken;
+}
 
 void server_stop(struct server *server, enum server_end end)
 {
@@ -68,10 +73,8 @@ void server_stop(struct server *server, enum server_end end)
     if (server->telling) {
         outbox_shut_down(server->outbox);
     } else {
-        int fd = MHD_quiesce_daemon(server->daemon);
-        if (fd >= 0) {
-            close(fd);
-        }
+        library_quiesce(server->library);
+        shut(&server->listener);
     }
     deadlines_run_all(server->deadlines);
 }
@@ -85,11 +88,6 @@ static void stop_if_failed(struct server *server)
 }
 
 /* --- watches -------------------------------------------------------------------------------------------- */
-
-static void library_ready(struct watch *watch)
-{
-    /* the library runs in every turn */
-}
 
 static void take_answers(struct server *server, struct writer_request *list)
 {
@@ -174,11 +172,10 @@ static void read_clock(struct server *server)
     server->wall_ms = clock_wall_ms();
 }
 
-/* How long nothing may happen: until the next deadline of ours or of the library's. */
+/* How long nothing may happen: until the next deadline. */
 static int patience(const struct server *server)
 {
-    MHD_UNSIGNED_LONG_LONG library_ms;
-    bool at_once = server->resumed || batches_wait(server->batches) || pieces_wait(server);
+    bool at_once = library_has_work(server->library) || batches_wait(server->batches) || pieces_wait(server);
     int64_t left_ms = at_once ? server->now_ms : deadlines_next(server->deadlines);
     int64_t turn_ms = senders_due_ms(server->senders, server->now_ms);
     left_ms = turn_ms < left_ms ? turn_ms : left_ms;
@@ -189,23 +186,7 @@ static int patience(const struct server *server)
         left_ms -= server->now_ms;
         left_ms = left_ms > 0 ? left_ms : 0;
     }
-    if (MHD_get_timeout(server->daemon, &library_ms) == MHD_YES && library_ms < (uint64_t)left_ms) {
-        left_ms = (int64_t)library_ms;
-    }
     return left_ms > INT32_MAX ? -1 : (int)left_ms;
-}
-
-static void run_library(struct server *server)
-{
-    MHD_UNSIGNED_LONG_LONG library_ms;
-    for (int i = 0; i < LIBRARY_RUNS; i++) {
-        server->resumed = false;
-        MHD_run(server->daemon);
-        bool more = MHD_get_timeout(server->daemon, &library_ms) == MHD_YES && library_ms == 0;
-        if (!more && !server->resumed) {
-            return;
-        }
-    }
 }
 
 static void turn(struct server *server)
@@ -223,7 +204,7 @@ static void turn(struct server *server)
     batches_turn(server->batches);
     pieces_turn(server);
     stop_if_failed(server);
-    run_library(server);
+    library_run(server->library);
     stop_if_failed(server);
 }
 
@@ -248,15 +229,6 @@ enum server_end server_run(struct server *server, struct err *err)
 
 /* --- opening -------------------------------------------------------------------------------------------- */
 
-static void __attribute__((format(printf, 2, 0)))
-log_library(void *closure, const char *format, va_list arguments)
-{
-    char text[256];
-    vsnprintf(text, sizeof text, format, arguments);
-    text[strcspn(text, "\n")] = '\0';
-    log_debug("http note", "text=\"%s\"", text);
-}
-
 /* The names of the configuration, and the listen address where it is one. */
 static void open_names(struct server *server)
 {
@@ -277,37 +249,14 @@ static bool open_library(struct server *server, struct err *err)
 {
     const struct server_config *config = &server->config;
     unsigned connections = listener_connections(err);
-    autoclose int fd = -1;
     server->connection_limit = connections;
     server->peers = peers_create(config->per_address > 0 ? (size_t)config->per_address : connections / 2);
-    if (connections == 0 || (fd = listener_open(config->address, config->port, &server->port, err)) < 0) {
+    if (connections == 0 ||
+        (server->listener = listener_open(config->address, config->port, &server->port, err)) < 0) {
         return false;
     }
-    bool tls = config->tls_certificate != NULL;
-    const struct MHD_OptionItem options[] = {
-        {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_library, NULL},
-        {MHD_OPTION_LISTEN_SOCKET, fd, NULL},
-        {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)request_open, server},
-        {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_close, server},
-        {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)connection_notify, server},
-        {MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connections, NULL},
-        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, LIMIT_CONNECTION_MEMORY, NULL},
-        {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
-        {tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, (void *)(uintptr_t)config->tls_certificate},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)config->tls_key},
-        {MHD_OPTION_HTTPS_PRIORITIES, 0,
-         (void *)(uintptr_t) "SECURE192:+SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
-        {MHD_OPTION_END, 0, NULL},
-    };
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0);
-    server->daemon = MHD_start_daemon(flags, server->port, connection_accept, server, router_call, server,
-                                      MHD_OPTION_ARRAY, options, MHD_OPTION_END);
-    if (server->daemon == NULL) {
-        return err_set(err, ERR_IO, "the HTTP library cannot start%s",
-                       tls ? ": see that certificate and key are PEM and belong together" : "");
-    }
-    give_fd(&fd);
-    return true;
+    server->library = library_open(server, router_call, server->listener, connections, err);
+    return server->library != NULL;
 }
 
 static bool open_watch(struct server *server, struct watch *watch, int fd, void (*ready)(struct watch *),
@@ -324,10 +273,8 @@ static bool open_loop(struct server *server, struct err *err)
     if (server->loop_fd < 0) {
         return err_errno(err, "cannot make an epoll set");
     }
-    int library_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     int worker = config->worker != NULL ? worker_fd(config->worker) : -1;
-    return open_watch(server, &server->library, library_fd, library_ready, err) &&
-           open_watch(server, &server->writer, writer_fd(config->writer), writer_ready, err) &&
+    return open_watch(server, &server->writer, writer_fd(config->writer), writer_ready, err) &&
            open_watch(server, &server->signals, config->signal_fd, signal_ready, err) &&
            open_watch(server, &server->worker, worker, worker_ready, err);
 }
@@ -368,7 +315,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
 {
     struct server *server = xzalloc(sizeof *server);
     server->config = *config;
-    server->loop_fd = -1;
+    server->loop_fd = server->listener = -1;
     fill_defaults(&server->config);
     read_clock(server);
     server->opened_ms = server->busy_ms = server->now_ms;
@@ -378,7 +325,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
     open_names(server);
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
         !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
-        !open_library(server, err) || !open_loop(server, err) || !mlflow_open(server, err) ||
+        !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
         !backups_open(server, err) || !retention_open(server, err) || !scrubbing_open(server, err)) {
         server_close(server);
         return NULL;
@@ -424,19 +371,18 @@ void server_close(struct server *server)
         return;
     }
     server->ending = true;
-    if (server->daemon != NULL) {
+    if (server->library != NULL) {
         await_asks(server);
         resume_all(server);
-        MHD_stop_daemon(server->daemon);
+        library_close(server->library);
         assert(server->request_count == 0 && server->people_count == 0 && server->body_bytes == 0);
     }
     scrubbing_close(server);
     retention_close(server);
     backups_close(server);
     mlflow_close(server);
-    if (server->loop_fd >= 0) {
-        close(server->loop_fd);
-    }
+    shut(&server->listener);
+    shut(&server->loop_fd);
     blocks_finish(&server->request_blocks);
     blocks_finish(&server->ask_blocks);
     specs_destroy(server->specs);

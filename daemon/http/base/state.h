@@ -66,7 +66,6 @@ struct server {
     /* Requests. */
     struct request *requests; /* all that are open */
     struct pieces *pieces;    /* answers that wait for their next piece; the first one is next */
-    bool resumed;             /* one was resumed: the library must run, because no event tells it */
     size_t request_count;
     struct route_measures
         *measures;       /* of each route, in the order of their table, and of requests that have none */
@@ -84,9 +83,9 @@ struct server {
     int64_t end_ms; /* it ends now, whatever is under way */
 
     /* Of server.c alone. */
-    struct MHD_Daemon *daemon;
-    int loop_fd;
-    struct watch library, writer, signals, worker;
+    struct library *library;
+    int loop_fd, listener;
+    struct watch writer, signals, worker;
     struct deadline idle;
     const char **name_items; /* owned array of names */
     char *listen_name;

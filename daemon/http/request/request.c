@@ -16,6 +16,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/base/waiters.h"
 #include "daemon/http/request/connection.h"
+#include "daemon/http/request/library.h"
 #include "daemon/http/request/route.h"
 #include "daemon/http/request/senders.h"
 #include "proto/base/cleanup.h"
@@ -192,8 +193,7 @@ void request_resume(struct request *request)
 {
     assert(request->suspended);
     request->suspended = false;
-    request->server->resumed = true;
-    MHD_resume_connection(request->connection);
+    library_resume(request->server->library, request->connection);
 }
 
 /* --- the body ------------------------------------------------------------------------------------------- */
