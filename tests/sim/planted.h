@@ -11,6 +11,7 @@
 #define PLANTED(X)                                                                                           \
     X(NONE, "nothing")                                                                                       \
     X(SKIP_FSYNC, "the disk is told to sync, and nobody waits for it")                                       \
+    X(FRAME_AFTER_SYNC, "the last page of a commit is written when the sync is over")                        \
     X(COMMIT_LATE, "answers and orders leave before their commit")                                           \
     X(WAL_NOT_RENEWED, "a new controller trusts what a failed sync left in the log")                         \
     X(EVENT_LOST, "now and then a row of a history is not written")                                          \

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/database/pages.h"
 #include "proto/base/text/text.h"
 #include "tests/sim/controller/controller_parts.h"
 #include "tests/sim/disk/disk.h"
@@ -262,6 +263,7 @@ struct controller *controller_create(struct sim *sim, const char *folder)
     memcpy(&number, seed, sizeof number);
     controller->disk = disk_create("sim", true, number | 1);
     disk_lie(controller->disk, planted_is(PLANTED_SKIP_FSYNC));
+    disk_sync_early(controller->disk, planted_is(PLANTED_FRAME_AFTER_SYNC) ? PAGE_BYTES / 512 : 0);
     controller->policy = policies[world_between(&sim->world, 0, 4)];
     /* Every third run visits one queue entry a step. A controller that counts by the wall clock has a step
      * each millisecond, of which that would need too many. */

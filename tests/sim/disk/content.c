@@ -110,12 +110,12 @@ void content_truncate(struct content *content, size_t size)
     content->now_size = size;
 }
 
-void content_sync(struct content *content)
+void content_sync_early(struct content *content, size_t last)
 {
     size_t left = 0;
     for (size_t i = 0; i < content->touched_count; i++) {
         uint32_t sector = content->touched[i];
-        if (content->marks[sector] == SECTOR_DROPPED) {
+        if (content->marks[sector] == SECTOR_DROPPED || i + last >= content->touched_count) {
             content->touched[left++] = sector;
         } else {
             keep_sector(content, sector);
@@ -124,6 +124,11 @@ void content_sync(struct content *content)
     }
     content->touched_count = left;
     content->kept_size = content->now_size;
+}
+
+void content_sync(struct content *content)
+{
+    content_sync_early(content, 0);
 }
 
 void content_sync_in_part(struct content *content, struct chance *chance)

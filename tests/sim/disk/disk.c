@@ -227,6 +227,11 @@ void disk_lie(struct disk *disk, bool lies)
     disk->lies = lies;
 }
 
+void disk_sync_early(struct disk *disk, size_t sectors)
+{
+    disk->early_sectors = sectors;
+}
+
 /* The error codes of the system's own VFS. */
 static int failure(enum disk_operation operation, int code)
 {

@@ -51,6 +51,7 @@ struct disk {
     int read_fail_code;
     int64_t limit;
     bool lies;
+    size_t early_sectors;
     void (*before)(enum disk_operation operation, void *closure);
     void *before_closure;
 };

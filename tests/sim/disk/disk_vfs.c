@@ -91,7 +91,7 @@ static int file_sync(sqlite3_file *base, int flags)
     bool worked = !disk->crashed;
     int code = disk_begin(disk, DISK_SYNC);
     if (code == SQLITE_OK && !disk->lies) {
-        content_sync(&handle->file->content);
+        content_sync_early(&handle->file->content, disk->early_sectors);
         disk_keep_names(disk);
     } else if (code != SQLITE_OK && worked && !disk->crashed) {
         content_sync_in_part(&handle->file->content, &disk->chance);
