@@ -101,7 +101,9 @@ def jobs() -> dict[str, float]:
         with side("jobs", URL, STAMP, fifo) as theirs:
             theirs()
             for number in range(ROUNDS):
-                own = figures_of("bench-start", ours.port, token, STAMP, ours.folder / f"fifo.{number}", 1, STARTS)
+                folder = ours.folder / f"start{number}"
+                folder.mkdir()
+                own = figures_of("bench-start", ours.port, token, STAMP, folder, 1, STARTS)
                 times["ours_ms"].append(own["p50_ms"])
                 times["ray_ms"].append(theirs())
                 print({name: round(values[-1], 2) for name, values in times.items()}, flush=True)
