@@ -68,7 +68,6 @@ def test_only_its_owner_hears_of_a_job_and_none_of_an_ended_one(cluster: Cluster
         stranger.post(f"/v1/jobs/{busy[0]}/preemption", {})
     assert refused.value.status == 404
     ended = cluster.api.submit(["true"], gpus=1, time_limit_s=60)
-    cluster.api.post(f"/v1/jobs/{ended}/cancel", {})
     cluster.api.wait(ended)
     with pytest.raises(Problem) as refused:
         cluster.api.get(f"/v1/jobs/{ended}/explanation")
