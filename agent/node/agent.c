@@ -52,14 +52,22 @@ struct agent {
 
 /* --- what belongs to one agent only --------------------------------------------------------------------- */
 
-/* A child of a killed agent holds the lock, too, until it has executed its program. */
-static bool lock_soon(int fd)
+/* Locks a file or, where an address is given, an abstract socket, which the kernel frees however its owner
+ * ends. */
+static bool lock_now(int fd, const struct sockaddr_un *address, socklen_t size)
+{
+    return address != NULL ? bind(fd, (const struct sockaddr *)address, size) == 0
+                           : flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* A child of an agent that has ended holds its locks, too, until it has executed its program. */
+static bool lock_soon(int fd, const struct sockaddr_un *address, socklen_t size)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
-    bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    bool locked = lock_now(fd, address, size);
     for (int waited_ms = 0; !locked && waited_ms < LOCK_PATIENCE_MS; waited_ms += LOCK_PAUSE_MS) {
         nanosleep(&pause, NULL);
-        locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        locked = lock_now(fd, address, size);
     }
     return locked;
 }
@@ -71,22 +79,21 @@ static bool lock_state(struct agent *agent, struct err *err)
     if (agent->lock < 0) {
         return err_errno(err, "cannot open %s", path);
     }
-    if (!lock_soon(agent->lock)) {
+    if (!lock_soon(agent->lock, NULL, 0)) {
         err_set(err, ERR_CONFLICT, "another gpuagent uses the state folder %s", agent->context.config.state);
         return err_hint(err, "end it, or name another folder with --state and another node with --name");
     }
     return true;
 }
 
-/* An abstract socket serves as a lock, which the kernel frees however its owner ends. It stays open until the
- * agent ends. */
+/* The socket stays open until the agent ends. */
 static bool lock_gpu(const char *uuid, struct err *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "gpuctl-gpu-%s", uuid);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0) {
+    if (fd < 0 || !lock_soon(fd, &address, size)) {
         cleanup_close(&fd);
         err_set(err, ERR_CONFLICT, "another gpuagent serves the GPU %s", uuid);
         return err_hint(err, "divide the GPUs between the agents with --devices");

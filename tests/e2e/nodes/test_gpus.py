@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,27 @@ class GpuNode:
             return view if right else None
 
         return eventually(there, f"{parts} to be the reasons")
+
+
+@contextlib.contextmanager
+def locked_gpu() -> Iterator[socket.socket]:
+    """The lock that an agent has on its first GPU."""
+    with socket.socket(socket.AF_UNIX) as lock:
+        eventually(lambda: taken(lock), "the agents of earlier tests to have left the GPU")
+        yield lock
+
+
+def taken(lock: socket.socket) -> bool:
+    try:
+        lock.bind("\0gpuctl-gpu-GPU-0")
+    except OSError:
+        return False
+    return True
+
+
+def sleeps(program: Program) -> bool:
+    """Whether it waits for the clock alone, as an agent does between two tries."""
+    return program.process is not None and "nanosleep" in Path(f"/proc/{program.process.pid}/wchan").read_text()
 
 
 @pytest.fixture
@@ -193,6 +216,27 @@ def children_of(pid: int, name: str) -> list[Path]:
             if head.endswith(f"({name}") and int(rest.split()[1]) == pid:
                 found.append(stat.parent)
     return found
+
+
+def test_an_agent_waits_for_the_gpus_of_one_that_has_just_ended(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    """A child that the other agent has started has its locks until it has executed its program."""
+    cluster = make_cluster()
+    with locked_gpu() as lock, ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(GpuNode, cluster, tmp_path)
+        eventually(lambda: any(sleeps(agent) for agent in cluster.agents), "the agent to wait for the lock")
+        lock.close()
+        assert starting.result().agent.alive()
+
+
+def test_an_agent_does_not_start_on_the_gpus_of_another(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    cluster = make_cluster()
+    with ThreadPoolExecutor(1) as pool:
+        with locked_gpu():
+            starting = pool.submit(GpuNode, cluster, tmp_path)
+            eventually(lambda: cluster.agents and not cluster.agents[0].alive(), "the agent to end")
+            assert "another gpuagent serves the GPU GPU-0" in cluster.agents[0].said()
+        cluster.agents[0].start()
+        assert starting.result().agent.alive()
 
 
 def test_the_helper_ends_with_the_agent(gpus: GpuNode) -> None:
