@@ -233,9 +233,10 @@ def test_an_agent_does_not_start_on_the_gpus_of_another(make_cluster: Callable[.
     with ThreadPoolExecutor(1) as pool:
         with locked_gpu():
             starting = pool.submit(GpuNode, cluster, tmp_path)
-            eventually(lambda: cluster.agents and not cluster.agents[0].alive(), "the agent to end")
-            assert "another gpuagent serves the GPU GPU-0" in cluster.agents[0].said()
-        cluster.agents[0].start()
+            (agent,) = eventually(lambda: [each for each in cluster.agents if each.process], "the agent to be started")
+            eventually(lambda: not agent.alive(), "it to end")
+            assert "another gpuagent serves the GPU GPU-0" in agent.said()
+        agent.start()
         assert starting.result().agent.alive()
 
 
