@@ -163,7 +163,7 @@
  * submissions */
 #define LIMIT_DRAIN_BYTES (5 * MIB)
 /* connections that one daemon of the HTTP library serves */
-#define LIBRARY_SHARD 1024
+#define LIBRARY_SHARD_CONNECTIONS 1024
 /* bytes requested of a streamed reply at once: half of LIMIT_CONNECTION_MEMORY */
 #define LIMIT_STREAM_BLOCK_BYTES 4096
 /* event bytes that wait for one client */

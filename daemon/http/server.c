@@ -53,12 +53,6 @@
 
 /* --- ending --------------------------------------------------------------------------------------------- */
 
-static void shut(int *fd)
-{
-    autoclose int taken = give_fd(fd);
-    (void)taken;
-}
-
 void server_stop(struct server *server, enum server_end end)
 {
     if (server->ending) {
@@ -74,7 +68,6 @@ void server_stop(struct server *server, enum server_end end)
         outbox_shut_down(server->outbox);
     } else {
         library_quiesce(server->library);
-        shut(&server->listener);
     }
     deadlines_run_all(server->deadlines);
 }
@@ -251,11 +244,12 @@ static bool open_library(struct server *server, struct err *err)
     unsigned connections = listener_connections(err);
     server->connection_limit = connections;
     server->peers = peers_create(config->per_address > 0 ? (size_t)config->per_address : connections / 2);
+    int listener;
     if (connections == 0 ||
-        (server->listener = listener_open(config->address, config->port, &server->port, err)) < 0) {
+        (listener = listener_open(config->address, config->port, &server->port, err)) < 0) {
         return false;
     }
-    server->library = library_open(server, router_call, server->listener, connections, err);
+    server->library = library_open(server, router_call, listener, connections, err);
     return server->library != NULL;
 }
 
@@ -315,7 +309,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
 {
     struct server *server = xzalloc(sizeof *server);
     server->config = *config;
-    server->loop_fd = server->listener = -1;
+    server->loop_fd = -1;
     fill_defaults(&server->config);
     read_clock(server);
     server->opened_ms = server->busy_ms = server->now_ms;
@@ -381,8 +375,7 @@ void server_close(struct server *server)
     retention_close(server);
     backups_close(server);
     mlflow_close(server);
-    shut(&server->listener);
-    shut(&server->loop_fd);
+    cleanup_close(&server->loop_fd);
     blocks_finish(&server->request_blocks);
     blocks_finish(&server->ask_blocks);
     specs_destroy(server->specs);

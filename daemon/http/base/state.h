@@ -57,6 +57,7 @@ struct server {
     int64_t opened_ms; /* heartbeats count from here */
 
     /* Connections. */
+    struct library *library;
     unsigned connection_limit;
     struct peers *peers;
     struct senders *senders;
@@ -83,8 +84,7 @@ struct server {
     int64_t end_ms; /* it ends now, whatever is under way */
 
     /* Of server.c alone. */
-    struct library *library;
-    int loop_fd, listener;
+    int loop_fd;
     struct watch writer, signals, worker;
     struct deadline idle;
     const char **name_items; /* owned array of names */

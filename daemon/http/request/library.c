@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spreads the connections over several daemons of the library, all on one listening socket and one thread. A
- * daemon that resumes a connection walks through all that it has suspended; each of 10,000 nodes has a
- * request that waits for orders, and the walk took half of the thread's time. So a daemon has LIBRARY_SHARD
- * connections at most, and while all are full one more is opened. A small cluster has one. Only those run
- * that have something to do.
+/* Runs libmicrohttpd. Several of its daemons share one listening socket and the HTTP thread. A daemon that
+ * resumes a connection walks the list of all its suspended connections. With 10,000 nodes, each with a
+ * suspended poll, that took half of the thread's time. Therefore a daemon serves at most
+ * LIBRARY_SHARD_CONNECTIONS, and another one starts when all are full. A daemon runs only when it has work.
  *
- * The library's own thread is not used: it can sleep for ever on exact multiples of 128 ready connections. */
+ * No daemon has a thread: such a thread can sleep for ever on exact multiples of 128 ready connections. */
 #include "daemon/http/request/library.h"
 
 #include <assert.h>
@@ -25,7 +24,7 @@
 #include "proto/limits_controller.h"
 
 #define RUNS       3 /* a resumed request is called, sent and read again in three runs */
-#define SHARDS_MAX (LIMIT_CONNECTIONS / LIBRARY_SHARD + 1)
+#define SHARDS_MAX (LIMIT_CONNECTIONS / LIBRARY_SHARD_CONNECTIONS + 1)
 
 struct shard {
     struct MHD_Daemon *daemon;
@@ -38,11 +37,10 @@ struct shard {
 struct library {
     struct server *server;
     MHD_AccessHandlerCallback call;
-    int listener;       /* of the caller */
+    int listener;       /* -1: no more connections are accepted */
     size_t connections; /* at most, of all */
     struct shard shards[SHARDS_MAX];
     size_t count;
-    bool quiet; /* accepts no more */
 };
 
 /* --- opening -------------------------------------------------------------------------------------------- */
@@ -105,8 +103,12 @@ static bool open_shard(struct library *library, size_t connections, struct err *
     int fd = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     *shard = (struct shard){.daemon = daemon, .limit = connections};
     shard->watch = (struct watch){.fd = fd, .ready = shard_ready, .closure = shard};
+    if (!server_watch(library->server, &shard->watch, err)) {
+        MHD_stop_daemon(daemon);
+        return false;
+    }
     library->count++;
-    return server_watch(library->server, &shard->watch, err);
+    return true;
 }
 
 static size_t limits(const struct library *library)
@@ -118,11 +120,12 @@ static size_t limits(const struct library *library)
     return sum;
 }
 
-/* Clients wait in the socket's queue while no daemon accepts them. */
+/* Starts another daemon, unless the limit of connections is reached. Beyond it clients wait in the queue of
+ * the listening socket. */
 static bool grow(struct library *library, struct err *err)
 {
     size_t left = library->connections - limits(library);
-    size_t connections = left < LIBRARY_SHARD ? left : LIBRARY_SHARD;
+    size_t connections = left < LIBRARY_SHARD_CONNECTIONS ? left : LIBRARY_SHARD_CONNECTIONS;
     return connections == 0 || open_shard(library, connections, err);
 }
 
@@ -143,9 +146,13 @@ struct library *library_open(struct server *server, MHD_AccessHandlerCallback ca
 
 void library_close(struct library *library)
 {
-    for (size_t i = 0; library != NULL && i < library->count; i++) {
+    if (library == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < library->count; i++) {
         MHD_stop_daemon(library->shards[i].daemon);
     }
+    cleanup_close(&library->listener);
     free(library);
 }
 
@@ -156,8 +163,8 @@ static size_t connections_of(const struct shard *shard)
     return MHD_get_daemon_info(shard->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
 }
 
-/* One that becomes full, or has room again, needs a further run: the daemon leaves the listening socket, or
- * comes back to it, when it begins. */
+/* A daemon stops listening when it is full, and listens again when it has room: at the beginning of its next
+ * run, which therefore follows at once. */
 static void run_shard(struct shard *shard)
 {
     MHD_UNSIGNED_LONG_LONG left_ms;
@@ -199,7 +206,7 @@ void library_run(struct library *library)
             }
         }
     }
-    if (all_full(library) && !library->quiet && !grow(library, &err)) {
+    if (library->listener >= 0 && all_full(library) && !grow(library, &err)) {
         log_warning("connections limited", "limit=%zu problem=\"%s\"", limits(library), err.text);
         library->connections = limits(library);
     }
@@ -218,13 +225,12 @@ void library_resume(struct library *library, struct MHD_Connection *connection)
 
 void library_quiesce(struct library *library)
 {
-    for (size_t i = 0; i < library->count && !library->quiet; i++) {
+    for (size_t i = 0; i < library->count && library->listener >= 0; i++) {
         int fd = MHD_quiesce_daemon(library->shards[i].daemon);
-        if (fd >= 0) {
-            close(fd);
-        }
+        cleanup_close(&fd);
     }
-    library->quiet = true;
+    cleanup_close(&library->listener);
+    library->listener = -1;
 }
 
 size_t library_connections(const struct library *library)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP library: the sockets of clients, and the reading and writing of HTTP. The loop of server.c runs
- * it; it has no thread. */
+/* The HTTP library: it reads and writes HTTP on the sockets of clients. It has no thread; the loop of
+ * server.c runs it. */
 #ifndef HTTP_LIBRARY_H
 #define HTTP_LIBRARY_H
 
@@ -14,11 +14,11 @@
 struct library;
 struct server;
 
-/* Serves those who connect to the listening socket, which stays the caller's, up to `connections` at once;
- * call gets their requests, with the server. Its loop must be open. NULL with *err. */
+/* Serves up to `connections` clients of the listening socket at once, and takes the socket over. `call` gets
+ * the requests, and the server as its closure. The server's loop must be open. NULL with *err. */
 struct library *library_open(struct server *server, MHD_AccessHandlerCallback call, int listener,
                              size_t connections, struct err *err);
-/* No request may be suspended. NULL has no effect. */
+/* Call it when no request is suspended. NULL has no effect. */
 void library_close(struct library *library);
 
 /* Serves what is ready, and what was resumed. */

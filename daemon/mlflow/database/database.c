@@ -24,7 +24,7 @@
 #include "proto/limits.h"
 #include "proto/limits_tracking.h"
 
-/* Of SQLite's machine, between two looks at the clock: a tenth of a millisecond. */
+/* Instructions of SQLite's virtual machine between two calls of search_progress: some 0.1 ms. */
 #define SEARCH_STEPS 2000
 
 /* SQLite has wanted this flag since 3.45. */
@@ -119,7 +119,8 @@ static bool define(struct tracking *tracking, struct err *err)
            open_fail(tracking, err);
 }
 
-/* A search lets threads that wait for its processor go first, the writer of jobs among them. */
+/* Ends a search that is over its time. Other threads that wait for the processor go first, such as the writer
+ * of jobs. */
 static int search_progress(void *closure)
 {
     const struct tracking *tracking = closure;

@@ -27,8 +27,8 @@ from common import PROGRAMS, Chart, Goal, Skipped, cluster, folder, install, loa
 from harness import Cluster, eventually
 
 WHY_ARRAY = (
-    "each task has a cgroup, a namespace, pipes and an exit record of its own, and its history is on the controller's disk before the next "
-    "one starts; HyperQueue's has its exit code in memory."
+    "each task has a cgroup, a namespace, pipes and an exit record of its own, and each change of its state is synced to the controller's "
+    "disk; HyperQueue runs without a journal here."
 )
 GOALS = (
     Goal(

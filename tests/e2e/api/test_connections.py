@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller serves as many connections as it has files for, with more than one daemon of the HTTP library; who comes then waits."""
+"""The controller serves more connections than one daemon of the HTTP library does, up to its limit of open files; who comes then waits."""
 
 from __future__ import annotations
 
@@ -7,29 +7,62 @@ import contextlib
 import resource
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from harness import PATIENCE, Api, Cluster
+from harness import GPUCTLD, PATIENCE, Api, Cluster
 
-FILES, OTHER_FILES = 2048, 256  # LIMIT_OTHER_FILES
-CONNECTIONS = FILES - OTHER_FILES
+SHARD = 1024  # LIBRARY_SHARD_CONNECTIONS
+CONNECTIONS = SHARD + 200
+FILES = CONNECTIONS + 256  # LIMIT_OTHER_FILES
 ROOM, MORE = 12, 40
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def raised_files() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * FILES if hard == resource.RLIM_INFINITY else min(hard, 2 * FILES), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def ask(stack: contextlib.ExitStack, api: Api, port: int, path: str) -> socket.socket:
+class Limited(Cluster):
+    """A controller that may open so many files; its one node has gone, and nothing is connected."""
+
+    def controller_command(self) -> list[str]:
+        return ["prlimit", f"--nofile={FILES}", *super().controller_command()]
+
+    def start(self) -> Limited:
+        super().start()
+        self.agents[0].kill()
+        self.controller.kill(signal.SIGTERM)
+        self.start_controller()
+        return self
+
+
+@contextlib.contextmanager
+def limited(folder: Path, tls: bool = False) -> Iterator[Limited]:
+    if tls:
+        words = ["init", "--state", folder / "controller", "--config", folder / "controller.conf", "--listen", "127.0.0.1:0"]
+        subprocess.run([GPUCTLD, *words], check=True, capture_output=True)
+    cluster = Limited(folder, [1])
+    try:
+        yield cluster.start()
+    finally:
+        cluster.stop()
+
+
+def ask(stack: contextlib.ExitStack, cluster: Cluster, path: str) -> socket.socket:
     """Send a request on a connection of its own, which is kept."""
-    line = stack.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
-    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {api.token}\r\n"
+    line = socket.create_connection(("127.0.0.1", cluster.port), PATIENCE)
+    if cluster.cacert is not None:
+        line = ssl.create_default_context(cafile=cluster.cacert).wrap_socket(line, server_hostname="127.0.0.1")
+    stack.enter_context(line)
+    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {cluster.admin_token}\r\n"
     line.sendall(f"{head}Accept: text/event-stream\r\n\r\n".encode())
     return line
 
@@ -39,7 +72,7 @@ def begun(line: socket.socket) -> bool:
 
 
 def ended(line: socket.socket) -> bool:
-    """The stream comes to its last chunk."""
+    """Whether the stream comes to its last chunk."""
     text = b""
     while not text.endswith(b"0\r\n\r\n"):
         part = line.recv(4096)
@@ -55,24 +88,15 @@ def used(api: Api) -> int:
     return int(line.split()[-1])
 
 
-def test_more_than_one_daemon_serves_and_who_comes_when_all_are_full_waits(
-    make_cluster: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch, raised_files: None
-) -> None:
-    cluster = make_cluster(1)
-    cluster.agents[0].kill()
-    command = cluster.controller_command
-    monkeypatch.setattr(cluster, "controller_command", lambda: ["prlimit", f"--nofile={FILES}", *command()])
-    cluster.controller.kill(signal.SIGTERM)
-    cluster.start_controller()
-    api = cluster.api
-    job = api.submit(["true"], hold=True)
-    output = f"/v1/jobs/{job}/logs"
-    with contextlib.ExitStack() as stack:
+def test_who_comes_when_all_daemons_are_full_waits_for_room_in_any(tmp_path: Path) -> None:
+    with limited(tmp_path) as cluster, contextlib.ExitStack() as stack:
+        job = cluster.api.submit(["true"], hold=True)
+        output = f"/v1/jobs/{job}/logs"
         paths = ["/healthz"] * MORE + [output] * (CONNECTIONS - ROOM - 2 * MORE) + ["/healthz"] * MORE
-        lines = [ask(stack, api, cluster.port, path) for path in paths]
+        lines = [ask(stack, cluster, path) for path in paths]
         assert all(begun(line) for line in lines)
-        assert CONNECTIONS - ROOM <= used(api) <= CONNECTIONS
-        more = [ask(stack, api, cluster.port, output) for _ in range(MORE)]
+        assert CONNECTIONS - ROOM <= used(cluster.api) <= CONNECTIONS
+        more = [ask(stack, cluster, output) for _ in range(MORE)]
         assert all(begun(line) for line in more[:ROOM])
         more[-1].setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -81,5 +105,17 @@ def test_more_than_one_daemon_serves_and_who_comes_when_all_are_full_waits(
             line.close()
         more[-1].settimeout(PATIENCE)
         assert all(begun(line) for line in more[ROOM:])
-        api.post(f"/v1/jobs/{job}/cancel", {})
+        cluster.api.post(f"/v1/jobs/{job}/cancel", {})
         assert all(ended(line) for line in (*lines[MORE:-MORE], *more))
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_controller_that_ends_leaves_no_connection_open(tls: bool, tmp_path: Path) -> None:
+    with limited(tmp_path, tls) as cluster, contextlib.ExitStack() as stack:
+        job = cluster.api.submit(["true"], hold=True)
+        lines = [ask(stack, cluster, f"/v1/jobs/{job}/logs") for _ in range(SHARD + MORE)]
+        assert all(begun(line) for line in lines)
+        assert cluster.controller.kill(signal.SIGTERM) == 0
+        for line in lines:
+            while line.recv(4096):
+                pass

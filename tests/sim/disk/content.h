@@ -29,7 +29,7 @@ void content_write(struct content *content, struct chance *chance, const void *b
                    size_t offset);
 void content_truncate(struct content *content, size_t size);
 void content_sync(struct content *content);
-/* As if the sectors that were written last, so many, had been written after it. */
+/* Leaves out the `last` sectors that were written last, as if they had been written after the sync. */
 void content_sync_early(struct content *content, size_t last);
 
 /* A sync that fails: each written sector is kept, waits for the next sync, or is dropped although programs

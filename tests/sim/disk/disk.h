@@ -54,7 +54,7 @@ int64_t disk_used(const struct disk *disk);
 
 /* Makes syncs succeed without effect, for planted bugs. */
 void disk_lie(struct disk *disk, bool lies);
-/* Makes each sync leave out the sectors of 512 bytes that were written last, so many, for planted bugs. */
+/* Makes each sync leave out so many of the sectors (512 bytes) that were written last, for planted bugs. */
 void disk_sync_early(struct disk *disk, size_t sectors);
 
 /* The process has ended, by itself or by kill -9: open connections are void (SQLite frees their memory when
