@@ -47,8 +47,8 @@ class Limited(Cluster):
 @contextlib.contextmanager
 def limited(folder: Path, tls: bool = False) -> Iterator[Limited]:
     if tls:
-        words = ["init", "--state", folder / "controller", "--config", folder / "controller.conf", "--listen", "127.0.0.1:0"]
-        subprocess.run([GPUCTLD, *words], check=True, capture_output=True)
+        files = ["--state", str(folder / "controller"), "--config", str(folder / "controller.conf")]
+        subprocess.run([str(GPUCTLD), "init", *files, "--listen", "127.0.0.1:0"], check=True, capture_output=True)
     cluster = Limited(folder, [1])
     try:
         yield cluster.start()
