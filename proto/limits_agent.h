@@ -33,6 +33,9 @@
 #define STREAM_MARKS_BYTES 1024
 /* from PREPARE or RUN to running: a longer time means that another node is slow, and this one has time */
 #define START_HURRY_MS 10
+/* how long the report that ranks run may wait for their exit: of a job that is over by then, the exit report
+ * says both. Its commit may take 100 ms longer */
+#define RUNNING_HOLD_MS 10
 /* one datagram between agent and shim */
 #define LIMIT_SHIM_MESSAGE 4096
 #define LIMIT_IDLE_SHIMS   2

@@ -67,6 +67,7 @@ void attempt_destroy(struct attempt *attempt)
     sampler_end(attempt);
     controller_cancel(attempt->report);
     loop_disarm(attempt->context->loop, &attempt->timer);
+    loop_disarm(attempt->context->loop, &attempt->tell_running);
     output_destroy(attempt->output);
     results_destroy(attempt->results);
     record_finish(&attempt->record);
@@ -186,6 +187,7 @@ void attempt_exited(struct attempt *attempt)
     sampler_end(attempt);
     warm_resume(attempt->context->warm);
     loop_disarm(attempt->context->loop, &attempt->timer);
+    loop_disarm(attempt->context->loop, &attempt->tell_running);
     if (attempt->output != NULL) {
         output_close(attempt->output);
     }

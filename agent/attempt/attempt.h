@@ -126,7 +126,8 @@ struct attempt {
     int64_t prepared_us, running_us;
     bool adopted; /* the shim's messages may repeat old events */
 
-    struct sampler sampler; /* of what its processes use */
+    struct loop_timer tell_running; /* when the reconciler hears that the ranks run */
+    struct sampler sampler;         /* of what its processes use */
 
     struct output *output;             /* NULL: no logs */
     struct results *results;           /* NULL: nothing to collect */

@@ -164,6 +164,7 @@ static void fill_exited(struct attempt *attempt, struct report_message *message)
     const struct record *record = &attempt->record;
     bool taken = port_was_taken(attempt, first_failed(record), record->cause, record->text);
     message->cause = taken ? CAUSE_PORT_TAKEN : record->cause;
+    message->master_port = attempt->port;
     message->text = record->text;
     message->ranks = record->ranks;
     message->rank_count = record->rank_count;

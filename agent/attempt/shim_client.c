@@ -133,6 +133,32 @@ static void hear_start(struct attempt *attempt, const char *said)
     }
 }
 
+static void say_running(void *closure)
+{
+    hear(closure, NEWS_RUNNING);
+}
+
+/* The exit of a short job makes this report unnecessary. An adopted attempt must not wait: its phase has to
+ * be known before its orders come. */
+static void say_running_soon(struct attempt *attempt)
+{
+    if (attempt->adopted) {
+        say_running(attempt);
+        return;
+    }
+    loop_set(attempt->context->loop, &attempt->tell_running, say_running, attempt);
+    loop_arm(attempt->context->loop, &attempt->tell_running, clock_boot_ms() + RUNNING_HOLD_MS);
+}
+
+/* Reports are sent in the order of what happened. */
+static void say_running_now(struct attempt *attempt)
+{
+    if (attempt->tell_running.on) {
+        loop_disarm(attempt->context->loop, &attempt->tell_running);
+        say_running(attempt);
+    }
+}
+
 static bool hear_running(struct attempt *attempt, char *rest)
 {
     int64_t numbers[2];
@@ -145,7 +171,7 @@ static bool hear_running(struct attempt *attempt, char *rest)
     attempt->port = numbers[1];
     sampler_begin(attempt);
     hear_start(attempt, rest);
-    hear(attempt, NEWS_RUNNING);
+    say_running_soon(attempt);
     return true;
 }
 
@@ -163,6 +189,7 @@ static bool hear_failed(struct attempt *attempt, char *rest)
     attempt->failed_cause = cause;
     free(attempt->failed_text);
     attempt->failed_text = rest != NULL ? xstrdup(rest) : NULL;
+    say_running_now(attempt);
     hear(attempt, NEWS_FAILED);
     return true;
 }

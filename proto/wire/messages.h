@@ -241,11 +241,11 @@ struct report_message {
     const char *agent_id;
     uint64_t attempt_id;
     enum report_kind kind;
-    const char *address;     /* of PREPARED from node rank 0 */
-    int64_t master_port;     /* of PREPARED from node rank 0, and of RUNNING of a gang on one node */
-    int64_t at_ms;           /* RUNNING: wall clock when the last rank was started */
-    enum cause cause;        /* DECLINED, FAILED, EXITED: the cause; CAUSE_NONE: no failure */
-    const char *text;        /* the cause for people; NULL: nothing to add */
+    const char *address; /* of PREPARED from node rank 0 */
+    int64_t master_port; /* of PREPARED from node rank 0, and of RUNNING and EXITED of a gang on one node */
+    int64_t at_ms;       /* RUNNING: wall clock when the last rank was started */
+    enum cause cause;    /* DECLINED, FAILED, EXITED: the cause; CAUSE_NONE: no failure */
+    const char *text;    /* the cause for people; NULL: nothing to add */
     struct rank_exit *ranks; /* FAILED: the first that failed; EXITED: all that were started */
     size_t rank_count;
     struct log_tail *tails; /* EXITED: the last log bytes, LIMIT_EXIT_TAIL_BYTES in all */

@@ -263,6 +263,14 @@ static bool take_prepared(struct core *core, struct member *member, const struct
     return true;
 }
 
+static void note_running(struct core *core, struct attempt *attempt, const struct report_message *report)
+{
+    if (attempt->member_count == 1 && report->master_port != 0) {
+        keep_master(core, attempt, report);
+    }
+    attempt_note_running(core, attempt);
+}
+
 static bool take_running(struct core *core, struct member *member, const struct report_message *report,
                          struct err *err)
 {
@@ -275,10 +283,7 @@ static bool take_running(struct core *core, struct member *member, const struct 
     }
     core->change_set.lazy = true;
     timing_take(core, member, report);
-    if (attempt->member_count == 1 && report->master_port != 0) {
-        keep_master(core, attempt, report);
-    }
-    attempt_note_running(core, attempt);
+    note_running(core, attempt, report);
     return true;
 }
 
@@ -330,12 +335,13 @@ static void keep_checkpoint(struct core *core, struct attempt *attempt, const st
     }
 }
 
+/* Of ranks that ran for a moment only, the exit is the first report. */
 static void take_first_exit(struct core *core, struct member *member, const struct report_message *report)
 {
     struct attempt *attempt = member->attempt;
     if (report->rank_count > 0 && attempt_has_started(attempt) &&
         member_fire(core, member, MEMBER_EVENT_RUN)) {
-        attempt_note_running(core, attempt);
+        note_running(core, attempt, report);
     }
     enum cause cause = exit_cause(member, report);
     int64_t missing = result_missing(member, report);

@@ -41,6 +41,7 @@ struct piece {
     enum shim_stage stage;
     bool live[RANKS_MAX];
     bool started, failed, stopping_by_order;
+    bool said_running;
     struct rank_exit first_failed;
     int64_t term_ms, kill_ms; /* of the lease, by the machine's clock; 0: none */
 

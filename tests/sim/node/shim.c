@@ -43,7 +43,8 @@ static void arrange(struct piece *piece, int64_t local, int64_t in_ms, int64_t c
 static void arrange_fate(struct piece *piece, int64_t local)
 {
     struct world *world = world_of_piece(piece);
-    int64_t lasts_ms = world_between(world, 200, 30000);
+    int64_t lasts_ms = world_of(world, 10) ? world_between(world, 1, 2L * RUNNING_HOLD_MS)
+                                           : world_between(world, 200, 30000);
     int64_t code = 0;
     if (strcmp(piece->manner, "long") == 0) {
         lasts_ms = world_between(world, 60000, 300000);
@@ -126,6 +127,15 @@ static void ladder(struct piece *piece, int64_t grace_ms)
     world_in(world, grace_ms + world_between(world, 0, 30), kill_all, piece, &piece->shim_life);
 }
 
+static void say_running(void *closure)
+{
+    struct piece *piece = closure;
+    if (!piece->said_running) {
+        piece->said_running = true;
+        piece_heard(piece, NEWS_RUNNING);
+    }
+}
+
 static void rank_ends(struct piece *piece, int64_t local, int64_t code, bool by_us)
 {
     struct host *host = piece->host;
@@ -139,6 +149,7 @@ static void rank_ends(struct piece *piece, int64_t local, int64_t code, bool by_
     if (code != 0 && !by_us && !piece->failed) {
         piece->failed = true;
         piece->first_failed = piece->exits[piece->exit_count - 1];
+        say_running(piece);
         piece_heard(piece, NEWS_FAILED);
         ladder(piece, FAILED_GRACE_MS);
     }
@@ -239,7 +250,7 @@ void shim_start(struct piece *piece)
         piece->live[i] = true;
         arrange_fate(piece, i);
     }
-    piece_heard(piece, NEWS_RUNNING);
+    world_in(world_of_piece(piece), RUNNING_HOLD_MS, say_running, piece, &host->agent);
 }
 
 void shim_stop(struct piece *piece, int64_t grace_ms, enum cause cause)

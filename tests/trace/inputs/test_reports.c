@@ -125,6 +125,15 @@ START_TEST(a_job_on_one_node_may_tell_its_port_alone)
     const struct report_message other = {.kind = REPORT_RUNNING, .address = "10.0.0.9", .master_port = 20008};
     ck_assert_int_eq(cluster_report(c, "bbbb", "a", &other), ERR_NONE);
     ck_assert_str_eq(rows_attempt(c->rows, rows_attempt_id(c->rows, "bbbb"))->master_address, "10.0.0.9");
+    exited(c, "bbbb", "a", 0);
+    submit(c, "cccc");
+    const struct rank_exit rank = {.rank = 0};
+    const struct report_message only = {.kind = REPORT_EXITED,
+                                        .master_port = 20009,
+                                        .ranks = (struct rank_exit *)(uintptr_t)&rank,
+                                        .rank_count = 1};
+    ck_assert_int_eq(cluster_report(c, "cccc", "a", &only), ERR_NONE); /* it ran for a moment only */
+    ck_assert_int_eq(rows_attempt(c->rows, rows_attempt_id(c->rows, "cccc"))->master_port, 20009);
 }
 END_TEST
 
