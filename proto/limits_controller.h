@@ -189,6 +189,14 @@
 #define LIMIT_TOKEN_LIFE_S (365LL * 24 * 3600)
 /* for tokens of people; tokens of nodes last until they are revoked */
 #define DEFAULT_TOKEN_LIFE_S (30LL * 24 * 3600)
+/* sessions of browsers: a working day, and the page renews its own */
+#define SESSION_LIFE_S (12LL * 3600)
+/* from `gpuctl open` until the browser has the link */
+#define SESSION_CODE_S 60LL
+/* of one token, that nobody has used yet */
+#define LIMIT_SESSION_CODES 8
+/* sessions that were ended before their time; above these the oldest is forgotten: 100 bytes each */
+#define LIMIT_SESSIONS_ENDED 1024
 /* for join tokens: an hour is enough to paste a line, a week to set up a room */
 #define DEFAULT_JOIN_LIFE_S 3600LL
 #define LIMIT_JOIN_LIFE_S   (7LL * 24 * 3600)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to the controller, with the token of the session. A reply that is an error is thrown as a Failure with the controller's words.
+// Requests to the controller, in the session of who is signed in. A reply that is an error is thrown as a Failure with the controller's words.
 
-import { token } from "/web/session.js";
+import { forget, isHalfOver, keep, proof } from "/web/session.js";
 
+const SESSION = "/v1/session";
 const MLFLOW = "/api/2.0/mlflow/";
 const FILES = "/api/2.0/mlflow-artifacts/artifacts/";
 const ROOT = "mlflow-artifacts:/"; // how the address of artifacts begins that lie on the controller
@@ -25,12 +26,12 @@ async function words(reply) {
   }
 }
 
-async function send(path, signal, body) {
-  const headers = { Authorization: `Bearer ${token()}` };
-  const options = { headers, signal, credentials: "omit", cache: "no-store" };
+async function send(path, signal, body, method = body === undefined ? "GET" : "POST") {
+  const headers = proof() ? { "Gpuctl-Session": proof() } : {};
+  const options = { method, headers, signal, credentials: "same-origin", cache: "no-store" };
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
-    Object.assign(options, { method: "POST", body: JSON.stringify(body) });
+    options.body = JSON.stringify(body);
   }
   let reply;
   try {
@@ -50,8 +51,29 @@ async function send(path, signal, body) {
 const ask = async (path, signal, body) => (await send(path, signal, body)).json();
 const query = (values) => new URLSearchParams(values).toString();
 
-/** The token is one that the controller takes. */
-export const check = (signal) => ask("/version", signal);
+/** Begins a session: `by` is {token} or {code}, or {} to renew the one that there is. */
+export async function signIn(by) {
+  keep(await ask(SESSION, undefined, by));
+}
+
+export async function renewSession() {
+  if (isHalfOver()) {
+    await signIn({});
+  }
+}
+
+/** Ends the session also when the controller does not answer: it is worth nothing without its proof. */
+export async function signOut() {
+  try {
+    await send(SESSION, undefined, undefined, "DELETE");
+  } catch (failure) {
+    if (!(failure instanceof Failure)) {
+      throw failure;
+    }
+  } finally {
+    forget();
+  }
+}
 
 /** The experiments that are not deleted, newest first, by pages: {experiments, next_page_token}. */
 export const experiments = (page, signal) =>

@@ -3,13 +3,14 @@
 // A view is {element, crumbs, refresh(signal)}: refresh fetches, shows, and says whether there will be news. It is given `again`, which has
 // it renewed at once.
 
+import { renewSession, signIn, signOut } from "/web/api.js";
 import { experimentsView } from "/web/experiments.js";
 import { element } from "/web/dom.js";
 import { jobView } from "/web/job.js";
 import { runView } from "/web/run.js";
 import { runsView } from "/web/runs.js";
 import { signInView } from "/web/sign_in.js";
-import { signOut, takeFromAddress, token } from "/web/session.js";
+import { codeOfAddress, forget, proof } from "/web/session.js";
 
 const RENEW_MS = 3000;
 const AGAIN_MS = 5000; // after a request that got no answer
@@ -77,8 +78,8 @@ function stop() {
 /** The view could not be renewed. Returns whether to try again. */
 function heed(failure) {
   if (failure.status === 401) {
-    signOut();
-    askIn(`The controller refused the token that this browser had: ${failure.message}`);
+    forget();
+    askIn(`You are signed out: ${failure.message}.`);
     return false;
   }
   if (failure.status === 0 || failure.status === 429 || failure.status >= 500) {
@@ -94,6 +95,7 @@ async function renew(view) {
   let more;
   let pause = RENEW_MS;
   try {
+    await renewSession();
     more = await view.refresh(mine.stop.signal);
     if (mine === shown) {
       say("");
@@ -131,11 +133,30 @@ function whenSeen(act) {
   }
 }
 
-function show() {
+/** Uses the code in the address, if there is one. Whoever is signed in already stays so when the code is refused. */
+async function useCode() {
+  const code = codeOfAddress();
+  if (!code) {
+    return;
+  }
+  try {
+    await signIn({ code });
+  } catch (failure) {
+    if (!proof()) {
+      askIn(failure.message);
+    }
+  }
+}
+
+async function show() {
   stop();
-  takeFromAddress();
   say("");
-  if (!token()) {
+  const mine = shown;
+  await useCode();
+  if (mine !== shown) {
+    return; // another view was asked for, or the code was refused
+  }
+  if (!proof()) {
     askIn("");
     return;
   }
@@ -156,8 +177,8 @@ function show() {
   renew(view);
 }
 
-leave.addEventListener("click", () => {
-  signOut();
+leave.addEventListener("click", async () => {
+  await signOut();
   askIn("");
 });
 addEventListener("hashchange", show);

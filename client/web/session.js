@@ -1,35 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is signed in: the token, kept in this browser for this address alone. It goes nowhere but into the header of requests to the
-// controller: there is no cookie, so no other page can make the browser send it.
+// Who is signed in. The session is a cookie that no script can read, and a proof that goes into a header of each request: browsers send the
+// cookie to every port of a host, and the proof stays with this origin. The token that somebody types is sent once, and kept nowhere.
 
-const KEY = "gpuctl.token";
+const KEY = "gpuctl.session";
 
-/** A token is printable ASCII without spaces: nothing else fits into a header. */
+/** A token is printable ASCII without spaces. */
 export function isToken(text) {
   return /^[\x21-\x7e]+$/.test(text ?? "");
 }
 
-export function token() {
-  return localStorage.getItem(KEY);
+function kept() {
+  try {
+    return JSON.parse(localStorage.getItem(KEY)) ?? {};
+  } catch {
+    return {};
+  }
 }
 
-export function signIn(given) {
-  localStorage.setItem(KEY, given);
+/** The proof of the session; undefined: nobody is signed in. */
+export function proof() {
+  return kept().proof;
 }
 
-export function signOut() {
+/** Whether half of the session's life is over. */
+export function isHalfOver() {
+  const { begun, expires } = kept();
+  return Date.now() > (begun + expires) / 2;
+}
+
+/** Keeps what the controller said of a new session. */
+export function keep(session) {
+  localStorage.setItem(KEY, JSON.stringify({ proof: session.proof, begun: Date.now(), expires: Date.parse(session.expires_at) }));
+}
+
+export function forget() {
   localStorage.removeItem(KEY);
 }
 
-/** `gpuctl open` brings the token in the fragment, "#token=T&to=/experiments/1": takes it out of the address at once. */
-export function takeFromAddress() {
-  if (!location.hash.startsWith("#token=")) {
-    return;
+/** `gpuctl open` brings a code in the fragment, "#code=C&to=/experiments/1": takes it out of the address, and returns it. */
+export function codeOfAddress() {
+  if (!location.hash.startsWith("#code=")) {
+    return null;
   }
   const given = new URLSearchParams(location.hash.slice(1));
   const to = given.get("to") ?? "/";
   history.replaceState(null, "", `${location.pathname}#${to.startsWith("/") ? to : "/"}`);
-  if (isToken(given.get("token"))) {
-    signIn(given.get("token"));
-  }
+  return given.get("code");
 }

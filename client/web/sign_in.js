@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The form of somebody who is not signed in.
 
-import { check } from "/web/api.js";
+import { signIn } from "/web/api.js";
 import { element } from "/web/dom.js";
-import { isToken, signIn, signOut } from "/web/session.js";
+import { isToken } from "/web/session.js";
 
 /** The form; `why` says why it is shown, `done` is called once the controller has taken a token. */
 export function signInView(why, done) {
@@ -17,12 +17,10 @@ export function signInView(why, done) {
       refused.textContent = "A token is one word of letters, digits and signs.";
       return;
     }
-    signIn(field.value.trim());
     try {
-      await check();
+      await signIn({ token: field.value.trim() });
       done();
     } catch (failure) {
-      signOut();
       field.value = "";
       refused.textContent = failure.status === 0 ? failure.message : `The controller refuses this token: ${failure.message}`;
     }
@@ -32,7 +30,7 @@ export function signInView(why, done) {
     { class: "card sign-in" },
     element("h1", {}, "Sign in"),
     element("p", {}, "In a terminal of your machine, ", element("code", {}, "gpuctl open"), " opens this page signed in."),
-    element("p", {}, "Or paste your token. ", element("code", {}, "gpuctl open --with-token"), " prints a link that holds it."),
+    element("p", {}, "Or paste your token. ", element("code", {}, "gpuctl open --link"), " prints a link that signs in once."),
     element(
       "form",
       { onsubmit: submit },

@@ -129,6 +129,13 @@ static bool admit_ranks(struct request *request, struct err *err)
            err_set(err, ERR_UNAUTHENTICATED, "the job's attempt has ended, and its token with it");
 }
 
+/* A token counts, even beside a cookie: programs name the one that they mean. */
+static bool in_session(const struct request *request)
+{
+    return request->headers.authorization == NULL &&
+           sessions_has_cookie(request->server->sessions, request->headers.cookie);
+}
+
 static bool authenticate(struct request *request, struct err *err)
 {
     struct server *server = request->server;
@@ -140,7 +147,8 @@ static bool authenticate(struct request *request, struct err *err)
     if (rank_token_read(server->rank_key, credential, &request->ranks_attempt_id)) {
         return admit_ranks(request, err);
     }
-    request->who = auth_check(server->auth, credential, server->wall_ms, err);
+    request->who = in_session(request) ? request_session(request, &request->session, err)
+                                       : auth_check(server->auth, credential, server->wall_ms, err);
     if (request->who == NULL) {
         return false;
     }

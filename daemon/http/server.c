@@ -324,6 +324,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
         server_close(server);
         return NULL;
     }
+    server->sessions = sessions_create(server->rank_key);
     return server;
 }
 
@@ -389,6 +390,7 @@ void server_close(struct server *server)
     senders_destroy(server->senders);
     free(server->measures);
     deadlines_destroy(server->deadlines);
+    sessions_destroy(server->sessions);
     auth_destroy(server->auth);
     space_destroy(server->space);
     uploads_destroy(server->uploads);

@@ -163,22 +163,24 @@ def test_the_page_of_a_run_shows_what_was_logged_renews_itself_and_runs_nothing(
         file.get_by_role("button", name="Download").click()
     assert Path(download.value.path()).read_text() == SCRIPT
     reader.tab.locator(".file", has_text="picture.svg").get_by_role("button", name="Show").click()
-    reader.tab.wait_for_function("document.querySelector('.shown img')?.naturalWidth === 8")
+    eventually(lambda: reader.tab.evaluate("document.querySelector('.shown img')?.naturalWidth") == 8, "the picture")
     reader.shoot("page-run")
     assert reader.tab.evaluate("window.ran") is None and reader.said == []
     assert reader.tab.locator("main script, main img:not(.shown img)").count() == 0
     base = training.cluster.url
     assert all(asked.startswith((f"{base}/", f"blob:{base}/")) for asked in reader.asked), reader.asked
-    assert reader.context.cookies() == []
+    (cookie,) = reader.context.cookies()
+    assert cookie["httpOnly"] and cookie["sameSite"] == "Strict" and not reader.tab.evaluate("document.cookie")
+    assert training.cluster.admin_token not in reader.tab.evaluate("JSON.stringify(localStorage)") + cookie["value"]
     reader.context.close()
 
 
 def test_the_ways_through_the_page_lead_to_the_run_also_on_a_narrow_dark_screen(training: Training, browser: Any) -> None:
     reader = Reader(browser, width=390, dark=True)
-    link = run_gpuctl("--url", training.cluster.url, "open", "--with-token", env=_environment(training.cluster)).stdout.strip()
+    link = run_gpuctl("--url", training.cluster.url, "open", "--link", env=_environment(training.cluster)).stdout.strip()
     reader.tab.goto(link)
     reader.sees("Experiments", "learning")
-    assert "token" not in reader.tab.url and reader.tab.evaluate("history.length") == 2
+    assert "code" not in reader.tab.url and reader.tab.evaluate("history.length") == 2
     reader.shoot("page-experiments")
     reader.tab.get_by_role("link", name="learning").click()
     reader.sees("Status", f"learn {IMAGE}")
@@ -197,8 +199,27 @@ def test_the_ways_through_the_page_lead_to_the_run_also_on_a_narrow_dark_screen(
     reader.sees("Sign in")
     reader.tab.reload()
     reader.sees("Sign in")
-    assert reader.tab.evaluate("localStorage.length") == 0
+    assert reader.tab.evaluate("localStorage.length") == 0 and reader.context.cookies() == []
     reader.context.close()
+
+
+def test_a_link_signs_in_once_and_the_session_ends_with_its_token(cluster: Cluster, browser: Any) -> None:
+    user = cluster.user("ann")
+    link = f"{cluster.url}/#code={user.post('/v1/session/codes')['code']}&to=/"
+    reader, late = Reader(browser), Reader(browser)
+    reader.tab.goto(link)
+    reader.sees("Experiments", "Default")
+    late.tab.goto(link)
+    late.sees("Sign in", "was used already")
+    reader.tab.reload()
+    reader.sees("Experiments", "Default")
+    cluster.api.post(f"/v1/tokens/{str(user.token).split('_')[1]}/revoke")
+    reader.tab.reload()
+    reader.sees("You are signed out", "revoked", "Sign in")
+    assert reader.tab.evaluate("localStorage.length") == 0
+    for one in (reader, late):
+        assert all("401" in said for said in one.said)
+        one.context.close()
 
 
 def test_older_runs_are_shown_when_asked_for(cluster: Cluster, browser: Any) -> None:
@@ -207,8 +228,8 @@ def test_older_runs_are_shown_when_asked_for(cluster: Cluster, browser: Any) -> 
     for number in range(101):
         cluster.api.post(f"{api}/runs/create", {"experiment_id": experiment, "run_name": f"run {number}", "start_time": 1000 + number})
     reader = Reader(browser)
-    token = urllib.parse.quote(cluster.admin_token)
-    reader.tab.goto(f"{cluster.url}/#token={token}&to=/experiments/{experiment}")
+    code = cluster.api.post("/v1/session/codes")["code"]
+    reader.tab.goto(f"{cluster.url}/#code={code}&to=/experiments/{experiment}")
     reader.sees("run 100", "run 1")
     assert reader.tab.locator("tbody tr").count() == 100 and reader.tab.get_by_text("run 0", exact=True).count() == 0
     reader.tab.get_by_role("button", name="Show older runs").click()
@@ -228,8 +249,8 @@ def test_older_runs_are_shown_when_asked_for(cluster: Cluster, browser: Any) -> 
 )
 def test_what_is_not_there_is_said_in_one_line(cluster: Cluster, browser: Any, address: str, line: str) -> None:
     reader = Reader(browser)
-    token = urllib.parse.quote(cluster.admin_token)
-    reader.tab.goto(f"{cluster.url}/#token={token}&to={urllib.parse.quote(address, safe='')}")
+    code = cluster.api.post("/v1/session/codes")["code"]
+    reader.tab.goto(f"{cluster.url}/#code={code}&to={urllib.parse.quote(address, safe='')}")
     reader.sees(line)
     assert reader.tab.locator("main > *").count() == 1 and "\n" not in reader.tab.locator("main").inner_text().strip()
     assert reader.tab.evaluate("window.ran") is None

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl open`: opens the web page of a job's run, or of all experiments, in the person's browser, signed
- * in. It promises that the token stands in a file of the person's own and nowhere else: the browser is told
- * the name of that file, which leads it to the page. client/web has the page. */
+ * in by a code that works once. The code stands in a file of the person's own: the browser is told the name
+ * of that file, which leads it to the page, so the list of processes shows no code to others of the host.
+ * client/web has the page. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +18,12 @@
 #define BROWSER_WORDS 16
 
 struct open_options {
-    bool with_token;
+    bool link;
 };
 
-static const struct option_row rows[] = {ROW_FLAG(struct open_options, with_token, 0, "with-token",
-                                                  "print a link that holds your token, and open nothing"),
-                                         ROWS_END};
+static const struct option_row rows[] = {
+    ROW_FLAG(struct open_options, link, 0, "link", "print a link that signs in once, and open nothing"),
+    ROWS_END};
 
 /* --- the page --- */
 
@@ -79,12 +80,16 @@ static char *address_of(const struct context *context, const struct target *targ
                                     : xstrdup(target->elsewhere);
 }
 
-/* The same with the token, for our own page alone. The caller frees it. */
-static char *link_of(const struct context *context, const struct target *target)
+/* The same with a new code, for our own page alone. The caller frees it; NULL on failure. */
+static char *link_of(struct api *api, const struct target *target, struct err *err)
 {
     struct text link = {0};
-    text_printf(&link, "%s/#token=", context->url);
-    api_part(&link, context->token);
+    autojson json_t *code = api_ask(api, "POST", NULL, err, "/v1/session/codes");
+    if (code == NULL) {
+        return NULL;
+    }
+    text_printf(&link, "%s/#code=", api_context(api)->url);
+    api_part(&link, json_string_of(code, "code"));
     text_append(&link, "&to=");
     api_part(&link, target->fragment);
     return text_take(&link);
@@ -134,10 +139,8 @@ static bool write_file(const struct context *context, const char *link, char **r
                 "<title>gpuctl</title><meta http-equiv=\"refresh\" content=\"0; url=");
     append_escaped(link, &page);
     text_append(&page, "\">\n");
-    bool good = (folder != NULL && write_in(folder, &page, ret_file, NULL)) ||
-                write_in(context->state, &page, ret_file, err);
-    explicit_bzero(page.bytes, page.length);
-    return good;
+    return (folder != NULL && write_in(folder, &page, ret_file, NULL)) ||
+           write_in(context->state, &page, ret_file, err);
 }
 
 /* The caller frees it. */
@@ -191,15 +194,13 @@ static bool start_browser(char *url, struct err *err)
     return process_launch(argv, CLIENT_BROWSER_MS, err);
 }
 
-static bool open_page(const struct context *context, const struct target *target, struct err *err)
+static bool open_page(struct api *api, const struct target *target, struct err *err)
 {
     autofree char *url = target->elsewhere != NULL ? xstrdup(target->elsewhere) : NULL;
     if (target->fragment != NULL) {
-        autofree char *link = link_of(context, target);
+        autofree char *link = link_of(api, target, err);
         autofree char *file = NULL;
-        bool written = write_file(context, link, &file, err);
-        explicit_bzero(link, strlen(link));
-        if (!written) {
+        if (link == NULL || !write_file(api_context(api), link, &file, err)) {
             return false;
         }
         url = url_of_file(file);
@@ -207,38 +208,38 @@ static bool open_page(const struct context *context, const struct target *target
     struct err why;
     if (!start_browser(url, &why)) {
         print_note("%s: open the address in a browser%s", why.text,
-                   target->fragment != NULL ? "; gpuctl open --with-token prints it with what signs you in"
-                                            : "");
+                   target->fragment != NULL ? "; gpuctl open --link prints one that signs you in" : "");
     }
     return true;
 }
 
 /* --- the verb --- */
 
-static bool tell_link(const struct context *context, const struct target *target, struct err *err)
+static bool tell_link(struct api *api, const struct target *target, struct err *err)
 {
     autotext struct text out = {0};
-    autofree char *link = target->fragment != NULL ? link_of(context, target) : xstrdup(target->elsewhere);
+    autofree char *link = target->fragment != NULL ? link_of(api, target, err) : xstrdup(target->elsewhere);
+    if (link == NULL) {
+        return false;
+    }
     text_printf(&out, "%s\n", link);
     return print_out(&out, err);
 }
 
-static bool tell_address(const struct context *context, const struct target *target, struct err *err)
+static bool tell_address(struct api *api, const struct target *target, struct err *err)
 {
     autotext struct text out = {0};
-    autofree char *address = address_of(context, target);
+    autofree char *address = address_of(api_context(api), target);
     text_printf(&out, "%s\n", address);
-    return print_out(&out, err) && open_page(context, target, err);
+    return print_out(&out, err) && open_page(api, target, err);
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct open_options *options = call->options;
     struct target target = {0};
-    const struct context *context = api_context(call->api);
-    bool good =
-        choose(call->api, call, &target, err) &&
-        (options->with_token ? tell_link(context, &target, err) : tell_address(context, &target, err));
+    bool good = choose(call->api, call, &target, err) &&
+                (options->link ? tell_link(call->api, &target, err) : tell_address(call->api, &target, err));
     target_finish(&target);
     return good;
 }
@@ -248,9 +249,10 @@ const struct verb verb_open = {
     .arguments = "[ID]",
     .summary = "Open the web page of a job's run, or of all experiments, in your browser.",
     .details =
-        "You are signed in there: the browser gets your token from a file that only you can read. Where no\n"
-        "browser can be started, as over ssh, the address is printed; --with-token prints a link for a\n"
-        "browser of yours elsewhere. Whoever has that link can do what you can do.",
+        "You are signed in there, for 12 hours since you last looked, by a code that works once. Where no\n"
+        "browser can be started, as over ssh, the address is printed; --link prints a link with such a code\n"
+        "for a browser of yours elsewhere, to be opened within a minute. Whoever opens it can do what you "
+        "can do.",
     .argument = ARGUMENT_JOB,
     .least = 0,
     .most = 1,

@@ -47,6 +47,16 @@ void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_toke
 
 /* --- those that are known ------------------------------------------------------------------------------- */
 
+const char *identity_id(const struct identity *who)
+{
+    return who->id;
+}
+
+int64_t identity_expires_ms(const struct identity *who)
+{
+    return who->expires_ms;
+}
+
 const char *identity_owner(const struct identity *who)
 {
     return who->owner;
@@ -115,6 +125,13 @@ void auth_put(struct auth *auth, const struct token_row *row)
     }
     identity->expires_ms = row->expires_ms;
     identity->revoked = row->revoked;
+}
+
+const struct identity *auth_find(const struct auth *auth, const char *id)
+{
+    struct identity *identity;
+    HASH_FIND(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
+    return identity;
 }
 
 bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms)

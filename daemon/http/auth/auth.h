@@ -29,7 +29,9 @@ void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_toke
 
 /* One token's bearer. Lives as long as the auth that it comes from. */
 struct identity;
+const char *identity_id(const struct identity *who); /* of its token */
 const char *identity_owner(const struct identity *who);
+int64_t identity_expires_ms(const struct identity *who); /* 0: never */
 enum role identity_role(const struct identity *who);
 bool identity_is_admin(const struct identity *who);
 /* Whether the bearer may speak for the node: ERR_FORBIDDEN when its token is bound to another one. */
@@ -46,6 +48,9 @@ void auth_destroy(struct auth *auth);
 void auth_put(struct auth *auth, const struct token_row *row);
 /* Takes in all tokens of the store: at start, and after a change to them was committed. */
 bool auth_load(struct auth *auth, struct reader *reader, struct err *err);
+
+/* The bearer of the token with this id; NULL: there is none. It may be revoked. */
+const struct identity *auth_find(const struct auth *auth, const char *id);
 
 /* Whether a token that stands is bound to the node. */
 bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms);

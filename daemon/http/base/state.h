@@ -50,7 +50,8 @@ struct server {
     struct retention *retention;        /* NULL: nothing is removed by its age */
     struct scrubbing *scrubbing;
     struct backups *backups;      /* NULL: no shelf is configured */
-    uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get */
+    struct sessions *sessions;
+    uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get, and of sessions */
 
     int64_t now_ms;    /* of this turn, CLOCK_BOOTTIME */
     int64_t wall_ms;   /* of this turn, for records and the life of tokens */

@@ -197,6 +197,7 @@ static const struct place {
     size_t length, offset;
 } places[] = {
     PLACE("Host", host),
+    PLACE("Cookie", cookie),
     PLACE("Range", range),
     PLACE("Expect", expect),
     PLACE("Accept", accept),
@@ -206,6 +207,7 @@ static const struct place {
     PLACE("Authorization", authorization),
     PLACE("If-None-Match", if_none_match),
     PLACE("Last-Event-ID", last_event_id),
+    PLACE("Gpuctl-Session", session_proof),
     PLACE("Idempotency-Key", idempotency_key),
     PLACE("Transfer-Encoding", transfer_encoding),
 };

@@ -26,6 +26,8 @@ struct headers {
     const char *idempotency_key;
     const char *if_match;
     const char *if_none_match;
+    const char *cookie;
+    const char *session_proof;
     int64_t content_length; /* -1: absent */
     size_t bytes;           /* of all headers, known or not */
 };

@@ -351,6 +351,15 @@ const char *request_owner_scope(const struct request *request)
     return identity_is_admin(request->who) ? NULL : identity_owner(request->who);
 }
 
+const struct identity *request_session(const struct request *request, struct session *ret_session,
+                                       struct err *err)
+{
+    const struct server *server = request->server;
+    const struct session_headers headers = {.cookie = request->headers.cookie,
+                                            .proof = request->headers.session_proof};
+    return session_check(server->sessions, server->auth, &headers, server->wall_ms, ret_session, err);
+}
+
 bool request_may_see(const struct request *request, const char *owner)
 {
     const char *scope = request_owner_scope(request);

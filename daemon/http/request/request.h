@@ -11,6 +11,7 @@
 
 #include <microhttpd.h>
 
+#include "daemon/http/auth/session.h"
 #include "daemon/http/base/deadline.h"
 #include "daemon/http/base/waiters.h"
 #include "daemon/http/request/gate.h"
@@ -56,10 +57,11 @@ struct request {
     int64_t task;
     const struct query *query; /* NULL: no parameters; the readers take that */
     struct headers headers;
-    bool head;          /* HEAD: answered as GET, and the library leaves the body out */
-    int64_t arrived_ms; /* CLOCK_BOOTTIME */
-    int64_t whole_us;   /* the same, when its body was there */
-    char *body;         /* the whole body with a NUL behind it, of routes that gather it; NULL: none */
+    struct session session; /* expires_s 0: the request was made with a token */
+    bool head;              /* HEAD: answered as GET, and the library leaves the body out */
+    int64_t arrived_ms;     /* CLOCK_BOOTTIME */
+    int64_t whole_us;       /* the same, when its body was there */
+    char *body;             /* the whole body with a NUL behind it, of routes that gather it; NULL: none */
     size_t body_length;
     json_t *json; /* the body decoded, of BODY_JSON routes; a handler may take it with give() */
 
@@ -152,6 +154,10 @@ bool request_only_fields(const json_t *object, const char *known, struct err *er
 
 /* The owner whose jobs the sender may see: NULL for all (admins), else its own name. */
 const char *request_owner_scope(const struct request *request);
+
+/* The bearer whose session the cookie and the proof of a request are: session_check. */
+const struct identity *request_session(const struct request *request, struct session *ret_session,
+                                       struct err *err);
 
 /* true when the sender may see things of this owner; otherwise they do not exist for the sender. */
 bool request_may_see(const struct request *request, const char *owner);

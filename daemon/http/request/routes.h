@@ -129,6 +129,11 @@
     PLAIN(GET, "/metrics", USER, NULL, monitor_show, 0, "Show metrics of the controller for Prometheus")     \
     PLAIN(GET, "/version", ANY, NULL, meta_version, 0, "Show the version")                                   \
     PLAIN(GET, "/v1/openapi.yaml", ANY, NULL, meta_contract, 0, "Show this contract")                        \
+    SEND(POST, "/v1/session", OPEN, JSON, LIMIT_JSON_BYTES, false, sessions_make, 0, "Begin a session")      \
+    PLAIN(GET, "/v1/session", USER, NULL, sessions_show, 0, "Show who is signed in")                         \
+    PLAIN(DELETE, "/v1/session", USER, NULL, sessions_end, 0, "End a session")                               \
+    SEND(POST, "/v1/session/codes", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, sessions_make_code, 0,     \
+         "Make a code that signs a browser in, once")                                                        \
     PLAIN(GET, "/", OPEN, "*", web_page, 0, "Show the web page")                                             \
     PLAIN(GET, "/web/{name}", OPEN, NULL, web_show, 0, "Fetch a file of the web page")
 

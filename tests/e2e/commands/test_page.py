@@ -93,7 +93,7 @@ def gpuctl_open(cluster: Cluster, tmp_path: Path) -> Open:
     def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         plain = {**environment(cluster, tmp_path), "XDG_RUNTIME_DIR": str(runtime), "BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
         ran = run_gpuctl("open", *arguments, env={**plain, **env})
-        assert cluster.admin_token not in ran.stdout + ran.stderr or "--with-token" in arguments
+        assert cluster.admin_token not in ran.stdout + ran.stderr
         return ran
 
     return run
@@ -116,7 +116,9 @@ def test_open_leads_the_browser_to_the_run_by_a_file_of_the_persons_own(
     (link,) = re.findall(r'content="0; url=([^"]+)"', said["page"])
     base, fragment = html.unescape(link).split("#")
     assert base == cluster.url + "/"
-    assert urllib.parse.parse_qs(fragment) == {"token": [cluster.admin_token], "to": [urllib.parse.urlsplit(url).fragment]}
+    given = urllib.parse.parse_qs(fragment)
+    assert given["to"] == [urllib.parse.urlsplit(url).fragment] and cluster.admin_token not in said["page"]
+    assert Api(cluster.url, None).post("/v1/session", {"code": given["code"][0]})["owner"] == "admin"
     assert gpuctl_open(BROWSER=str(browser)).stdout == f"{cluster.url}/#/\n"
     assert 'to=%2F"' in file.read_text() and [path.name for path in file.parent.iterdir()] == ["open.html"]
 
@@ -129,12 +131,12 @@ def test_where_no_browser_starts_open_prints_the_address_and_how_to_sign_in(clus
     ):
         ran = gpuctl_open(job, **env)
         assert (ran.returncode, ran.stdout) == (0, url_of(cluster, job) + "\n")
-        assert why in ran.stderr and "gpuctl open --with-token" in ran.stderr and ran.stderr.count("\n") == 1
-    link = gpuctl_open("--with-token", job).stdout
-    assert link.startswith(f"{cluster.url}/#token={urllib.parse.quote(cluster.admin_token)}&to=") and link.count("\n") == 1
+        assert why in ran.stderr and "gpuctl open --link" in ran.stderr and ran.stderr.count("\n") == 1
+    link = gpuctl_open("--link", job).stdout
+    assert re.fullmatch(rf"{re.escape(cluster.url)}/#code=[0-9a-f]{{32}}&to=\S+\n", link)
 
 
-def test_open_of_a_job_without_a_run_waits_for_one_and_of_one_elsewhere_goes_there_without_the_token(
+def test_open_of_a_job_without_a_run_waits_for_one_and_of_one_elsewhere_goes_there_without_a_code(
     cluster: Cluster, gpuctl_open: Open, browser: Path
 ) -> None:
     silent = cluster.api.submit(["true"])
@@ -144,7 +146,7 @@ def test_open_of_a_job_without_a_run_waits_for_one_and_of_one_elsewhere_goes_the
     job = cluster.api.submit(["true"], env=env)
     assert gpuctl_open(job, BROWSER=str(browser)).stdout == elsewhere + "\n"
     assert json.loads(browser.with_suffix(".said").read_text())["argv"] == [elsewhere]
-    assert gpuctl_open("--with-token", job).stdout == elsewhere + "\n"
+    assert gpuctl_open("--link", job).stdout == elsewhere + "\n"
     job = cluster.api.submit(["true"], env={"MLFLOW_TRACKING_URI": "file:///x", "MLFLOW_RUN_ID": "r1"})
     ran = gpuctl_open(job)
     assert ran.returncode != 0 and "tracks at file:///x" in ran.stderr
