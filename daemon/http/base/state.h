@@ -49,7 +49,7 @@ struct server {
     struct retention_tracking tracking; /* for retention */
     struct retention *retention;        /* NULL: nothing is removed by its age */
     struct scrubbing *scrubbing;
-    struct backups *backups;      /* NULL: no shelf is configured */
+    struct backups *backups; /* NULL: no shelf is configured */
     struct sessions *sessions;
     uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get, and of sessions */
 

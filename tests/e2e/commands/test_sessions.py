@@ -179,7 +179,7 @@ def test_sessions_live_through_a_restart_of_the_controller(tmp_path: Path) -> No
         cluster.stop()
 
 
-def test_two_controllers_of_one_host_keep_their_cookies_apart_and_tls_makes_them_secure(cluster: Cluster, browser: Browser, tmp_path: Path) -> None:
+def test_cookies_of_one_host_are_kept_apart_and_tls_makes_them_secure(cluster: Cluster, browser: Browser, tmp_path: Path) -> None:
     files = ["--state", str(tmp_path / "controller"), "--config", str(tmp_path / "controller.conf")]
     subprocess.run([str(GPUCTLD), "init", *files, "--listen", "127.0.0.1:0"], check=True, capture_output=True)
     other = Cluster(tmp_path, [1])
