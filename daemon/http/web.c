@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serves the files of the web page to anyone, since they hold no data. A browser asks again each time and
- * gets the bytes only when they have changed. The page loads and reaches nothing but this server; its data
- * comes from the API, with the token of its reader. */
+/* Serves the files of the web page to anyone, since they hold no data. A browser asks for the page again each
+ * time, gets its bytes only when they have changed, and keeps the files that it names for good. The page
+ * loads and reaches nothing but this server; its data comes from the API, with the token of its reader. */
 #include "daemon/http/web.h"
 
 #include <string.h>
@@ -39,20 +39,35 @@ static bool has_it(const struct request *request, const char *etag)
     return theirs != NULL && strcmp(strncmp(theirs, "W/", 2) == 0 ? theirs + 2 : theirs, etag) == 0;
 }
 
+/* Browsers write "gzip, deflate, br". A weight of 0 would refuse it: no browser sends one. */
+static bool takes_packed(const struct request *request)
+{
+    return request->headers.accept_encoding != NULL &&
+           strstr(request->headers.accept_encoding, "gzip") != NULL;
+}
+
 static bool reply(struct request *request, const struct web_file *file)
 {
+    bool pack = takes_packed(request);
+    const struct web_bytes *sent = pack ? &file->packed : &file->plain;
     char digest[HASH_HEX + 1];
     char etag[ETAG_DIGITS + 3];
-    hash_hex(file->bytes, file->length, digest);
+    hash_hex(sent->bytes, sent->length, digest);
     snprintf(etag, sizeof etag, "\"%.*s\"", ETAG_DIGITS, digest);
     if (has_it(request, etag)) {
         request_reply(request, 304, type_of(file->name), xstrdup(""), 0);
     } else {
-        request_reply(request, 200, type_of(file->name), xstrndup((const char *)file->bytes, file->length),
-                      file->length);
+        struct text body = {0};
+        text_append_bytes(&body, (const char *)sent->bytes, sent->length);
+        request_reply(request, 200, type_of(file->name), text_take(&body), sent->length);
     }
+    if (pack) {
+        request_header(request, "Content-Encoding", "gzip");
+    }
+    request_header(request, "Vary", "Accept-Encoding");
     request_header(request, "ETag", etag);
-    request_header(request, "Cache-Control", "no-cache");
+    request_header(request, "Cache-Control",
+                   file->hashed ? "public, max-age=31536000, immutable" : "no-cache");
     request_header(request, "Content-Security-Policy", policy);
     request_header(request, "X-Content-Type-Options", "nosniff");
     request_header(request, "Referrer-Policy", "no-referrer");

@@ -209,6 +209,7 @@ static const struct place {
     PLACE("Last-Event-ID", last_event_id),
     PLACE("Gpuctl-Session", session_proof),
     PLACE("Idempotency-Key", idempotency_key),
+    PLACE("Accept-Encoding", accept_encoding),
     PLACE("Transfer-Encoding", transfer_encoding),
 };
 
@@ -263,8 +264,9 @@ bool headers_add(struct headers *headers, const char *name, const char *value, s
         *place = value;
         return true;
     }
-    /* Accept is a list that may be split over headers; its first part decides. */
-    return place == &headers->accept || place == &headers->user_agent || refuse_second(name, err);
+    /* Lists may be split over headers; the first part decides. */
+    return place == &headers->accept || place == &headers->accept_encoding || place == &headers->user_agent ||
+           refuse_second(name, err);
 }
 
 bool headers_announce_body(const struct headers *headers)

@@ -20,6 +20,7 @@ struct headers {
     const char *transfer_encoding;
     const char *expect;
     const char *accept;
+    const char *accept_encoding;
     const char *user_agent;
     const char *range;
     const char *last_event_id;

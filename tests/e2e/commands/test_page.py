@@ -5,6 +5,7 @@ tests/notebooks/test_browser.py.
 
 from __future__ import annotations
 
+import gzip
 import html
 import json
 import re
@@ -20,7 +21,6 @@ from harness import ROOT, Api, Cluster, run_gpuctl
 from test_functions import environment
 from test_runs import ended_run, measure
 
-FILES = sorted(path.name for path in (ROOT / "client" / "web").iterdir())
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -33,6 +33,12 @@ json.dump({"argv": sys.argv[1:], "page": open(path).read() if sys.argv[-1].start
 """
 
 
+def files_of(anyone: Api) -> list[str]:
+    """The paths of the page and of what it names."""
+    page = anyone.raw("GET", "/")[2].decode()
+    return ["/", *re.findall(r'(?:href|src)="([^"]+)"', page)]
+
+
 def test_the_files_of_the_page_are_for_anyone_and_reach_this_server_alone(cluster: Cluster) -> None:
     anyone = Api(cluster.url, None)
     types = {
@@ -41,13 +47,17 @@ def test_the_files_of_the_page_are_for_anyone_and_reach_this_server_alone(cluste
         "css": "text/css; charset=utf-8",
         "svg": "image/svg+xml",
     }
-    for path in ["/", *(f"/web/{name}" for name in FILES)]:
+    paths = files_of(anyone)
+    assert [re.sub(r"-[A-Z0-9]{8}\.", "-X.", path) for path in paths] == ["/", "/web/icon.svg", "/web/main-X.css", "/web/main-X.js"]
+    for path in paths:
         status, headers, body = anyone.raw("GET", path)
-        name = path.removeprefix("/web/") if path != "/" else "index.html"
-        assert (status, body) == (200, (ROOT / "client" / "web" / name).read_bytes()), path
-        assert headers["content-type"] == types[name.rpartition(".")[2]]
-        assert headers["content-security-policy"] == CSP and headers["cache-control"] == "no-cache"
+        assert status == 200 and headers["content-type"] == types[path.rpartition(".")[2] if path != "/" else "html"]
+        assert headers["content-security-policy"] == CSP and headers["vary"] == "Accept-Encoding"
+        assert headers["cache-control"] == ("public, max-age=31536000, immutable" if "-" in path else "no-cache")
         assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+        _, packed_headers, packed = anyone.raw("GET", path, headers={"Accept-Encoding": "deflate, gzip, br"})
+        assert packed_headers["content-encoding"] == "gzip" and gzip.decompress(packed) == body and "content-encoding" not in headers
+        assert packed_headers["etag"] != headers["etag"]
         again, headers, body = anyone.raw("GET", path, headers={"If-None-Match": headers["etag"]})
         assert (again, body) == (304, b"") and headers["content-security-policy"] == CSP
         assert anyone.raw("GET", path, headers={"If-None-Match": '"another"'})[0] == 200
@@ -55,13 +65,23 @@ def test_the_files_of_the_page_are_for_anyone_and_reach_this_server_alone(cluste
     assert anyone.raw("POST", "/")[0] == 405
 
 
-def test_the_files_of_the_page_name_no_other_place_and_hold_no_markup_that_runs() -> None:
-    for name in FILES:
-        text = (ROOT / "client" / "web" / name).read_text()
+def test_the_page_is_small(cluster: Cluster) -> None:
+    anyone = Api(cluster.url, None)
+    sent = sum(len(anyone.raw("GET", path, headers={"Accept-Encoding": "gzip"})[2]) for path in files_of(anyone))
+    assert sent < 40_000, sent
+
+
+def test_the_files_of_the_page_name_no_other_place_and_hold_no_markup_that_runs(cluster: Cluster) -> None:
+    anyone = Api(cluster.url, None)
+    for path in files_of(anyone):
+        text = anyone.raw("GET", path)[2].decode()
         places = set(re.findall(r"https?://[^\s\"'`)]+", text))
-        assert places <= {"http://www.w3.org/2000/svg"}, (name, places)
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|\bsrcdoc\b", text), name
-        assert not re.search(r"<style|<script(?! type=\"module\" src=)|\son\w+=|\sstyle=|javascript:", text), name
+        assert all(place.startswith("http://www.w3.org/") for place in places), (path, places)  # the names of SVG and its like
+        assert not re.search(r"<style|<script(?! type=\"module\" src=)|javascript:", text), path
+    for source in (ROOT / "client" / "web" / "src").rglob("*.ts*"):
+        text = source.read_text()
+        markup = r"[iI]nnerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|\bsrcdoc\b|\sstyle="
+        assert not re.search(markup, text), source
 
 
 @pytest.fixture(scope="module")

@@ -4,41 +4,48 @@
 
 const KEY = "gpuctl.session";
 
-/** A token is printable ASCII without spaces. */
-export function isToken(text) {
-  return /^[\x21-\x7e]+$/.test(text ?? "");
+interface Kept {
+  proof: string;
+  begun: number; // ms since 1970, as the next
+  expires: number;
 }
 
-function kept() {
+/** A token is printable ASCII without spaces. */
+export function isToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text);
+}
+
+function kept(): Kept | null {
   try {
-    return JSON.parse(localStorage.getItem(KEY)) ?? {};
+    return JSON.parse(localStorage.getItem(KEY) ?? "null") as Kept | null;
   } catch {
-    return {};
+    return null;
   }
 }
 
 /** The proof of the session; undefined: nobody is signed in. */
-export function proof() {
-  return kept().proof;
+export function proof(): string | undefined {
+  return kept()?.proof;
 }
 
 /** Whether half of the session's life is over. */
-export function isHalfOver() {
-  const { begun, expires } = kept();
-  return Date.now() > (begun + expires) / 2;
+export function isHalfOver(): boolean {
+  const session = kept();
+  return session !== null && Date.now() > (session.begun + session.expires) / 2;
 }
 
 /** Keeps what the controller said of a new session. */
-export function keep(session) {
-  localStorage.setItem(KEY, JSON.stringify({ proof: session.proof, begun: Date.now(), expires: Date.parse(session.expires_at) }));
+export function keep(session: { proof: string; expires_at: string }): void {
+  const made: Kept = { proof: session.proof, begun: Date.now(), expires: Date.parse(session.expires_at) };
+  localStorage.setItem(KEY, JSON.stringify(made));
 }
 
-export function forget() {
+export function forget(): void {
   localStorage.removeItem(KEY);
 }
 
 /** `gpuctl open` brings a code in the fragment, "#code=C&to=/experiments/1": takes it out of the address, and returns it. */
-export function codeOfAddress() {
+export function codeOfAddress(): string | null {
   if (!location.hash.startsWith("#code=")) {
     return null;
   }

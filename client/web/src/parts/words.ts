@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How values read: times, durations, sizes, numbers and the state of a run.
+// How values read: times, durations, sizes and numbers.
 
-import { element } from "/web/dom.js";
-
-const two = (number) => String(number).padStart(2, "0");
+const two = (number: number) => String(number).padStart(2, "0");
 
 /** A moment in the time zone of the browser: "2026-11-23 19:05:07". `ms` is since 1970; "" for none. */
-export function moment(ms) {
+export function moment(ms: number | string | undefined): string {
   const at = new Date(Number(ms));
   if (!ms || Number.isNaN(at.getTime())) {
     return "";
@@ -16,7 +14,7 @@ export function moment(ms) {
 }
 
 /** "0.4 s", "12 s", "3 min 05 s", "2 h 07 min", "3 d 04 h". */
-export function duration(ms) {
+export function duration(ms: number): string {
   const seconds = Math.max(ms, 0) / 1000;
   const whole = Math.floor(seconds);
   if (seconds < 10) {
@@ -34,15 +32,8 @@ export function duration(ms) {
   return `${Math.floor(whole / 86400)} d ${two(Math.floor(whole / 3600) % 24)} h`;
 }
 
-/** How long a run has run; of one that runs, until now. */
-export function took(info) {
-  const start = Number(info.start_time);
-  const end = Number(info.end_time) || (info.status === "RUNNING" ? Date.now() : 0);
-  return start && end ? duration(end - start) : "";
-}
-
 /** A number in few digits; what is not finite keeps its name. */
-export function number(value, digits = 5) {
+export function number(value: number | string, digits = 5): string {
   const read = Number(value);
   if (!Number.isFinite(read)) {
     return String(value);
@@ -55,8 +46,8 @@ export function number(value, digits = 5) {
 }
 
 /** "17 B", "1.5 KiB", "20 MiB". */
-export function size(bytes) {
-  let left = Number(bytes);
+export function size(bytes: number): string {
+  let left = bytes;
   for (const unit of ["B", "KiB", "MiB", "GiB"]) {
     if (left < 1024) {
       return `${unit === "B" || left >= 10 ? Math.round(left) : left.toFixed(1)} ${unit}`;
@@ -64,11 +55,4 @@ export function size(bytes) {
     left /= 1024;
   }
   return `${left.toFixed(1)} TiB`;
-}
-
-/** The state of a run as a chip. */
-export function status(info) {
-  const text = info.lifecycle_stage === "deleted" ? "DELETED" : String(info.status);
-  const known = ["RUNNING", "FINISHED", "FAILED", "KILLED"].includes(text);
-  return element("span", { class: `chip ${known ? text.toLowerCase() : ""}` }, text);
 }

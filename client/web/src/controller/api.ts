@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests to the controller, in the session of who is signed in. A reply that is an error is thrown as a Failure with the controller's words.
+
+import { forget, isHalfOver, keep, proof } from "./session";
+
+const SESSION = "/v1/session";
+const MLFLOW = "/api/2.0/mlflow/";
+const FILES = "/api/2.0/mlflow-artifacts/artifacts/";
+const ROOT = "mlflow-artifacts:/"; // how the address of artifacts begins that lie on the controller
+const PAGE = 25000; // points of a metric in one reply
+const PAGES = 4; // that are fetched of one metric
+
+export class Failure extends Error {
+  /** @param status of HTTP; 0: the controller did not answer */
+  constructor(readonly status: number, text: string) {
+    super(text);
+  }
+}
+
+// --- what it answers: of MLflow's numbers some are strings, in which JavaScript loses no digit
+
+export interface Experiment {
+  experiment_id: string;
+  name: string;
+  creation_time?: number | string;
+  last_update_time?: number | string;
+}
+export interface RunInfo {
+  run_id: string;
+  run_name?: string;
+  experiment_id: string;
+  status: string;
+  lifecycle_stage?: string;
+  start_time?: number | string;
+  end_time?: number | string;
+  user_id?: string;
+}
+export interface Metric {
+  key: string;
+  value: number | string;
+  step?: number | string;
+  timestamp?: number | string;
+}
+export interface Pair {
+  key: string;
+  value: string;
+}
+export interface Run {
+  info: RunInfo;
+  data: { metrics?: Metric[]; params?: Pair[]; tags?: Pair[] };
+}
+export interface Point {
+  step: number;
+  at: number; // ms since 1970
+  value: number;
+}
+export interface Artifact {
+  path: string;
+  is_dir?: boolean;
+  file_size?: number | string;
+}
+export interface JobRun {
+  run_id: string;
+  experiment_id: string;
+  tracking_uri: string | null;
+}
+
+// --- requests
+
+async function words(reply: Response): Promise<string> {
+  try {
+    const said = (await reply.json()) as { detail?: string; message?: string; title?: string };
+    return said.detail ?? said.message ?? said.title ?? reply.statusText;
+  } catch {
+    return reply.statusText;
+  }
+}
+
+interface Sending {
+  signal?: AbortSignal;
+  body?: unknown;
+  method?: string;
+}
+
+async function send(path: string, { signal, body, method }: Sending = {}): Promise<Response> {
+  const headers: Record<string, string> = {};
+  const mine = proof();
+  if (mine !== undefined) {
+    headers["Gpuctl-Session"] = mine;
+  }
+  if (body !== undefined) {
+    headers["Content-Type"] = "application/json";
+  }
+  let reply: Response;
+  try {
+    reply = await fetch(path, {
+      method: method ?? (body === undefined ? "GET" : "POST"),
+      headers,
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: signal ?? null,
+      credentials: "same-origin",
+      cache: "no-store",
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") {
+      throw error;
+    }
+    throw new Failure(0, "The controller does not answer.");
+  }
+  if (!reply.ok) {
+    throw new Failure(reply.status, await words(reply));
+  }
+  return reply;
+}
+
+async function ask<T>(path: string, signal?: AbortSignal, body?: unknown): Promise<T> {
+  return (await (await send(path, { ...(signal && { signal }), body })).json()) as T;
+}
+
+const query = (values: Record<string, string>) => new URLSearchParams(values).toString();
+
+// --- sessions
+
+/** Begins a session: by a token or a code; by neither, to renew the one that there is. */
+export async function signIn(by: { token?: string; code?: string }): Promise<void> {
+  keep(await ask(SESSION, undefined, by));
+}
+
+export async function renewSession(): Promise<void> {
+  if (isHalfOver()) {
+    await signIn({});
+  }
+}
+
+/** Ends the session also when the controller does not answer: it is worth nothing without its proof. */
+export async function signOut(): Promise<void> {
+  try {
+    await send(SESSION, { method: "DELETE" });
+  } catch (failure) {
+    if (!(failure instanceof Failure)) {
+      throw failure;
+    }
+  } finally {
+    forget();
+  }
+}
+
+// --- tracking
+
+/** The experiments that are not deleted, newest first. */
+export async function experiments(signal: AbortSignal): Promise<Experiment[]> {
+  const all: Experiment[] = [];
+  let page = "";
+  do {
+    const asked = { max_results: 200, order_by: ["last_update_time DESC"], page_token: page };
+    const reply = await ask<{ experiments?: Experiment[]; next_page_token?: string }>(`${MLFLOW}experiments/search`, signal, asked);
+    all.push(...(reply.experiments ?? []));
+    page = reply.next_page_token ?? "";
+  } while (page);
+  return all;
+}
+
+export async function experiment(id: string, signal: AbortSignal): Promise<Experiment> {
+  return (await ask<{ experiment: Experiment }>(`${MLFLOW}experiments/get?${query({ experiment_id: id })}`, signal)).experiment;
+}
+
+/** The runs of an experiment, newest first, and whether there are older ones than those of so many pages. */
+export async function runs(id: string, pages: number, signal: AbortSignal): Promise<{ runs: Run[]; more: boolean }> {
+  const all: Run[] = [];
+  let page = "";
+  for (let count = 0; count < pages && (count === 0 || page); count++) {
+    const asked = { experiment_ids: [id], max_results: 100, order_by: ["attributes.start_time DESC"], page_token: page };
+    const reply = await ask<{ runs?: Run[]; next_page_token?: string }>(`${MLFLOW}runs/search`, signal, asked);
+    all.push(...(reply.runs ?? []));
+    page = reply.next_page_token ?? "";
+  }
+  return { runs: all, more: page !== "" };
+}
+
+export async function run(id: string, signal: AbortSignal): Promise<Run> {
+  return (await ask<{ run: Run }>(`${MLFLOW}runs/get?${query({ run_id: id })}`, signal)).run;
+}
+
+/** The points of a metric, oldest first, and whether they are all. */
+export async function history(id: string, name: string, signal?: AbortSignal): Promise<{ points: Point[]; whole: boolean }> {
+  const points: Point[] = [];
+  let page = "";
+  for (let pages = 0; pages < PAGES; pages++) {
+    const asked = { run_id: id, metric_key: name, max_results: String(PAGE), ...(page && { page_token: page }) };
+    const reply = await ask<{ metrics?: Metric[]; next_page_token?: string }>(`${MLFLOW}metrics/get-history?${query(asked)}`, signal);
+    for (const point of reply.metrics ?? []) {
+      points.push({ step: Number(point.step ?? 0), at: Number(point.timestamp), value: Number(point.value) });
+    }
+    page = reply.next_page_token ?? "";
+    if (!page) {
+      return { points, whole: true };
+    }
+  }
+  return { points, whole: false };
+}
+
+/** The files in a folder of a run's artifacts. */
+export async function artifacts(id: string, path: string, signal?: AbortSignal): Promise<{ root: string; files: Artifact[] }> {
+  const reply = await ask<{ root_uri: string; files?: Artifact[] }>(`${MLFLOW}artifacts/list?${query({ run_id: id, ...(path && { path }) })}`, signal);
+  return { root: reply.root_uri, files: reply.files ?? [] };
+}
+
+/** The bytes of an artifact. */
+export async function artifact(root: string, path: string): Promise<Blob> {
+  const whole = `${root.slice(ROOT.length)}/${path}`;
+  return (await send(FILES + whole.split("/").filter(Boolean).map(encodeURIComponent).join("/"))).blob();
+}
+
+// --- jobs
+
+export async function jobState(id: string, signal: AbortSignal): Promise<string> {
+  return (await ask<{ state: string }>(`/v1/jobs/${encodeURIComponent(id)}`, signal)).state;
+}
+
+export async function jobRuns(id: string, signal: AbortSignal): Promise<JobRun[]> {
+  return (await ask<{ runs: JobRun[] }>(`/v1/jobs/${encodeURIComponent(id)}/runs`, signal)).runs;
+}

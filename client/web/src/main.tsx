@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: which view the address names, who is signed in, and what is said when the controller refuses or does not answer.
+
+import "./page.css";
+
+import { render, type ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { Failure, signIn, signOut } from "./controller/api";
+import { codeOfAddress, forget, proof } from "./controller/session";
+import { FrameContext, useCrumbs, type Crumb } from "./parts/renew";
+import { ExperimentsView } from "./views/experiments";
+import { JobView } from "./views/job";
+import { RunView } from "./views/run";
+import { RunsView } from "./views/runs";
+import { SignInView } from "./views/sign_in";
+
+// What MLflow puts behind the address of a run, such as /artifacts, shows the run.
+const ROUTES: [RegExp, (match: string[]) => ComponentChildren][] = [
+  [/^\/?$/, () => <ExperimentsView />],
+  [/^\/experiments\/?$/, () => <ExperimentsView />],
+  [/^\/experiments\/(\d+)(?:\/runs)?\/?$/, ([, id]) => <RunsView id={id!} />],
+  [/^\/experiments\/(\d+)\/runs\/([0-9a-zA-Z_-]+)(?:\/.*)?$/, ([, experimentId, id]) => <RunView experimentId={experimentId!} id={id!} />],
+  [/^\/jobs\/([a-z2-7]+(?:\.\d+)?)$/, ([, id]) => <JobView id={id!} />],
+];
+
+function Nothing({ address }: { address: string }) {
+  useCrumbs();
+  return <p class="line">{`This page shows experiments, their runs, and the runs of jobs. It has no view for ${address}.`}</p>;
+}
+
+function addressOf(hash: string): string {
+  try {
+    return decodeURIComponent(hash.slice(1)).split("?")[0]!;
+  } catch {
+    return hash.slice(1);
+  }
+}
+
+function View({ address }: { address: string }) {
+  for (const [pattern, make] of ROUTES) {
+    const match = pattern.exec(address);
+    if (match) {
+      return <>{make(match)}</>;
+    }
+  }
+  return <Nothing address={address} />;
+}
+
+/** The path at the top, which the title of the page repeats. */
+function Path({ crumbs }: { crumbs: Crumb[] }) {
+  const all: Crumb[] = [{ text: "gpuctl", href: "#/" }, ...crumbs];
+  useEffect(() => {
+    document.title = all.map((part) => part.text).reverse().join(" · ");
+  });
+  return (
+    <nav aria-label="Path">
+      {all.map((part, index) => <a key={index} {...(part.href ? { href: part.href } : { "aria-current": "page" as const })}>{part.text}</a>)}
+    </nav>
+  );
+}
+
+/** What is wrong: with the connection (trouble), or with what the address names (refusal). */
+interface Matter {
+  trouble: string;
+  refusal: string;
+}
+const NOTHING: Matter = { trouble: "", refusal: "" };
+
+function matterOf(failure: Failure | null): Matter {
+  if (failure === null) {
+    return NOTHING;
+  }
+  const later = failure.status === 0 || failure.status === 429 || failure.status >= 500;
+  return later ? { trouble: `${failure.message} Trying again.`, refusal: "" } : { trouble: "", refusal: failure.message };
+}
+
+/** Whether the first code was used, if the address has one. Whoever is signed in already stays so when it is refused. */
+function useCode(hash: string, askIn: (why: string) => void): boolean {
+  const [used, setUsed] = useState("");
+  useEffect(() => {
+    const code = codeOfAddress();
+    if (code === null) {
+      setUsed(hash);
+      return;
+    }
+    signIn({ code }).catch((failure: unknown) => {
+      if (!(failure instanceof Failure)) {
+        throw failure;
+      }
+      askIn(proof() === undefined ? failure.message : "");
+    }).finally(() => setUsed(hash));
+  }, [hash]);
+  return used === hash;
+}
+
+function Page() {
+  const [hash, setHash] = useState(location.hash);
+  const [why, askIn] = useState("");
+  const [crumbs, setCrumbs] = useState<Crumb[]>([]);
+  const [matter, setMatter] = useState(NOTHING);
+  const [, setSigned] = useState(0); // counts the changes of who is signed in
+  const ready = useCode(hash, askIn);
+  useEffect(() => {
+    const changed = () => {
+      setMatter(NOTHING);
+      setHash(location.hash);
+    };
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  const leave = (text: string) => {
+    askIn(text);
+    setMatter(NOTHING);
+    setCrumbs([]);
+    setSigned((count) => count + 1);
+  };
+  const heed = (failure: Failure | null) => {
+    if (failure?.status === 401) {
+      forget();
+      leave(`You are signed out: ${failure.message}.`);
+    } else {
+      setMatter(matterOf(failure));
+    }
+  };
+  const signed = ready && proof() !== undefined;
+  return (
+    <FrameContext.Provider value={{ heed, setCrumbs }}>
+      <header>
+        <Path crumbs={signed ? crumbs : []} />
+        {signed && <button type="button" onClick={() => void signOut().then(() => leave(""))}>Sign out</button>}
+      </header>
+      {matter.trouble !== "" && <p id="trouble" role="status">{matter.trouble}</p>}
+      <main>
+        {signed && (matter.refusal !== "" ? <p class="line">{matter.refusal}</p> : <View key={location.hash} address={addressOf(location.hash)} />)}
+        {ready && !signed && <SignInView key={why} why={why} done={() => leave("")} />}
+      </main>
+    </FrameContext.Provider>
+  );
+}
+
+render(<Page />, document.getElementById("page")!);
