@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import signal
 import sys
 import urllib.parse
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from harness import PATIENCE, ROOT, Cluster, eventually, run_gpuctl
+from harness import PATIENCE, ROOT, Api, Cluster, eventually, run_gpuctl
 from lab import CHROMIUM, SHOTS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: deploy/python-environment --tests")
@@ -220,6 +221,99 @@ def test_a_link_signs_in_once_and_the_session_ends_with_its_token(cluster: Clust
     for one in (reader, late):
         assert all("401" in said for said in one.said)
         one.context.close()
+
+
+def opened(browser: Any, api: Api, url: str, view: str, **options: Any) -> Reader:
+    """A reader who is signed in and looks at a view."""
+    reader = Reader(browser, **options)
+    reader.tab.goto(f"{url}/#code={api.post('/v1/session/codes')['code']}&to={urllib.parse.quote(view, safe='')}")
+    return reader
+
+
+def rows(reader: Reader) -> list[str]:
+    return [str(row) for row in reader.tab.locator("tbody tr").all_inner_texts()]
+
+
+def test_jobs_are_listed_filtered_and_changed_together(cluster: Cluster, browser: Any) -> None:
+    user = cluster.user("jobber")
+    name = "sweep"
+    waiting = [user.submit(["true"], name=name, hold=True) for _ in range(3)]
+    array = user.post("/v1/jobs", {"command": ["sh", "-c", "exit {task}"], "gpus": 1, "name": "many", "array": {"tasks": 2}})["id"]
+    user.wait(array)
+    reader = opened(browser, user, cluster.url, "/jobs")
+    reader.sees("Jobs", array, *waiting)
+    assert len(rows(reader)) == 4
+    bar = reader.tab.get_by_role("img", name="of 2: 1 succeeded, 1 failed")
+    assert bar.locator("rect").count() == 2
+    reader.tab.get_by_label("State").select_option("HELD")
+    eventually(lambda: len(rows(reader)) == 3, "the jobs that are held")
+    assert reader.tab.url.endswith("#/jobs?state=HELD")
+    for job in waiting[:2]:
+        reader.tab.get_by_label(f"Select job {job}").check()
+    reader.shoot("page-jobs")
+    reader.tab.get_by_role("button", name="Cancel 2").click()
+    eventually(lambda: len(rows(reader)) == 1, "two jobs to be canceled")
+    assert {user.job(job)["state"] for job in waiting[:2]} == {"CANCELED"} and user.job(waiting[2])["state"] == "HELD"
+    reader.tab.get_by_label("State").select_option("all")
+    reader.tab.get_by_label("Name").fill(name)
+    reader.tab.get_by_label("Name").press("Enter")
+    eventually(lambda: len(rows(reader)) == 3, "the jobs of that name")
+    reader.tab.get_by_label(f"Select job {waiting[0]}").check()
+    reader.tab.get_by_role("button", name="Hold 1").click()
+    reader.sees(f"{waiting[0]}: ", "CANCELED")
+    reader.tab.get_by_label("Owner").fill("nobody")
+    reader.tab.get_by_label("Owner").press("Enter")
+    reader.sees("There is no such job.")
+    user.post(f"/v1/jobs/{waiting[2]}/cancel")
+    assert all("409" in said for said in reader.said), reader.said
+    reader.context.close()
+
+
+def test_a_live_table_follows_its_jobs(cluster: Cluster, browser: Any) -> None:
+    user = cluster.user("watcher")
+    job = user.submit(["true"], hold=True)
+    reader = opened(browser, user, cluster.url, "/jobs?owner=watcher", width=390, dark=True)
+    eventually(lambda: [True for row in rows(reader) if job in row and "HELD" in row], "the job that is held")
+    user.post(f"/v1/jobs/{job}/release")
+    eventually(lambda: [True for row in rows(reader) if job in row and "SUCCEEDED" in row], "the end of the job")
+    reader.shoot("page-jobs-narrow")
+    assert reader.fits() and reader.said == []
+    reader.context.close()
+
+
+def test_nodes_are_listed_and_administrators_drain_them(cluster: Cluster, browser: Any) -> None:
+    reader = opened(browser, cluster.api, cluster.url, "/nodes")
+    names = list(cluster.nodes())
+    reader.sees("Nodes", "GPU type", "READY", *names)
+    reader.shoot("page-nodes")
+    row = reader.tab.locator("tbody tr", has_text=names[0]).last
+    row.get_by_role("button", name="Drain").click()
+    eventually(lambda: "DRAINED" in row.inner_text(), "the node to be drained")
+    row.get_by_role("button", name="Resume").click()
+    eventually(lambda: "READY" in row.inner_text(), "the node to take work")
+    user = opened(browser, cluster.user("looker"), cluster.url, "/nodes")
+    user.sees("READY", *names)
+    assert user.tab.get_by_role("button", name="Drain").count() == 0
+    for one in (reader, user):
+        assert one.said == [] and one.fits()
+        one.context.close()
+
+
+def test_a_page_that_is_open_goes_on_after_a_restart_of_the_controller(tmp_path: Path, browser: Any) -> None:
+    cluster = Cluster(tmp_path, [1])
+    try:
+        cluster.start()
+        reader = opened(browser, cluster.api, cluster.url, "/jobs")
+        reader.sees("There is no such job.")
+        cluster.controller.kill(signal.SIGKILL)
+        reader.sees("The controller does not answer. Trying again.")
+        cluster.start_controller()
+        job = cluster.api.submit(["true"])
+        reader.sees(job)
+        assert "does not answer" not in reader.text()
+        reader.context.close()
+    finally:
+        cluster.stop()
 
 
 def test_older_runs_are_shown_when_asked_for(cluster: Cluster, browser: Any) -> None:

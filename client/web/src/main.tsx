@@ -11,40 +11,56 @@ import { codeOfAddress, forget, proof } from "./controller/session";
 import { FrameContext, useCrumbs, type Crumb } from "./parts/renew";
 import { ExperimentsView } from "./views/experiments";
 import { JobView } from "./views/job";
+import { JobsView } from "./views/jobs";
+import { NodesView } from "./views/nodes";
 import { RunView } from "./views/run";
 import { RunsView } from "./views/runs";
 import { SignInView } from "./views/sign_in";
 
 // What MLflow puts behind the address of a run, such as /artifacts, shows the run.
-const ROUTES: [RegExp, (match: string[]) => ComponentChildren][] = [
+const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentChildren][] = [
   [/^\/?$/, () => <ExperimentsView />],
   [/^\/experiments\/?$/, () => <ExperimentsView />],
   [/^\/experiments\/(\d+)(?:\/runs)?\/?$/, ([, id]) => <RunsView id={id!} />],
   [/^\/experiments\/(\d+)\/runs\/([0-9a-zA-Z_-]+)(?:\/.*)?$/, ([, experimentId, id]) => <RunView experimentId={experimentId!} id={id!} />],
+  [/^\/jobs\/?$/, (_, search) => <JobsView search={search} />],
   [/^\/jobs\/([a-z2-7]+(?:\.\d+)?)$/, ([, id]) => <JobView id={id!} />],
+  [/^\/nodes\/?$/, () => <NodesView />],
 ];
 
 function Nothing({ address }: { address: string }) {
   useCrumbs();
-  return <p class="line">{`This page shows experiments, their runs, and the runs of jobs. It has no view for ${address}.`}</p>;
+  return <p class="line">{`This page shows jobs, nodes, experiments and their runs. It has no view for ${address}.`}</p>;
 }
 
-function addressOf(hash: string): string {
+/** The fragment "#/jobs?state=live": what it names, and what comes behind. */
+function addressOf(hash: string): [string, URLSearchParams] {
+  const [path = "", search] = hash.slice(1).split("?");
   try {
-    return decodeURIComponent(hash.slice(1)).split("?")[0]!;
+    return [decodeURIComponent(path).split("?")[0]!, new URLSearchParams(search)];
   } catch {
-    return hash.slice(1);
+    return [path, new URLSearchParams(search)];
   }
 }
 
-function View({ address }: { address: string }) {
+function View({ address, search }: { address: string; search: URLSearchParams }) {
   for (const [pattern, make] of ROUTES) {
     const match = pattern.exec(address);
     if (match) {
-      return <>{make(match)}</>;
+      return <>{make(match, search)}</>;
     }
   }
   return <Nothing address={address} />;
+}
+
+const MENU = [["Jobs", "/jobs"], ["Nodes", "/nodes"], ["Experiments", "/experiments"]] as const;
+
+function Menu({ address }: { address: string }) {
+  return (
+    <nav class="menu" aria-label="Views">
+      {MENU.map(([text, path]) => <a key={path} href={`#${path}`} {...(address.startsWith(path) && { "aria-current": "page" as const })}>{text}</a>)}
+    </nav>
+  );
 }
 
 /** The path at the top, which the title of the page repeats. */
@@ -54,7 +70,7 @@ function Path({ crumbs }: { crumbs: Crumb[] }) {
     document.title = all.map((part) => part.text).reverse().join(" · ");
   });
   return (
-    <nav aria-label="Path">
+    <nav class="path" aria-label="Path">
       {all.map((part, index) => <a key={index} {...(part.href ? { href: part.href } : { "aria-current": "page" as const })}>{part.text}</a>)}
     </nav>
   );
@@ -124,15 +140,17 @@ function Page() {
     }
   };
   const signed = ready && proof() !== undefined;
+  const [address, search] = addressOf(location.hash);
   return (
     <FrameContext.Provider value={{ heed, setCrumbs }}>
       <header>
         <Path crumbs={signed ? crumbs : []} />
+        {signed && <Menu address={address} />}
         {signed && <button type="button" onClick={() => void signOut().then(() => leave(""))}>Sign out</button>}
       </header>
       {matter.trouble !== "" && <p id="trouble" role="status">{matter.trouble}</p>}
       <main>
-        {signed && (matter.refusal !== "" ? <p class="line">{matter.refusal}</p> : <View key={location.hash} address={addressOf(location.hash)} />)}
+        {signed && (matter.refusal !== "" ? <p class="line">{matter.refusal}</p> : <View key={address} address={address} search={search} />)}
         {ready && !signed && <SignInView key={why} why={why} done={() => leave("")} />}
       </main>
     </FrameContext.Provider>

@@ -7,6 +7,7 @@ const SESSION = "/v1/session";
 const MLFLOW = "/api/2.0/mlflow/";
 const FILES = "/api/2.0/mlflow-artifacts/artifacts/";
 const ROOT = "mlflow-artifacts:/"; // how the address of artifacts begins that lie on the controller
+const JOBS_PAGE = 200;
 const PAGE = 25000; // points of a metric in one reply
 const PAGES = 4; // that are fetched of one metric
 
@@ -58,6 +59,41 @@ export interface Artifact {
   path: string;
   is_dir?: boolean;
   file_size?: number | string;
+}
+export interface ArrayProgress {
+  tasks: number;
+  running: number;
+  succeeded: number;
+  failed: number;
+  canceled: number;
+}
+export interface Job {
+  id: string;
+  state: string;
+  name: string | null;
+  owner: string;
+  project: string;
+  gpus: number;
+  gpu_type: string | null;
+  created_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  reason: string | null;
+  array: ArrayProgress | null;
+}
+export interface Node {
+  name: string;
+  state: string;
+  pool: string;
+  pool_kind: string;
+  gpu_type: string | null;
+  gpus: number;
+  free_gpus: number;
+  unavailable_gpus: number;
+  unavailable: string | null;
+  slots: boolean;
+  beat_age_s: number | null;
+  reason: string | null;
 }
 export interface JobRun {
   run_id: string;
@@ -215,6 +251,40 @@ export async function artifact(root: string, path: string): Promise<Blob> {
 
 export async function jobState(id: string, signal: AbortSignal): Promise<string> {
   return (await ask<{ state: string }>(`/v1/jobs/${encodeURIComponent(id)}`, signal)).state;
+}
+
+/** Jobs, the newest first; an array is one of them. `filter` has parameters of GET /v1/jobs. At most `most`, and whether there are older ones. */
+export async function jobs(filter: Record<string, string>, most: number, signal: AbortSignal): Promise<{ jobs: Job[]; more: boolean }> {
+  const all: Job[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null && all.length < most) {
+    const asked = query({ ...filter, limit: String(Math.min(JOBS_PAGE, most - all.length)), ...(cursor && { cursor }) });
+    const reply: { jobs: Job[]; next: string | null } = await ask(`/v1/jobs?${asked}`, signal);
+    all.push(...reply.jobs);
+    cursor = reply.next;
+  }
+  return { jobs: all, more: cursor !== null };
+}
+
+/** Cancels a job, holds it back, or releases it. */
+export async function changeJob(id: string, change: "cancel" | "hold" | "release"): Promise<void> {
+  await ask(`/v1/jobs/${encodeURIComponent(id)}/${change}`, undefined, {});
+}
+
+export async function nodes(signal: AbortSignal): Promise<Node[]> {
+  const all: Node[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null) {
+    const reply: { nodes: Node[]; next: string | null } = await ask(`/v1/nodes?${query({ limit: "200", ...(cursor && { cursor }) })}`, signal);
+    all.push(...reply.nodes);
+    cursor = reply.next;
+  }
+  return all;
+}
+
+/** Lets a node finish what it has and take nothing new, or take work again. Of administrators. */
+export async function changeNode(name: string, change: "drain" | "resume"): Promise<void> {
+  await ask(`/v1/nodes/${encodeURIComponent(name)}/${change}`, undefined, {});
 }
 
 export async function jobRuns(id: string, signal: AbortSignal): Promise<JobRun[]> {

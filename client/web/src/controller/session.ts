@@ -4,7 +4,12 @@
 
 const KEY = "gpuctl.session";
 
-interface Kept {
+export interface Person {
+  owner: string;
+  role: "user" | "admin";
+}
+
+interface Kept extends Person {
   proof: string;
   begun: number; // ms since 1970, as the next
   expires: number;
@@ -28,6 +33,11 @@ export function proof(): string | undefined {
   return kept()?.proof;
 }
 
+/** Who is signed in; null: nobody. */
+export function person(): Person | null {
+  return kept();
+}
+
 /** Whether half of the session's life is over. */
 export function isHalfOver(): boolean {
   const session = kept();
@@ -35,8 +45,8 @@ export function isHalfOver(): boolean {
 }
 
 /** Keeps what the controller said of a new session. */
-export function keep(session: { proof: string; expires_at: string }): void {
-  const made: Kept = { proof: session.proof, begun: Date.now(), expires: Date.parse(session.expires_at) };
+export function keep({ owner, role, proof, expires_at }: Person & { proof: string; expires_at: string }): void {
+  const made: Kept = { owner, role, proof, begun: Date.now(), expires: Date.parse(expires_at) };
   localStorage.setItem(KEY, JSON.stringify(made));
 }
 

@@ -35,10 +35,12 @@ function onReturn(act: () => void, signal: AbortSignal): void {
   document.addEventListener("visibilitychange", () => whenSeen(act, signal), { once: true, signal });
 }
 
-/** What `load` gave last; undefined before the first time. It says whether there will be `more` to fetch. A change of `key` begins anew. */
-export function useRenewed<T>(key: string, load: (signal: AbortSignal) => Promise<{ value: T; more: boolean }>): T | undefined {
+/** What `load` gave last; undefined before the first time. It says whether there will be `more` to fetch, and is called anew when the key
+ * changes or `again` is called. */
+export function useRenewed<T>(key: string, load: (signal: AbortSignal) => Promise<{ value: T; more: boolean }>): [T | undefined, () => void] {
   const frame = useContext(FrameContext);
-  const [found, setFound] = useState<{ key: string; value: T }>();
+  const [found, setFound] = useState<{ value: T }>();
+  const [turn, setTurn] = useState(0);
   const newest = useRef(load);
   newest.current = load;
   useEffect(() => {
@@ -55,7 +57,7 @@ export function useRenewed<T>(key: string, load: (signal: AbortSignal) => Promis
             if (stop.signal.aborted) {
               return;
             }
-            setFound({ key, value });
+            setFound({ value });
             frame.heed(null);
             if (more) {
               later(RENEW_MS);
@@ -82,8 +84,8 @@ export function useRenewed<T>(key: string, load: (signal: AbortSignal) => Promis
       stop.abort();
       window.clearTimeout(timer);
     };
-  }, [key]);
-  return found?.key === key ? found.value : undefined;
+  }, [key, turn]);
+  return [found?.value, () => setTurn((count) => count + 1)];
 }
 
 /** Names the view in the path at the top and in the title of the page. */

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a run as a chip, and how long it has run.
+// States of runs, jobs and nodes as chips, and how long a run has run.
 
 import type { RunInfo } from "../controller/api";
 import { duration } from "./words";
 
-const KNOWN = ["RUNNING", "FINISHED", "FAILED", "KILLED"];
+/** The colours of the style sheet, by state; another state is grey. */
+const COLOURS: Record<string, string> = {
+  RUNNING: "running",
+  FINISHED: "good",
+  SUCCEEDED: "good",
+  READY: "good",
+  FAILED: "bad",
+  LOST: "bad",
+  KILLED: "warning",
+  TIMED_OUT: "warning",
+  SUSPECT: "warning",
+  DRAINING: "warning",
+  DRAINED: "warning",
+};
 
-export function State({ info }: { info: RunInfo }) {
-  const text = info.lifecycle_stage === "deleted" ? "DELETED" : info.status;
-  return <span class={`chip ${KNOWN.includes(text) ? text.toLowerCase() : ""}`}>{text}</span>;
+export function Chip({ state }: { state: string }) {
+  return <span class={`chip ${COLOURS[state] ?? ""}`}>{state}</span>;
+}
+
+export function RunState({ info }: { info: RunInfo }) {
+  return <Chip state={info.lifecycle_stage === "deleted" ? "DELETED" : info.status} />;
 }
 
 /** How long a run has run; of one that runs, until now. */

@@ -8,7 +8,7 @@ import { moment } from "../parts/words";
 
 export function ExperimentsView() {
   useCrumbs();
-  const all = useRenewed("experiments", async (signal) => ({ value: await experiments(signal), more: false }));
+  const [all] = useRenewed("experiments", async (signal) => ({ value: await experiments(signal), more: false }));
   const rows = all?.map((one) => [
     <a href={`#/experiments/${one.experiment_id}`}>{one.name}</a>,
     moment(one.creation_time),

@@ -17,7 +17,7 @@ function what(ended: boolean, elsewhere: string | null | undefined): string {
 
 export function JobView({ id }: { id: string }) {
   useCrumbs({ text: `job ${id}` });
-  const said = useRenewed(id, async (signal) => {
+  const [said] = useRenewed(id, async (signal) => {
     const [state, [newest]] = await Promise.all([jobState(id, signal), jobRuns(id, signal)]);
     if (newest?.tracking_uri === null) {
       location.replace(`#/experiments/${newest.experiment_id}/runs/${newest.run_id}`);

@@ -8,7 +8,7 @@ import { experiment, run, type Pair, type RunInfo } from "../controller/api";
 import { Artifacts } from "../parts/artifacts";
 import { Charts, LastValues } from "../parts/metrics";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { State, took } from "../parts/state";
+import { RunState, took } from "../parts/state";
 import { Table } from "../parts/table";
 import { moment } from "../parts/words";
 
@@ -25,7 +25,7 @@ function Facts({ info, tags }: { info: RunInfo; tags: Pair[] }) {
   const nodes = Number(named.get("gpuctl.nodes") ?? 1);
   return (
     <dl>
-      <Fact name="Status"><State info={info} /></Fact>
+      <Fact name="Status"><RunState info={info} /></Fact>
       <Fact name="Started">{moment(info.start_time)}</Fact>
       <Fact name="Ended">{moment(info.end_time)}</Fact>
       <Fact name="Duration">{took(info)}</Fact>
@@ -52,7 +52,7 @@ function Part({ title, kind, children }: { title: string; kind: string; children
 
 export function RunView({ experimentId, id }: { experimentId: string; id: string }) {
   const turn = useRef(0);
-  const found = useRenewed(id, async (signal) => {
+  const [found] = useRenewed(id, async (signal) => {
     const newest = await run(id, signal);
     const about = await experiment(newest.info.experiment_id, signal);
     turn.current++;

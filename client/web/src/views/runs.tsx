@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 
 import { experiment, runs, type Run } from "../controller/api";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { State, took } from "../parts/state";
+import { RunState, took } from "../parts/state";
 import { Table } from "../parts/table";
 import { moment, number } from "../parts/words";
 
@@ -29,7 +29,7 @@ function row(run: Run, metrics: string[]) {
   const values = new Map((run.data.metrics ?? []).map((metric) => [metric.key, metric.value]));
   return [
     <a href={`#/experiments/${run.info.experiment_id}/runs/${run.info.run_id}`}>{run.info.run_name || run.info.run_id}</a>,
-    <State info={run.info} />,
+    <RunState info={run.info} />,
     moment(run.info.start_time),
     took(run.info),
     ...metrics.map((name) => (values.has(name) ? number(values.get(name)!) : "")),
@@ -47,22 +47,17 @@ function Listing({ all }: { all: Run[] }) {
 
 export function RunsView({ id }: { id: string }) {
   const [pages, setPages] = useState(1);
-  const found = useRenewed(`${id} ${pages}`, async (signal) => {
+  const [found] = useRenewed(`${id} ${pages}`, async (signal) => {
     const about = await experiment(id, signal);
     const listed = await runs(id, pages, signal);
     const running = listed.runs.some((run) => run.info.status === "RUNNING");
     return { value: { name: about.name, ...listed }, more: running };
   });
-  const [before, setBefore] = useState(found); // what is shown while older runs are fetched
-  if (found !== undefined && found !== before) {
-    setBefore(found);
-  }
-  const shown = found ?? before;
-  useCrumbs({ text: shown?.name ?? `experiment ${id}` });
+  useCrumbs({ text: found?.name ?? `experiment ${id}` });
   return (
     <section>
-      <h1>{shown?.name}</h1>
-      {shown && <Listing all={shown.runs} />}
+      <h1>{found?.name}</h1>
+      {found && <Listing all={found.runs} />}
       {found?.more && <button type="button" onClick={() => setPages(pages + 1)}>Show older runs</button>}
     </section>
   );

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs in one live table. The filter stands in the address, so a link leads to what its sender saw. Selected jobs are canceled, held back or
+// released together.
+
+import { useState } from "preact/hooks";
+
+import { changeJob, Failure, jobs, type Job } from "../controller/api";
+import { Bar } from "../parts/bar";
+import { useCrumbs, useRenewed } from "../parts/renew";
+import { Chip } from "../parts/state";
+import { Table } from "../parts/table";
+import { duration, moment } from "../parts/words";
+
+const PAGE = 200; // jobs, each time that somebody asks for more
+const LIVE = ["HELD", "BLOCKED", "QUEUED", "STAGING", "PLACED", "RUNNING"];
+const ENDED = ["SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"];
+const STATES: Record<string, string[]> = { all: [], live: LIVE, ended: ENDED };
+const TEXTS = ["name", "owner", "project"] as const; // filters that somebody types
+const CHANGES = { cancel: "Cancel", hold: "Hold", release: "Release" } as const;
+
+type Change = keyof typeof CHANGES;
+
+/** The parameters of the API for those of the address. */
+function filterOf(search: URLSearchParams): Record<string, string> {
+  const state = search.get("state") ?? "all";
+  const states = STATES[state] ?? [state];
+  const texts = TEXTS.flatMap((name) => (search.get(name) ? [[name, search.get(name)!]] : []));
+  return { ...Object.fromEntries(texts), ...(states.length > 0 && { state: states.join(",") }) };
+}
+
+function Filter({ search }: { search: URLSearchParams }) {
+  const set = (name: string, value: string) => {
+    const changed = new URLSearchParams(search);
+    changed.set(name, value);
+    if (value === "" || value === "all") {
+      changed.delete(name);
+    }
+    location.hash = `#/jobs${changed.size > 0 ? `?${changed}` : ""}`;
+  };
+  const titles = [...Object.keys(STATES), ...LIVE, ...ENDED];
+  return (
+    <>
+      <label>
+        State
+        <select value={search.get("state") ?? "all"} onChange={(event) => set("state", event.currentTarget.value)}>
+          {titles.map((title) => <option key={title} value={title}>{title}</option>)}
+        </select>
+      </label>
+      {TEXTS.map((name) => (
+        <label key={name}>
+          {name[0]!.toUpperCase() + name.slice(1)}
+          <input type="search" value={search.get(name) ?? ""} onChange={(event) => set(name, event.currentTarget.value.trim())} />
+        </label>
+      ))}
+    </>
+  );
+}
+
+function Progress({ array }: { array: NonNullable<Job["array"]> }) {
+  return (
+    <Bar
+      whole={array.tasks}
+      shares={[
+        { kind: "good", count: array.succeeded, what: "succeeded" },
+        { kind: "bad", count: array.failed, what: "failed" },
+        { kind: "warning", count: array.canceled, what: "canceled" },
+        { kind: "running", count: array.running, what: "under way" },
+      ]}
+    />
+  );
+}
+
+function ran(job: Job): string {
+  const until = job.ended_at === null ? Date.now() : Date.parse(job.ended_at);
+  return job.started_at === null ? "" : duration(until - Date.parse(job.started_at));
+}
+
+function row(job: Job, selected: boolean, select: (on: boolean) => void) {
+  return [
+    <input type="checkbox" aria-label={`Select job ${job.id}`} checked={selected} onChange={(event) => select(event.currentTarget.checked)} />,
+    <><a href={`#/jobs/${job.id}`}><code>{job.id}</code></a> {job.name}</>,
+    <><Chip state={job.state} />{job.array && <Progress array={job.array} />}</>,
+    job.owner,
+    job.project,
+    `${job.gpus} ${job.gpu_type ?? ""}`,
+    moment(Date.parse(job.created_at)),
+    ran(job),
+    <div class="reason">{job.reason}</div>,
+  ];
+}
+
+export function JobsView({ search }: { search: URLSearchParams }) {
+  const [most, setMost] = useState(PAGE);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [refused, setRefused] = useState("");
+  const [found, again] = useRenewed(`${search} ${most}`, async (signal) => ({ value: await jobs(filterOf(search), most, signal), more: true }));
+  useCrumbs({ text: "jobs" });
+  const listed = found?.jobs ?? [];
+  const chosen = listed.filter((job) => selected.has(job.id));
+  const select = (id: string, on: boolean) => {
+    const changed = new Set(selected);
+    if (on) {
+      changed.add(id);
+    } else {
+      changed.delete(id);
+    }
+    setSelected(changed);
+  };
+  const change = async (what: Change) => {
+    const failed: string[] = [];
+    for (const job of chosen) {
+      await changeJob(job.id, what).catch((failure: unknown) => {
+        if (!(failure instanceof Failure)) {
+          throw failure;
+        }
+        failed.push(`${job.id}: ${failure.message}`);
+      });
+    }
+    setRefused(failed.join("\n"));
+    setSelected(new Set());
+    again();
+  };
+  return (
+    <section>
+      <h1>Jobs</h1>
+      <div class="tools">
+        <Filter search={search} />
+        <span class="gap" />
+        {(Object.keys(CHANGES) as Change[]).map((what) => (
+          <button key={what} type="button" disabled={chosen.length === 0} onClick={() => void change(what)}>
+            {chosen.length === 0 ? CHANGES[what] : `${CHANGES[what]} ${chosen.length}`}
+          </button>
+        ))}
+      </div>
+      {refused !== "" && <p class="line error" role="alert">{refused}</p>}
+      {found && listed.length === 0 && <p class="line">There is no such job.</p>}
+      {listed.length > 0 && (
+        <div>
+          <Table
+            titles={["", "Job", "State", "Owner", "Project", "GPUs", "Submitted", "Ran", "Reason"]}
+            rows={listed.map((job) => row(job, selected.has(job.id), (on) => select(job.id, on)))}
+            keys={listed.map((job) => job.id)}
+          />
+        </div>
+      )}
+      {found?.more && <button type="button" onClick={() => setMost(most + PAGE)}>Show older jobs</button>}
+    </section>
+  );
+}

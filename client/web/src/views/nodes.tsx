@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes, and what is free on them: in all by GPU type and pool, and by node. Administrators drain nodes here, and have them take work again.
+
+import { useState } from "preact/hooks";
+
+import { changeNode, Failure, nodes, type Node } from "../controller/api";
+import { person } from "../controller/session";
+import { Bar } from "../parts/bar";
+import { useCrumbs, useRenewed } from "../parts/renew";
+import { Chip } from "../parts/state";
+import { Table } from "../parts/table";
+import { duration } from "../parts/words";
+
+type Counts = Pick<Node, "gpus" | "free_gpus" | "unavailable_gpus">;
+
+function Use({ gpus, free_gpus, unavailable_gpus }: Counts) {
+  return (
+    <Bar
+      whole={gpus}
+      shares={[
+        { kind: "running", count: gpus - free_gpus - unavailable_gpus, what: "in use" },
+        { kind: "bad", count: unavailable_gpus, what: "unavailable" },
+        { kind: "good", count: free_gpus, what: "free" },
+      ]}
+    />
+  );
+}
+
+/** Totals by GPU type and pool. */
+function Totals({ all }: { all: Node[] }) {
+  const sums = new Map<string, Counts & { type: string; pool: string; kind: string; nodes: number }>();
+  for (const node of all) {
+    const type = node.gpu_type ?? "none";
+    const key = JSON.stringify([type, node.pool]);
+    const sum = sums.get(key) ?? { type, pool: node.pool, kind: node.pool_kind, nodes: 0, gpus: 0, free_gpus: 0, unavailable_gpus: 0 };
+    sum.nodes++;
+    sum.gpus += node.gpus;
+    sum.free_gpus += node.free_gpus;
+    sum.unavailable_gpus += node.unavailable_gpus;
+    sums.set(key, sum);
+  }
+  const sorted = [...sums].sort(([a], [b]) => (a < b ? -1 : 1));
+  const rows = sorted.map(([, sum]) => [sum.type, `${sum.pool} (${sum.kind})`, String(sum.nodes), String(sum.gpus), String(sum.free_gpus), <Use {...sum} />]);
+  return <Table titles={["GPU type", "Pool", "#Nodes", "#GPUs", "#Free", "Use"]} rows={rows} keys={sorted.map(([key]) => key)} />;
+}
+
+function row(node: Node, change: (what: "drain" | "resume") => void) {
+  const takesWork = node.state === "READY" || node.state === "SUSPECT";
+  const button = <button type="button" class="small" onClick={() => change(takesWork ? "drain" : "resume")}>{takesWork ? "Drain" : "Resume"}</button>;
+  return [
+    node.name,
+    <Chip state={node.state} />,
+    node.pool,
+    node.gpu_type ?? "",
+    `${node.free_gpus} of ${node.gpus}`,
+    <Use {...node} />,
+    node.beat_age_s === null ? "" : duration(node.beat_age_s * 1000),
+    <div class="reason">{[node.reason, node.unavailable].filter(Boolean).join("; ")}</div>,
+    person()?.role === "admin" && button,
+  ];
+}
+
+export function NodesView() {
+  const [refused, setRefused] = useState("");
+  const [all, again] = useRenewed("nodes", async (signal) => ({ value: await nodes(signal), more: true }));
+  useCrumbs({ text: "nodes" });
+  const change = (name: string, what: "drain" | "resume") => {
+    changeNode(name, what).then(
+      () => setRefused(""),
+      (failure: unknown) => {
+        if (!(failure instanceof Failure)) {
+          throw failure;
+        }
+        setRefused(`${name}: ${failure.message}`);
+      },
+    ).then(again, again);
+  };
+  return (
+    <section>
+      <h1>Nodes</h1>
+      {refused !== "" && <p class="line error" role="alert">{refused}</p>}
+      {all?.length === 0 && <p class="line">No node is registered.</p>}
+      {all && all.length > 0 && (
+        <div>
+          <Totals all={all} />
+          <h2 class="part">By node</h2>
+          <Table
+            titles={["Node", "State", "Pool", "GPU type", "Free", "Use", "Heard", "Reason", ""]}
+            rows={all.map((node) => row(node, (what) => change(node.name, what)))}
+            keys={all.map((node) => node.name)}
+          />
+        </div>
+      )}
+    </section>
+  );
+}
