@@ -194,6 +194,8 @@ def test_the_ways_through_the_page_lead_to_the_run_also_on_a_narrow_dark_screen(
     reader.tab.goto(f"{training.cluster.url}/#{address}/artifacts/notes")
     reader.sees("Parameters", training.job)
     reader.tab.goto(f"{training.cluster.url}/#/jobs/{training.job}")
+    reader.sees("SUCCEEDED", "node0", "node1", "placed")
+    reader.tab.get_by_role("link", name="attempt 1").click()
     reader.sees("Parameters", training.job)
     assert reader.said == []
     reader.tab.get_by_role("button", name="Sign out").click()
@@ -266,6 +268,27 @@ def test_jobs_are_listed_filtered_and_changed_together(cluster: Cluster, browser
     reader.sees("There is no such job.")
     user.post(f"/v1/jobs/{waiting[2]}/cancel")
     assert all("409" in said for said in reader.said), reader.said
+    reader.context.close()
+
+
+def test_a_job_shows_its_output_as_it_comes_its_nodes_and_its_history(cluster: Cluster, browser: Any, tmp_path: Path) -> None:
+    user = cluster.user("speaker")
+    go = tmp_path / "go"
+    script = f'echo "{IMAGE}"; printf "half of "; echo $RANK is here >&2; while [ ! -e {go} ]; do sleep 0.02; done; echo a line; exit 3'
+    job = user.submit(["sh", "-c", script], gpus=2, placement="spread", name="talks", env={"NOTE": SCRIPT})
+    reader = opened(browser, user, cluster.url, f"/jobs/{job}")
+    reader.sees("talks", "RUNNING", SCRIPT, IMAGE, "0 half of", "1 half of", "0 0 is here", "1 1 is here", "node0", "node1", "running")
+    assert reader.tab.locator(".output .error").count() == 2
+    go.touch()
+    reader.sees("half of a line", "FAILED", "Exit code", "exited with 3")
+    assert reader.tab.get_by_role("button", name="Cancel").count() == 0 and reader.tab.evaluate("window.ran") is None
+    reader.shoot("page-job")
+    waiting = user.submit(["true"], hold=True)
+    reader.tab.goto(f"{cluster.url}/#/jobs/{waiting}")
+    reader.sees("HELD", "None yet.")
+    reader.tab.get_by_role("button", name="Cancel").click()
+    reader.sees("CANCELED", "Exit code", "130")
+    assert reader.said == [] and reader.fits()
     reader.context.close()
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to the controller, in the session of who is signed in. A reply that is an error is thrown as a Failure with the controller's words.
 
+import { serverEvents } from "./server_events";
 import { forget, isHalfOver, keep, proof } from "./session";
 
 const SESSION = "/v1/session";
@@ -8,6 +9,7 @@ const MLFLOW = "/api/2.0/mlflow/";
 const FILES = "/api/2.0/mlflow-artifacts/artifacts/";
 const ROOT = "mlflow-artifacts:/"; // how the address of artifacts begins that lie on the controller
 const JOBS_PAGE = 200;
+const EVENTS_PAGE = 200;
 const PAGE = 25000; // points of a metric in one reply
 const PAGES = 4; // that are fetched of one metric
 
@@ -81,6 +83,33 @@ export interface Job {
   reason: string | null;
   array: ArrayProgress | null;
 }
+export interface Placement {
+  node: string;
+  first_rank: number;
+  local_ranks: number;
+  devices: string;
+  state: string;
+}
+export interface JobDetail extends Job {
+  pool: string | null;
+  priority: number;
+  attempt: number;
+  exit_code: number | null;
+  spec: object;
+  nodes: Placement[];
+}
+export interface JobEvent {
+  seq: number;
+  at: string;
+  kind: string;
+  attempt: number;
+  detail: object | null;
+}
+export interface LogPiece {
+  rank: number;
+  stream: "stdout" | "stderr";
+  text: string;
+}
 export interface Node {
   name: string;
   state: string;
@@ -96,6 +125,7 @@ export interface Node {
   reason: string | null;
 }
 export interface JobRun {
+  attempt: number | null;
   run_id: string;
   experiment_id: string;
   tracking_uri: string | null;
@@ -116,10 +146,11 @@ interface Sending {
   signal?: AbortSignal;
   body?: unknown;
   method?: string;
+  headers?: Record<string, string>;
 }
 
-async function send(path: string, { signal, body, method }: Sending = {}): Promise<Response> {
-  const headers: Record<string, string> = {};
+async function send(path: string, { signal, body, method, headers: more }: Sending = {}): Promise<Response> {
+  const headers: Record<string, string> = { ...more };
   const mine = proof();
   if (mine !== undefined) {
     headers["Gpuctl-Session"] = mine;
@@ -249,8 +280,35 @@ export async function artifact(root: string, path: string): Promise<Blob> {
 
 // --- jobs
 
-export async function jobState(id: string, signal: AbortSignal): Promise<string> {
-  return (await ask<{ state: string }>(`/v1/jobs/${encodeURIComponent(id)}`, signal)).state;
+const ofJob = (id: string) => `/v1/jobs/${encodeURIComponent(id)}`;
+
+export const job = (id: string, signal: AbortSignal): Promise<JobDetail> => ask(ofJob(id), signal);
+
+/** The history of a job behind an event, the oldest first. */
+export async function jobEvents(id: string, after: number, signal: AbortSignal): Promise<JobEvent[]> {
+  const all: JobEvent[] = [];
+  let next: number | null = after;
+  while (next !== null) {
+    const asked = query({ after: String(next), limit: String(EVENTS_PAGE) });
+    const reply: { events: JobEvent[]; next: number | null } = await ask(`${ofJob(id)}/events?${asked}`, signal);
+    all.push(...reply.events);
+    next = reply.next;
+  }
+  return all;
+}
+
+/** The output of all ranks as it comes, from `tail` bytes before the end of each stream on. Ends when the job has ended and all was said. */
+export async function* jobOutput(id: string, tail: number, signal: AbortSignal): AsyncGenerator<LogPiece> {
+  const reply = await send(`${ofJob(id)}/logs?${query({ tail: String(tail) })}`, { signal, headers: { Accept: "text/event-stream" } });
+  for await (const event of serverEvents(reply, signal)) {
+    if (event.name === "end") {
+      return;
+    }
+    if (event.data) {
+      yield JSON.parse(event.data) as LogPiece;
+    }
+  }
+  throw new Failure(0, "The connection broke.");
 }
 
 /** Jobs, the newest first; an array is one of them. `filter` has parameters of GET /v1/jobs. At most `most`, and whether there are older ones. */
@@ -268,7 +326,7 @@ export async function jobs(filter: Record<string, string>, most: number, signal:
 
 /** Cancels a job, holds it back, or releases it. */
 export async function changeJob(id: string, change: "cancel" | "hold" | "release"): Promise<void> {
-  await ask(`/v1/jobs/${encodeURIComponent(id)}/${change}`, undefined, {});
+  await ask(`${ofJob(id)}/${change}`, undefined, {});
 }
 
 export async function nodes(signal: AbortSignal): Promise<Node[]> {
@@ -288,5 +346,5 @@ export async function changeNode(name: string, change: "drain" | "resume"): Prom
 }
 
 export async function jobRuns(id: string, signal: AbortSignal): Promise<JobRun[]> {
-  return (await ask<{ runs: JobRun[] }>(`/v1/jobs/${encodeURIComponent(id)}/runs`, signal)).runs;
+  return (await ask<{ runs: JobRun[] }>(`${ofJob(id)}/runs`, signal)).runs;
 }

@@ -1,30 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
-// The run of a job that had none when its link was made: the page waits for one, and goes there.
+// One job: how it is, why it waits or how it ended, where its ranks are, what they say, and what has happened to it.
 
-import { jobRuns, jobState } from "../controller/api";
+import { useRef, useState } from "preact/hooks";
+
+import { changeJob, Failure, job, jobEvents, jobRuns, type JobDetail, type JobEvent, type JobRun, type Placement } from "../controller/api";
+import { Output } from "../parts/output";
+import { Fact, Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
+import { Chip } from "../parts/state";
+import { Table } from "../parts/table";
+import { duration, moment } from "../parts/words";
 
 const ENDED = ["SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"];
+const WAITS = ["BLOCKED", "QUEUED", "STAGING"];
 
-function what(ended: boolean, elsewhere: string | null | undefined): string {
-  if (elsewhere) {
-    return `It tracks at ${elsewhere}.`;
-  }
-  return ended
-    ? "It has no run: it logged nothing by MLflow or runtime.log_metric."
-    : "It has no run yet. This page shows the run as soon as the job logs something.";
+function RunLink({ run }: { run: JobRun }) {
+  return run.tracking_uri === null ? (
+    <a href={`#/experiments/${run.experiment_id}/runs/${run.run_id}`}>{`attempt ${run.attempt ?? 1}`}</a>
+  ) : (
+    <>{`it tracks at ${run.tracking_uri}`}</>
+  );
 }
 
+function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
+  const until = found.ended_at === null ? Date.now() : Date.parse(found.ended_at);
+  return (
+    <dl>
+      <Fact name="State"><Chip state={found.state} /></Fact>
+      <Fact name="Reason">{found.reason}</Fact>
+      <Fact name="Exit code">{found.exit_code === null ? null : String(found.exit_code)}</Fact>
+      <Fact name="Owner">{found.owner}</Fact>
+      <Fact name="Project">{found.project}</Fact>
+      <Fact name="GPUs">{`${found.gpus} ${found.gpu_type ?? ""}`}</Fact>
+      <Fact name="Pool">{found.pool}</Fact>
+      <Fact name="Priority">{String(found.priority)}</Fact>
+      <Fact name="Attempt">{found.attempt > 0 && String(found.attempt)}</Fact>
+      <Fact name="Submitted">{moment(Date.parse(found.created_at))}</Fact>
+      <Fact name="Started">{found.started_at && moment(Date.parse(found.started_at))}</Fact>
+      <Fact name="Ran">{found.started_at && duration(until - Date.parse(found.started_at))}</Fact>
+      <Fact name="Runs">{runs.length > 0 && runs.map((run) => <RunLink key={run.run_id} run={run} />)}</Fact>
+    </dl>
+  );
+}
+
+function Placements({ nodes }: { nodes: Placement[] }) {
+  const rows = nodes.map((one) => [
+    one.node,
+    one.local_ranks === 1 ? String(one.first_rank) : `${one.first_rank} to ${one.first_rank + one.local_ranks - 1}`,
+    one.devices,
+    one.state,
+  ]);
+  return <Table titles={["Node", "Ranks", "Devices", "State"]} rows={rows} keys={nodes.map((one) => one.node)} />;
+}
+
+function History({ events }: { events: JobEvent[] }) {
+  const rows = events.map((event) => [
+    moment(Date.parse(event.at)),
+    event.kind,
+    event.detail === null ? "" : <code>{JSON.stringify(event.detail)}</code>,
+  ]);
+  return <Table titles={["At", "What", "Detail"]} rows={rows} keys={events.map((event) => String(event.seq))} />;
+}
+
+/** What may be done with a job in this state. */
+function changesOf(state: string): ("cancel" | "hold" | "release")[] {
+  if (ENDED.includes(state)) {
+    return [];
+  }
+  return state === "HELD" ? ["release", "cancel"] : WAITS.includes(state) ? ["hold", "cancel"] : ["cancel"];
+}
+const TITLES = { cancel: "Cancel", hold: "Hold", release: "Release" };
+
 export function JobView({ id }: { id: string }) {
-  useCrumbs({ text: `job ${id}` });
-  const [said] = useRenewed(id, async (signal) => {
-    const [state, [newest]] = await Promise.all([jobState(id, signal), jobRuns(id, signal)]);
-    if (newest?.tracking_uri === null) {
-      location.replace(`#/experiments/${newest.experiment_id}/runs/${newest.run_id}`);
-      return { value: "", more: false };
-    }
-    const ended = ENDED.includes(state);
-    return { value: `Job ${id} is ${state}. ${what(ended, newest?.tracking_uri)}`, more: !ended && newest === undefined };
+  const [refused, setRefused] = useState("");
+  const known = useRef<JobEvent[]>([]);
+  const [found, again] = useRenewed(id, async (signal) => {
+    const [newest, runs] = await Promise.all([job(id, signal), jobRuns(id, signal)]);
+    known.current = [...known.current, ...(await jobEvents(id, known.current.at(-1)?.seq ?? 0, signal))];
+    return { value: { newest, runs, events: known.current }, more: !ENDED.includes(newest.state) };
   });
-  return said ? <p class="line">{said}</p> : null;
+  useCrumbs({ text: "jobs", href: "#/jobs" }, { text: found?.newest.name ?? id });
+  if (found === undefined) {
+    return null;
+  }
+  const { newest, runs, events } = found;
+  const change = (what: "cancel" | "hold" | "release") => {
+    changeJob(id, what).then(
+      () => setRefused(""),
+      (failure: unknown) => {
+        if (!(failure instanceof Failure)) {
+          throw failure;
+        }
+        setRefused(failure.message);
+      },
+    ).then(again, again);
+  };
+  return (
+    <article>
+      <div class="tools">
+        <h1>{newest.name ?? id}</h1>
+        <code>{id}</code>
+        <span class="gap" />
+        {changesOf(newest.state).map((what) => <button key={what} type="button" onClick={() => change(what)}>{TITLES[what]}</button>)}
+      </div>
+      {refused !== "" && <p class="line error" role="alert">{refused}</p>}
+      <div class="columns">
+        <div class="side">
+          <section class="card"><Facts found={newest} runs={runs} /></section>
+          {newest.nodes.length > 0 && <Part title="Nodes" kind="values"><Placements nodes={newest.nodes} /></Part>}
+          <Part title="Specification" kind="tags"><pre class="card">{JSON.stringify(newest.spec, null, 2)}</pre></Part>
+        </div>
+        <div class="wide">
+          <Part title="Output" kind="metrics"><Output job={id} /></Part>
+          <Part title="History" kind="artifacts"><History events={events} /></Part>
+        </div>
+      </div>
+    </article>
+  );
 }

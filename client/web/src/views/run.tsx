@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run: what it is, its parameters, metrics, tags and artifacts. It renews itself while the run is under way.
 
-import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 
 import { experiment, run, type Pair, type RunInfo } from "../controller/api";
 import { Artifacts } from "../parts/artifacts";
 import { Charts, LastValues } from "../parts/metrics";
+import { Fact, Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { RunState, took } from "../parts/state";
 import { Table } from "../parts/table";
 import { moment } from "../parts/words";
 
 const LIVE = ["RUNNING", "SCHEDULED"];
-
-function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  return children ? <><dt>{name}</dt><dd>{children}</dd></> : null;
-}
 
 function Facts({ info, tags }: { info: RunInfo; tags: Pair[] }) {
   const named = new Map(tags.map((tag) => [tag.key, tag.value]));
@@ -29,7 +25,7 @@ function Facts({ info, tags }: { info: RunInfo; tags: Pair[] }) {
       <Fact name="Started">{moment(info.start_time)}</Fact>
       <Fact name="Ended">{moment(info.end_time)}</Fact>
       <Fact name="Duration">{took(info)}</Fact>
-      <Fact name="Job">{job && <><code>{job}</code>{Number(attempt) > 1 && `, attempt ${attempt}`}</>}</Fact>
+      <Fact name="Job">{job && <><a href={`#/jobs/${job}`}><code>{job}</code></a>{Number(attempt) > 1 && `, attempt ${attempt}`}</>}</Fact>
       <Fact name="Ranks">{job && `${named.get("gpuctl.gpus") ?? "?"} on ${nodes} node${nodes === 1 ? "" : "s"}`}</Fact>
       <Fact name="User">{info.user_id}</Fact>
       <Fact name="Run"><code>{info.run_id}</code></Fact>
@@ -44,10 +40,6 @@ function Pairs({ items }: { items: Pair[] }) {
   }
   const sorted = [...items].sort((a, b) => (a.key < b.key ? -1 : 1));
   return <Table titles={["Name", "Value"]} rows={sorted.map((item) => [item.key, item.value])} keys={sorted.map((item) => item.key)} />;
-}
-
-function Part({ title, kind, children }: { title: string; kind: string; children: ComponentChildren }) {
-  return <section class={`part ${kind}`}><h2>{title}</h2>{children}</section>;
 }
 
 export function RunView({ experimentId, id }: { experimentId: string; id: string }) {
