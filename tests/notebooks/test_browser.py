@@ -258,7 +258,9 @@ def test_jobs_are_listed_filtered_and_changed_together(cluster: Cluster, browser
     assert {user.job(job)["state"] for job in waiting[:2]} == {"CANCELED"} and user.job(waiting[2])["state"] == "HELD"
     reader.tab.get_by_label("State").select_option("all")
     reader.tab.get_by_label("Name").fill(name)
-    reader.tab.get_by_label("Name").press("Enter")
+    user.submit(["true"], name="seen", hold=True)
+    eventually(lambda: len(rows(reader)) == 5, "the table to be renewed")
+    reader.tab.get_by_label("Name").press("Enter")  # what was typed is still there
     eventually(lambda: len(rows(reader)) == 3, "the jobs of that name")
     reader.tab.get_by_label(f"Select job {waiting[0]}").check()
     reader.tab.get_by_role("button", name="Hold 1").click()
@@ -266,7 +268,8 @@ def test_jobs_are_listed_filtered_and_changed_together(cluster: Cluster, browser
     reader.tab.get_by_label("Owner").fill("nobody")
     reader.tab.get_by_label("Owner").press("Enter")
     reader.sees("There is no such job.")
-    user.post(f"/v1/jobs/{waiting[2]}/cancel")
+    for job in user.get("/v1/jobs?state=HELD")["jobs"]:
+        user.post(f"/v1/jobs/{job['id']}/cancel")
     assert all("409" in said for said in reader.said), reader.said
     reader.context.close()
 

@@ -28,6 +28,16 @@ function filterOf(search: URLSearchParams): Record<string, string> {
   return { ...Object.fromEntries(texts), ...(states.length > 0 && { state: states.join(",") }) };
 }
 
+/** What somebody types stays when the table is renewed meanwhile: the field is made anew only when the address has another value. */
+function TextFilter({ name, begin, set }: { name: string; begin: string; set: (name: string, value: string) => void }) {
+  return (
+    <label>
+      {name[0]!.toUpperCase() + name.slice(1)}
+      <input type="search" defaultValue={begin} onChange={(event) => set(name, event.currentTarget.value.trim())} />
+    </label>
+  );
+}
+
 function Filter({ search }: { search: URLSearchParams }) {
   const set = (name: string, value: string) => {
     const changed = new URLSearchParams(search);
@@ -46,12 +56,7 @@ function Filter({ search }: { search: URLSearchParams }) {
           {titles.map((title) => <option key={title} value={title}>{title}</option>)}
         </select>
       </label>
-      {TEXTS.map((name) => (
-        <label key={name}>
-          {name[0]!.toUpperCase() + name.slice(1)}
-          <input type="search" value={search.get(name) ?? ""} onChange={(event) => set(name, event.currentTarget.value.trim())} />
-        </label>
-      ))}
+      {TEXTS.map((name) => <TextFilter key={`${name} ${search.get(name)}`} name={name} begin={search.get(name) ?? ""} set={set} />)}
     </>
   );
 }
