@@ -144,7 +144,7 @@ def test_the_page_of_a_run_shows_what_was_logged_renews_itself_and_runs_nothing(
     reader.sign_in(training.cluster.admin_token)
     reader.sees(f"learn {IMAGE}", "RUNNING", training.job, "4 on 2 nodes", "one value", "0.001", SCRIPT + IMAGE, "picture.svg")
     chart = reader.tab.get_by_role("img", name="loss over steps")
-    assert chart.locator("path.stroke").count() == 4
+    eventually(lambda: chart.locator("path.stroke").count() == 4, "the line of each rank")
     reader.tab.mouse.move(0, 0)
     chart.hover()
     reader.sees("rank 3")
@@ -152,7 +152,8 @@ def test_the_page_of_a_run_shows_what_was_logged_renews_itself_and_runs_nothing(
     training.go()
     assert LINK.findall(training.cluster.api.log(training.job)) == [url]  # as MLflow's client printed it at the end
     reader.sees("FINISHED", "0.875")
-    assert reader.tab.get_by_role("img", name="accuracy over steps").locator("path.stroke").count() == 1
+    accuracy = reader.tab.get_by_role("img", name="accuracy over steps")
+    eventually(lambda: accuracy.locator("path.stroke").count() == 1, "the line of the metric that has two values now")
 
     reader.tab.get_by_text("notes", exact=True).click()
     name = IMAGE.replace("'", "") + ".html"
