@@ -195,7 +195,7 @@ def test_the_ways_through_the_page_lead_to_the_run_also_on_a_narrow_dark_screen(
     reader.tab.goto(f"{training.cluster.url}/#{address}/artifacts/notes")
     reader.sees("Parameters", training.job)
     reader.tab.goto(f"{training.cluster.url}/#/jobs/{training.job}")
-    reader.sees("SUCCEEDED", "node0", "node1", "placed")
+    reader.sees("node0", "node1", "placed")
     reader.tab.get_by_role("link", name="attempt 1").click()
     reader.sees("Parameters", training.job)
     assert reader.said == []
@@ -243,7 +243,11 @@ def test_jobs_are_listed_filtered_and_changed_together(cluster: Cluster, browser
     waiting = [user.submit(["true"], name=name, hold=True) for _ in range(3)]
     array = user.post("/v1/jobs", {"command": ["sh", "-c", "exit {task}"], "gpus": 1, "name": "many", "array": {"tasks": 2}})["id"]
     user.wait(array)
-    reader = opened(browser, user, cluster.url, "/jobs")
+    reader = opened(browser, user, cluster.url, f"/jobs/{array}")
+    reader.sees("many", "task 0", "task 1", "exited with 1")
+    reader.tab.get_by_role("link", name="task 1").click()
+    reader.sees("FAILED", "Output", "node0")
+    reader.tab.goto(f"{cluster.url}/#/jobs")
     reader.sees("Jobs", array, *waiting)
     assert len(rows(reader)) == 4
     bar = reader.tab.get_by_role("img", name="of 2: 1 succeeded, 1 failed")

@@ -53,7 +53,7 @@ static bool choose_run(const char *id, const json_t *run, struct target *target,
     } else if (fragment != NULL) {
         target->fragment = xstrdup(fragment + 1);
     } else {
-        target->fragment = xprintf("/jobs/%s", id); /* no run yet: the page waits for one */
+        target->fragment = xprintf("/jobs/%s", id); /* no run yet */
     }
     return true;
 }
@@ -249,10 +249,10 @@ const struct verb verb_open = {
     .arguments = "[ID]",
     .summary = "Open the web page of a job's run, or of all experiments, in your browser.",
     .details =
-        "You are signed in there, for 12 hours since you last looked, by a code that works once. Where no\n"
-        "browser can be started, as over ssh, the address is printed; --link prints a link with such a code\n"
-        "for a browser of yours elsewhere, to be opened within a minute. Whoever opens it can do what you "
-        "can do.",
+        "You are signed in there by a code that works once; six hours after you last looked you may have to\n"
+        "sign in again. Where no browser can be started, as over ssh, the address is printed; --link prints\n"
+        "a link with such a code for a browser of yours elsewhere, to be opened within a minute. Whoever\n"
+        "opens it can do what you can do.",
     .argument = ARGUMENT_JOB,
     .least = 0,
     .most = 1,

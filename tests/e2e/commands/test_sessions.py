@@ -84,6 +84,14 @@ def test_a_request_needs_both_halves_of_a_session(cluster: Cluster, browser: Bro
     assert Browser(cluster, f"a=b; {browser.cookie}; c=d", browser.proof).status() == 200
 
 
+def test_no_page_of_another_port_is_allowed_to_send_the_proof(browser: Browser) -> None:
+    """Its browser would send the cookie, because a port is no other site; the header needs a permission that nobody gets."""
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "gpuctl-session"}
+    for path in ("/v1/jobs", "/v1/session", "/"):
+        status, headers, _ = browser.ask("OPTIONS", path, Origin="http://127.0.0.1:1", **asked)
+        assert status == 405 and not any(name.startswith("access-control") for name in headers)
+
+
 def test_no_part_of_a_cookie_can_be_changed(cluster: Cluster, browser: Browser) -> None:
     name, value = browser.cookie.split("=")
     parts = value.split(".")

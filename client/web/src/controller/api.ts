@@ -82,6 +82,7 @@ export interface Job {
   ended_at: string | null;
   reason: string | null;
   array: ArrayProgress | null;
+  task: number | null; // its number in its array
 }
 export interface Placement {
   node: string;

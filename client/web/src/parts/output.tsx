@@ -18,7 +18,7 @@ interface Line {
 }
 
 /** Appends a piece, whose first line may go on with the newest line of its stream. */
-export function append(lines: Line[], piece: LogPiece): void {
+function append(lines: Line[], piece: LogPiece): void {
   const parts = piece.text.split("\n");
   const newest = lines.findLastIndex((line) => line.rank === piece.rank && line.stream === piece.stream);
   if (newest >= 0 && lines[newest]!.open) {

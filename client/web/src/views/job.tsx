@@ -3,15 +3,17 @@
 
 import { useRef, useState } from "preact/hooks";
 
-import { changeJob, Failure, job, jobEvents, jobRuns, type JobDetail, type JobEvent, type JobRun, type Placement } from "../controller/api";
+import { changeJob, Failure, job, jobEvents, jobRuns, jobs, type Job, type JobDetail, type JobEvent, type JobRun, type Placement } from "../controller/api";
 import { Output } from "../parts/output";
 import { Fact, Part } from "../parts/page";
+import { Progress, ran } from "../parts/progress";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
-import { duration, moment } from "../parts/words";
+import { moment } from "../parts/words";
 
 const ENDED = ["SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"];
+const TASKS = 200; // of an array, that are listed
 const WAITS = ["BLOCKED", "QUEUED", "STAGING"];
 
 function RunLink({ run }: { run: JobRun }) {
@@ -23,10 +25,10 @@ function RunLink({ run }: { run: JobRun }) {
 }
 
 function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
-  const until = found.ended_at === null ? Date.now() : Date.parse(found.ended_at);
   return (
     <dl>
       <Fact name="State"><Chip state={found.state} /></Fact>
+      <Fact name="Tasks">{found.array && <>{String(found.array.tasks)}<Progress array={found.array} /></>}</Fact>
       <Fact name="Reason">{found.reason}</Fact>
       <Fact name="Exit code">{found.exit_code === null ? null : String(found.exit_code)}</Fact>
       <Fact name="Owner">{found.owner}</Fact>
@@ -37,7 +39,7 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="Attempt">{found.attempt > 0 && String(found.attempt)}</Fact>
       <Fact name="Submitted">{moment(Date.parse(found.created_at))}</Fact>
       <Fact name="Started">{found.started_at && moment(Date.parse(found.started_at))}</Fact>
-      <Fact name="Ran">{found.started_at && duration(until - Date.parse(found.started_at))}</Fact>
+      <Fact name="Ran">{ran(found)}</Fact>
       <Fact name="Runs">{runs.length > 0 && runs.map((run) => <RunLink key={run.run_id} run={run} />)}</Fact>
     </dl>
   );
@@ -51,6 +53,17 @@ function Placements({ nodes }: { nodes: Placement[] }) {
     one.state,
   ]);
   return <Table titles={["Node", "Ranks", "Devices", "State"]} rows={rows} keys={nodes.map((one) => one.node)} />;
+}
+
+/** Those that have become jobs, the newest first. */
+function Tasks({ id, tasks }: { id: string; tasks: Job[] }) {
+  const rows = tasks.map((task) => [
+    <a href={`#/jobs/${id}.${task.task}`}>{`task ${task.task}`}</a>,
+    <Chip state={task.state} />,
+    ran(task),
+    <div class="reason">{task.reason}</div>,
+  ]);
+  return <Table titles={["Task", "State", "Ran", "Reason"]} rows={rows} keys={tasks.map((task) => task.id)} />;
 }
 
 function History({ events }: { events: JobEvent[] }) {
@@ -77,13 +90,14 @@ export function JobView({ id }: { id: string }) {
   const [found, again] = useRenewed(id, async (signal) => {
     const [newest, runs] = await Promise.all([job(id, signal), jobRuns(id, signal)]);
     known.current = [...known.current, ...(await jobEvents(id, known.current.at(-1)?.seq ?? 0, signal))];
-    return { value: { newest, runs, events: known.current }, more: !ENDED.includes(newest.state) };
+    const tasks = newest.array === null ? [] : (await jobs({ array: id }, TASKS, signal)).jobs;
+    return { value: { newest, runs, tasks, events: known.current }, more: !ENDED.includes(newest.state) };
   });
   useCrumbs({ text: "jobs", href: "#/jobs" }, { text: found?.newest.name ?? id });
   if (found === undefined) {
     return null;
   }
-  const { newest, runs, events } = found;
+  const { newest, runs, tasks, events } = found;
   const change = (what: "cancel" | "hold" | "release") => {
     changeJob(id, what).then(
       () => setRefused(""),
@@ -111,7 +125,11 @@ export function JobView({ id }: { id: string }) {
           <Part title="Specification" kind="tags"><pre class="card">{JSON.stringify(newest.spec, null, 2)}</pre></Part>
         </div>
         <div class="wide">
-          <Part title="Output" kind="metrics"><Output job={id} /></Part>
+          {newest.array === null ? (
+            <Part title="Output" kind="metrics"><Output job={id} /></Part>
+          ) : (
+            <Part title="Tasks" kind="metrics"><Tasks id={id} tasks={tasks} /></Part>
+          )}
           <Part title="History" kind="artifacts"><History events={events} /></Part>
         </div>
       </div>

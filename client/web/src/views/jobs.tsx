@@ -5,11 +5,11 @@
 import { useState } from "preact/hooks";
 
 import { changeJob, Failure, jobs, type Job } from "../controller/api";
-import { Bar } from "../parts/bar";
+import { Progress, ran } from "../parts/progress";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
-import { duration, moment } from "../parts/words";
+import { moment } from "../parts/words";
 
 const PAGE = 200; // jobs, each time that somebody asks for more
 const LIVE = ["HELD", "BLOCKED", "QUEUED", "STAGING", "PLACED", "RUNNING"];
@@ -59,25 +59,6 @@ function Filter({ search }: { search: URLSearchParams }) {
       {TEXTS.map((name) => <TextFilter key={`${name} ${search.get(name)}`} name={name} begin={search.get(name) ?? ""} set={set} />)}
     </>
   );
-}
-
-function Progress({ array }: { array: NonNullable<Job["array"]> }) {
-  return (
-    <Bar
-      whole={array.tasks}
-      shares={[
-        { kind: "good", count: array.succeeded, what: "succeeded" },
-        { kind: "bad", count: array.failed, what: "failed" },
-        { kind: "warning", count: array.canceled, what: "canceled" },
-        { kind: "running", count: array.running, what: "under way" },
-      ]}
-    />
-  );
-}
-
-function ran(job: Job): string {
-  const until = job.ended_at === null ? Date.now() : Date.parse(job.ended_at);
-  return job.started_at === null ? "" : duration(until - Date.parse(job.started_at));
 }
 
 function row(job: Job, selected: boolean, select: (on: boolean) => void) {
