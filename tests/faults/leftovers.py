@@ -7,11 +7,13 @@ Nothing here asks our programs: each function reads /proc, /sys or the file syst
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import hashlib
 import os
 import socket
 import subprocess
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -156,6 +158,16 @@ def has_own_memory() -> bool:
 def counts_memory_by_attempt() -> bool:
     """Whether attempts have cgroups at the top that count memory."""
     return any("memory" in path.read_text().split() for mount in cgroup_mounts() for path in mount.glob("cgroup.subtree_control"))
+
+
+@contextlib.contextmanager
+def killing_for_memory(allowed: bool) -> Iterator[None]:
+    """Keeps tests that have the kernel kill for want of memory apart from those that kill ranks themselves, which run beside them: where attempts
+    have no counters, that of the host explains every SIGKILL.
+    """
+    with (Path(tempfile.gettempdir()) / "gpuctl-test-memory").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if allowed else fcntl.LOCK_SH)
+        yield
 
 
 def alive_on(node: Path) -> list[str]:

@@ -50,7 +50,7 @@ def run_gangs(site: Cluster, gangs: list[Chaos], folder: Path) -> None:
         mark = folder / f"mark{chaos.seed}"
         chaos_gang.check(site, chaos, chaos_gang.submit(site, chaos, mark), mark)
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with leftovers.killing_for_memory(False), ThreadPoolExecutor(AT_ONCE) as pool:
         for done in [pool.submit(run, chaos) for chaos in gangs]:
             done.result()
 

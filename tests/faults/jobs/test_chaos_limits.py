@@ -77,7 +77,8 @@ def small_memory() -> Iterator[Path]:
     swap = place / ("memory.swap.max" if version2 else "memory.memsw.limit_in_bytes")
     if swap.exists():
         swap.write_text("0" if version2 else str(96 << 20))
-    yield place
+    with leftovers.killing_for_memory(True):
+        yield place
     remove(place)
 
 

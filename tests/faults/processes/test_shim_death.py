@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness import Cluster, eventually
-from leftovers import assert_no_files, assert_nothing_lives, cgroup_mounts, port_is_free, processes_of
+from leftovers import assert_no_files, assert_nothing_lives, cgroup_mounts, killing_for_memory, port_is_free, processes_of
 from slowness import patient
 
 LITTER = (Path(__file__).parents[1] / "programs" / "litter.py").read_text()
@@ -150,7 +150,7 @@ def test_an_attempt_whose_shim_the_kernel_killed_for_memory_is_over_in_seconds_a
     job = begin(cluster)
     eventually(lambda: is_ready(cluster, job), "the ranks")
     pid = eventually(lambda: shim_pid(cluster), "a shim")
-    with starved(place / f"gpuctl-test-{pid}", pid):
+    with killing_for_memory(True), starved(place / f"gpuctl-test-{pid}", pid):
         eventually(lambda: not is_alive(pid), "the kernel to kill the shim")
         killed = time.monotonic()
     assert_over(cluster, job, killed)
