@@ -162,8 +162,9 @@ def counts_memory_by_attempt() -> bool:
 
 @contextlib.contextmanager
 def killing_for_memory(allowed: bool) -> Iterator[None]:
-    """Keeps tests that have the kernel kill for want of memory apart from those that kill ranks themselves, which run beside them: where attempts
-    have no counters, that of the host explains every SIGKILL.
+    """Keeps tests that have the kernel kill for want of memory apart from those that kill ranks themselves, which run beside them.
+
+    Where attempts have no counters, that of the host explains every SIGKILL.
     """
     with (Path(tempfile.gettempdir()) / "gpuctl-test-memory").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if allowed else fcntl.LOCK_SH)
