@@ -77,6 +77,21 @@
 #define CLIENT_SAME_REASON_MS 30000
 /* an unfinished line of one rank's output is shown when it reaches this */
 #define CLIENT_LINE_BYTES (64 * KIB)
+/* one message of an MCP client: a submission of LIMIT_SUBMIT_BYTES in which every other byte is escaped */
+#define CLIENT_MCP_LINE_BYTES (4 * MIB)
+/* an answer of an MCP tool: LIMIT_MCP_LOG_BYTES of output, each byte escaped in six */
+#define CLIENT_MCP_ANSWER_BYTES (512 * KIB)
+/* the spec or the nodes of a job in such an answer; longer ones are left out: a model reads 64 KiB as some
+ * 20,000 tokens */
+#define CLIENT_MCP_PART_BYTES (64 * KIB)
+/* output of a job in one answer; the same in tokens */
+#define LIMIT_MCP_LOG_BYTES   (64 * KIB)
+#define DEFAULT_MCP_LOG_BYTES (16 * KIB)
+/* rows of a list in one answer, of 500 bytes each */
+#define DEFAULT_MCP_ROWS 20
+/* how long a tool waits for the end of a job: the answer comes within CLIENT_REPLY_MS, and within the 60 s of
+ * MCP clients */
+#define CLIENT_MCP_WAIT_S 25
 /* how long to wait for the last event after the end of the output */
 #define CLIENT_FOLLOW_END_MS 2000
 

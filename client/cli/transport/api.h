@@ -39,6 +39,8 @@ struct request {
     const char *key;          /* Idempotency-Key, or NULL */
     const char *accept;       /* or NULL */
     const char *last_id;      /* Last-Event-ID, or NULL */
+    const char *range;        /* Range, or NULL */
+    char **ret_content_range; /* Content-Range of the reply, the caller's, also of an error; or NULL */
     FILE *sink;               /* takes the body of a reply below 400; NULL: it is kept in memory */
     int64_t timeout_ms; /* 0: CLIENT_REPLY_MS; -1: none, but a connection that falls silent is given up */
     bool
@@ -108,6 +110,8 @@ struct transfer *transfer_start(struct api *api, const struct request *request,
 bool transfer_done(const struct transfer *transfer);
 /* After it is done: true when the reply came whole and below 400. */
 bool transfer_result(struct transfer *transfer, struct err *err);
+/* The Content-Range of its reply, the caller's; NULL: it has none. */
+char *transfer_content_range(const struct transfer *transfer);
 /* When the controller wants the request again, because its sender has sent too many (429): after how long;
  * 0: it does not say. */
 int64_t transfer_again_ms(const struct transfer *transfer);

@@ -25,6 +25,10 @@ static bool send_once(struct api *api, const struct request *request, struct tex
         const struct text *body = transfer_body(transfer);
         text_append_bytes(ret_body, body->bytes != NULL ? body->bytes : "", body->length);
     }
+    if (request->ret_content_range != NULL) {
+        free(*request->ret_content_range);
+        *request->ret_content_range = transfer_content_range(transfer);
+    }
     *ret_again_ms = transfer_again_ms(transfer);
     transfer_destroy(transfer);
     return sent;

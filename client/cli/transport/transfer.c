@@ -79,6 +79,7 @@ static void set_headers(struct transfer *transfer, const struct request *request
     add_header(transfer, "Idempotency-Key", request->key);
     add_header(transfer, "Accept", request->accept);
     add_header(transfer, "Last-Event-ID", request->last_id);
+    add_header(transfer, "Range", request->range);
     add_header(transfer, "Expect", ""); /* no pause before large bodies */
     explicit_bzero(bearer, strlen(bearer));
     curl_use_set(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);
@@ -189,6 +190,13 @@ bool transfer_result(struct transfer *transfer, struct err *err)
         return false;
     }
     return true;
+}
+
+char *transfer_content_range(const struct transfer *transfer)
+{
+    struct curl_header *header;
+    bool has = curl_easy_header(transfer->easy, "Content-Range", 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
+    return has ? xstrdup(header->value) : NULL;
 }
 
 int64_t transfer_again_ms(const struct transfer *transfer)

@@ -88,6 +88,7 @@ WITHIN = {
         "": "common controller transport frame show",
         "jobs": "slurm spec bundle common controller transport frame charts show",
         "cluster": "common controller transport frame show",
+        "mcp": "common controller transport frame show",
         "simulate": "controller transport frame charts show",
         "slurm": "spec common transport frame show",
         "spec": "bundle common transport frame show",

@@ -24,6 +24,7 @@ FILES = {
         "/usr/bin/gpuctl",
         "/usr/share/bash-completion/completions/gpuctl.bash",
         "/usr/share/fish/vendor_completions.d/gpuctl.fish",
+        "/usr/share/gpuctl/skill/SKILL.md",
         "/usr/share/zsh/vendor-completions/_gpuctl",
     },
     "gpuctl-agent": {

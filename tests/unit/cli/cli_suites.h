@@ -18,6 +18,7 @@ Suite *cli_yaml_suite(void);
 Suite *cli_ignore_suite(void);
 Suite *cli_bundle_suite(void);
 Suite *cli_requirements_suite(void);
+Suite *cli_mcp_suite(void);
 
 /* A checked fixture: the path of a new folder, with no settings of gpuctl's around. */
 extern char cli_folder[64];
