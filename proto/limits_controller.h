@@ -214,4 +214,22 @@
 /* for answers in progress when the server ends */
 #define CLOSE_LINGER_MS 2000
 
+/* --- what nodes use --- */
+/* a record of a node each 30 s for 24 h: 68 KiB of a node without GPUs and 248 KiB of one with 8, which is
+ * 2.5 GB for 10,000 of these */
+#define SAMPLE_RING_STEP_MS 30000
+#define SAMPLE_RING_SLOTS   2880
+/* records that wait for the disk, of 0.6 KiB with 64 GPUs; 10,000 nodes bring 333 a second */
+#define LIMIT_RINGS_WAITING 4096
+/* a sample that is older says nothing of now: 18 of an agent's default, and more than Prometheus looks back
+ * for by two scrapes */
+#define SAMPLE_STALE_MS 180000
+/* GPUs with lines at /metrics: 7 lines of some 120 bytes each, 3.4 MB in all */
+#define LIMIT_METRICS_GPUS 4096
+/* nodes with lines at /metrics: 3 lines each, 1 MB in all */
+#define LIMIT_METRICS_NODES 4096
+/* nodes, or allocations, of one piece of that page: 60 us and more with many GPUs */
+#define METRICS_PIECE_NODES       4
+#define METRICS_PIECE_ALLOCATIONS 16
+
 #endif

@@ -37,13 +37,6 @@ double sampler_cpu_percent(const struct usage *before, const struct usage *now, 
     return percent < FULL_PERCENT ? percent : FULL_PERCENT;
 }
 
-static struct gpu_sample read_gpu(const struct devices *devices, int64_t index)
-{
-    size_t at = devices_position(devices, index);
-    bool seen = at < devices->count && devices->sights[at].state != DEVICE_BROKEN;
-    return seen ? devices->sights[at].use : (struct gpu_sample){-1, -1, -1, -1};
-}
-
 static void read_gpus(const struct attempt *attempt, struct sample *sample)
 {
     const struct devices *devices = &attempt->context->devices;
@@ -53,7 +46,7 @@ static void read_gpus(const struct attempt *attempt, struct sample *sample)
     sample->gpu_count = attempt->device_count < LIMIT_SAMPLE_GPUS ? attempt->device_count : LIMIT_SAMPLE_GPUS;
     sample->gpus = xzalloc(sample->gpu_count * sizeof *sample->gpus);
     for (size_t i = 0; i < sample->gpu_count; i++) {
-        sample->gpus[i] = read_gpu(devices, attempt->devices[i]);
+        sample->gpus[i] = devices_use(devices, devices_position(devices, attempt->devices[i]));
     }
 }
 

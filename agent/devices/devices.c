@@ -117,6 +117,12 @@ size_t devices_position(const struct devices *devices, int64_t index)
     return at;
 }
 
+struct gpu_sample devices_use(const struct devices *devices, size_t position)
+{
+    bool seen = position < devices->count && devices->sights[position].state != DEVICE_BROKEN;
+    return seen ? devices->sights[position].use : GPU_SAMPLE_UNKNOWN;
+}
+
 const struct device_sight *devices_obstacle(const struct devices *devices, const int64_t *indices,
                                             size_t count, int64_t *ret_index)
 {

@@ -76,6 +76,9 @@ bool devices_settled(struct devices *devices, const int64_t *indices, size_t cou
 /* The position of a device among the items; devices->count when it is not here. */
 size_t devices_position(const struct devices *devices, int64_t index);
 
+/* What a GPU used at the last look; unknown of one that is broken, or not here. */
+struct gpu_sample devices_use(const struct devices *devices, size_t position);
+
 /* The indices of devices in a list of UUIDs or indices like CUDA_VISIBLE_DEVICES. The caller frees the
  * array. */
 int64_t *devices_from_list(const struct devices *devices, const char *list, size_t *ret_count);

@@ -23,6 +23,7 @@
 #define NVML_NOT_SUPPORTED 3
 #define NVML_TOO_SMALL     7     /* NVML_ERROR_INSUFFICIENT_SIZE */
 #define NVML_UNKNOWN       ~0ULL /* NVML_VALUE_NOT_AVAILABLE */
+#define SENSOR_GPU         0     /* NVML_TEMPERATURE_GPU: of the chip */
 #define PROCESSES_SHOWN    64    /* one is enough to make the GPU occupied */
 #define P2P_NVLINK         2     /* NVML_P2P_CAPS_INDEX_NVLINK */
 #define P2P_OK             0     /* NVML_P2P_STATUS_OK */
@@ -88,6 +89,8 @@ struct nvml {
     int (*get_ancestor)(void *handle, void *other, int *ret_level);
     int (*get_utilization)(void *handle, struct nvml_utilization *ret_utilization);
     int (*get_power)(void *handle, unsigned int *ret_milliwatts);
+    int (*get_temperature)(void *handle, int sensor, unsigned int *ret_celsius);
+    int (*get_energy)(void *handle, unsigned long long *ret_millijoules); /* since the driver was loaded */
     int64_t started_ms;
     bool doubted; /* a GPU had an error, so the library's knowledge may be outdated */
 };
@@ -146,6 +149,8 @@ static void find_optional(struct nvml *nvml)
     find_symbol(nvml, "nvmlDeviceGetTopologyCommonAncestor", &nvml->get_ancestor);
     find_symbol(nvml, "nvmlDeviceGetUtilizationRates", &nvml->get_utilization);
     find_symbol(nvml, "nvmlDeviceGetPowerUsage", &nvml->get_power);
+    find_symbol(nvml, "nvmlDeviceGetTemperature", &nvml->get_temperature);
+    find_symbol(nvml, "nvmlDeviceGetTotalEnergyConsumption", &nvml->get_energy);
 }
 
 static bool find_symbols(struct nvml *nvml, struct err *err)
@@ -367,9 +372,9 @@ static bool is_unfit(const struct nvml *nvml, void *handle, struct device_sight 
 static void measure(const struct nvml *nvml, void *handle, struct gpu_sample *use)
 {
     struct nvml_utilization utilization;
-    unsigned long long used, total;
-    unsigned int milliwatts;
-    *use = (struct gpu_sample){-1, -1, -1, -1};
+    unsigned long long used, total, millijoules;
+    unsigned int milliwatts, celsius;
+    *use = GPU_SAMPLE_UNKNOWN;
     if (nvml->get_utilization != NULL && nvml->get_utilization(handle, &utilization) == NVML_SUCCESS) {
         use->busy_percent = utilization.gpu <= FULL_PERCENT ? utilization.gpu : FULL_PERCENT;
     }
@@ -379,6 +384,14 @@ static void measure(const struct nvml *nvml, void *handle, struct gpu_sample *us
     }
     if (nvml->get_power != NULL && nvml->get_power(handle, &milliwatts) == NVML_SUCCESS) {
         use->power_mw = milliwatts;
+    }
+    if (nvml->get_temperature != NULL &&
+        nvml->get_temperature(handle, SENSOR_GPU, &celsius) == NVML_SUCCESS && celsius <= UINT8_MAX) {
+        use->temperature_c = celsius;
+    }
+    if (nvml->get_energy != NULL && nvml->get_energy(handle, &millijoules) == NVML_SUCCESS &&
+        millijoules <= INT64_MAX) {
+        use->energy_mj = (int64_t)millijoules;
     }
 }
 

@@ -174,7 +174,11 @@ static json_t *heartbeat_body(void *closure)
     message.attempts = reconciler_list(node->reconciler, &message.attempt_count);
     message.faults = node->context->faults(node->context->closure);
     message.samples = collect_samples(node, heartbeat->number, &message.sample_count);
+    message.machine =
+        machine_sampler_take(&node->machine, "/proc", &node->context->devices, node->context->config.sample_s,
+                             heartbeat->number, clock_boot_ms());
     json_t *json = heartbeat_message_encode(&message);
+    machine_sample_free(message.machine);
     free(message.samples);
     free(message.faults.items);
     free(message.attempts);
@@ -343,6 +347,7 @@ static void again_due(void *closure)
 void exchange_init(struct node *node)
 {
     node->again = (struct loop_timer){.due = again_due, .closure = node};
+    machine_sampler_init(&node->machine, "/proc");
 }
 
 void exchange_finish(struct node *node)

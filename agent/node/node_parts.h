@@ -3,6 +3,7 @@
 #ifndef AGENT_NODE_PARTS_H
 #define AGENT_NODE_PARTS_H
 
+#include "agent/node/machine_sampler.h"
 #include "agent/node/node.h"
 #include "agent/node/recall.h"
 #include "proto/base/text/table.h"
@@ -35,6 +36,7 @@ struct node {
     bool poll_due;  /* the reconciler wants a poll */
     uint64_t nonce; /* proves the identity of the next register; 0: none was given */
     int64_t heartbeat_seq;
+    struct machine_sampler machine;
     char *faults;            /* the devices that no job can get, with their reasons, as text */
     struct loop_timer work;  /* for the next actions of the reconciler */
     struct loop_timer again; /* for the next register after a refusal */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renders GET /metrics: what the controller has, how full its bounds are, and how long its work takes. No
- * label names a job, a user or a node, so the page is as long for a large cluster as for a small one. It
- * reads figures that are kept anyway; the disk is asked for two file sizes and its free space. Only the
- * parked requests are counted, 0.1 ms for 10,000 of them. */
+/* Renders GET /metrics: what the controller has, how full its bounds are, how long its work
+ * takes, and what nodes use. The figures of the controller name no job, user or node, so they are as many for
+ * a large cluster as for a small one; they are kept anyway, and the disk is asked for two file sizes and its
+ * free space. Only the parked requests are counted, 0.1 ms for 10,000 of them. The lines of nodes, GPUs and
+ * allocations follow in pieces (gpu_metrics.c). */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include <utlist.h>
@@ -14,10 +17,13 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/request/library.h"
+#include "daemon/http/request/pieces.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/http/request/senders.h"
 #include "daemon/http/router.h"
+#include "daemon/http/samples/gpu_metrics.h"
+#include "daemon/http/samples/samples.h"
 #include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
@@ -29,7 +35,7 @@
 
 /* --- jobs and nodes ------------------------------------------------------------------------------------- */
 
-static void add_states(struct text *out, const char *name, const size_t *counts, bool ended)
+static void add_states(struct exposition *out, const char *name, const size_t *counts, bool ended)
 {
     for (int state = 0; state < JOB_STATE_COUNT; state++) {
         char labels[LABELS_BYTES];
@@ -40,7 +46,7 @@ static void add_states(struct text *out, const char *name, const size_t *counts,
     }
 }
 
-static void add_jobs(const struct core_figures *figures, struct text *out)
+static void add_jobs(const struct core_figures *figures, struct exposition *out)
 {
     exposition_metric(out, "gpuctl_jobs", "gauge", "Jobs that have not ended, by state");
     add_states(out, "gpuctl_jobs", figures->jobs, false);
@@ -53,7 +59,7 @@ static void add_jobs(const struct core_figures *figures, struct text *out)
 }
 
 /* SUSPECT is no state of its own here: it follows from heartbeats. */
-static void add_nodes(const struct server *server, struct text *out)
+static void add_nodes(const struct server *server, struct exposition *out)
 {
     const struct core_figures *figures = &server->figures;
     exposition_metric(out, "gpuctl_nodes", "gauge",
@@ -83,7 +89,7 @@ static int64_t file_bytes(const char *path, const char *ending)
     return stat(name, &status) == 0 ? status.st_size : 0;
 }
 
-static void add_bounds(const struct server *server, struct text *out)
+static void add_bounds(const struct server *server, struct exposition *out)
 {
     const struct {
         const char *labels;
@@ -98,6 +104,7 @@ static void add_bounds(const struct server *server, struct text *out)
         {"of=\"tracking_searches\"", (int64_t)fair_queue_waiting(&server->mlflow->searches.queue),
          LIMIT_MLFLOW_SEARCHES},
         {"of=\"tracking_samples\"", (int64_t)server->mlflow->samples, LIMIT_SAMPLES_WAITING},
+        {"of=\"node_samples\"", (int64_t)samples_waiting(server), LIMIT_RINGS_WAITING},
         {"of=\"limited_accounts\"", (int64_t)server->figures.limited_count, LIMIT_ACCOUNTS_LIMITED},
         {"of=\"windows\"", (int64_t)server->figures.window_count, LIMIT_WINDOWS},
         {"of=\"pools\"", (int64_t)server->figures.pool_count, LIMIT_POOLS},
@@ -114,7 +121,7 @@ static void add_bounds(const struct server *server, struct text *out)
     }
 }
 
-static void add_kept(const struct server *server, struct text *out)
+static void add_kept(const struct server *server, struct exposition *out)
 {
     const struct retention_sizes sizes = retention_sizes(server);
     exposition_metric(out, "gpuctl_log_bytes", "gauge",
@@ -132,7 +139,7 @@ static void add_kept(const struct server *server, struct text *out)
     }
 }
 
-static void add_disk(const struct server *server, struct text *out)
+static void add_disk(const struct server *server, struct exposition *out)
 {
     add_kept(server, out);
     exposition_metric(out, "gpuctl_database_bytes", "gauge", "Size of the database without its log");
@@ -149,7 +156,7 @@ static void add_disk(const struct server *server, struct text *out)
 
 /* --- work ----------------------------------------------------------------------------------------------- */
 
-static void add_writer(const struct server *server, struct text *out)
+static void add_writer(const struct server *server, struct exposition *out)
 {
     const struct writer_measures *measures = writer_measures(server->config.writer);
     exposition_metric(out, "gpuctl_commit_seconds", "histogram",
@@ -168,7 +175,8 @@ static void name_route(const struct route *route, char out[LABELS_BYTES])
              known ? route->path : "none");
 }
 
-static void add_replies(const struct route *route, const struct route_measures *measures, struct text *out)
+static void add_replies(const struct route *route, const struct route_measures *measures,
+                        struct exposition *out)
 {
     char route_labels[LABELS_BYTES];
     name_route(route, route_labels);
@@ -180,7 +188,8 @@ static void add_replies(const struct route *route, const struct route_measures *
     }
 }
 
-static void add_times(const struct route *route, const struct route_measures *measures, struct text *out)
+static void add_times(const struct route *route, const struct route_measures *measures,
+                      struct exposition *out)
 {
     char labels[LABELS_BYTES];
     name_route(route, labels);
@@ -192,9 +201,9 @@ static void add_times(const struct route *route, const struct route_measures *me
     }
 }
 
-static void each_route(const struct server *server, struct text *out,
+static void each_route(const struct server *server, struct exposition *out,
                        void (*add)(const struct route *route, const struct route_measures *measures,
-                                   struct text *out))
+                                   struct exposition *out))
 {
     const struct route *route = routes;
     const struct route_measures *measures = server->measures;
@@ -215,7 +224,7 @@ static int64_t count_parked(const struct server *server)
     return count;
 }
 
-static void add_http(const struct server *server, struct text *out)
+static void add_http(const struct server *server, struct exposition *out)
 {
     exposition_metric(out, "gpuctl_http_requests_total", "counter",
                       "Requests that were answered, by route and class of the status");
@@ -239,23 +248,55 @@ static void add_http(const struct server *server, struct text *out)
                       (int64_t)senders_refused(server->senders));
 }
 
-static void add_build(struct text *out)
+static void add_build(struct exposition *out)
 {
     exposition_metric(out, "gpuctl_build_info", "gauge", "Always 1; the label is the version of gpuctld");
     exposition_sample(out, "gpuctl_build_info", "version=\"" GPUCTL_VERSION "\"", 1);
 }
 
+/* A page that is being made. */
+struct page {
+    struct pieces pieces; /* first */
+    struct exposition out;
+    struct gpu_metrics *gpus;
+};
+
+static void page_free(struct pieces *pieces)
+{
+    struct page *page = (struct page *)pieces;
+    gpu_metrics_destroy(page->gpus);
+    text_finish(&page->out.text);
+    free(page);
+}
+
+static enum pieces_state page_work(struct pieces *pieces, struct err *err)
+{
+    struct page *page = (struct page *)pieces;
+    enum pieces_state state = gpu_metrics_step(page->gpus, err);
+    if (state == PIECES_DONE) {
+        gpu_metrics_write(page->gpus, &page->out);
+        exposition_end(&page->out);
+        size_t length = page->out.text.length;
+        request_reply(pieces->request, 200, exposition_type(&page->out), text_take(&page->out.text), length);
+    }
+    return state;
+}
+
 bool monitor_show(struct request *request, struct err *err)
 {
     const struct server *server = request->server;
-    struct text page = {0};
-    add_build(&page);
-    add_jobs(&server->figures, &page);
-    add_nodes(server, &page);
-    add_bounds(server, &page);
-    add_disk(server, &page);
-    add_writer(server, &page);
-    add_http(server, &page);
-    size_t length = page.length;
-    return request_reply(request, 200, EXPOSITION_TYPE, text_take(&page), length);
+    const char *accept = request->headers.accept;
+    struct page *page = xzalloc(sizeof *page);
+    struct exposition *out = &page->out;
+    page->pieces = (struct pieces){.work = page_work, .free = page_free};
+    out->open_metrics = accept != NULL && strstr(accept, "application/openmetrics-text") != NULL;
+    add_build(out);
+    add_jobs(&server->figures, out);
+    add_nodes(server, out);
+    add_bounds(server, out);
+    add_disk(server, out);
+    add_writer(server, out);
+    add_http(server, out);
+    page->gpus = gpu_metrics_create(request, out->open_metrics);
+    return pieces_begin(request, &page->pieces, err);
 }

@@ -39,6 +39,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/senders.h"
 #include "daemon/http/router.h"
+#include "daemon/http/samples/samples.h"
 #include "daemon/http/scrubbing.h"
 #include "daemon/http/submit/batches.h"
 #include "daemon/store/store.h"
@@ -320,7 +321,8 @@ struct server *server_open(const struct server_config *config, struct err *err)
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
         !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
         !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
-        !backups_open(server, err) || !retention_open(server, err) || !scrubbing_open(server, err)) {
+        !samples_open(server, err) || !backups_open(server, err) || !retention_open(server, err) ||
+        !scrubbing_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -376,6 +378,7 @@ void server_close(struct server *server)
     retention_close(server);
     backups_close(server);
     mlflow_close(server);
+    samples_close(server);
     cleanup_close(&server->loop_fd);
     blocks_finish(&server->request_blocks);
     blocks_finish(&server->ask_blocks);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "daemon/blob/sample_ring.h"
 #include "daemon/retention/round.h"
 #include "daemon/retention/runs.h"
 #include "proto/base/cleanup.h"
@@ -436,11 +437,17 @@ static bool shrink(struct round *round)
 
 /* --- a round -------------------------------------------------------------------------------------------- */
 
+static bool sweep_samples(const struct round *round)
+{
+    autofree char *folder = xprintf("%s/" SAMPLE_RING_FOLDER, round->config->state_directory);
+    return round->dry || sample_ring_sweep(folder, round->wall_ms, round->err);
+}
+
 static bool sweep(struct round *round)
 {
     return sweep_replies(round) && (round->dry || finish_removals(round)) &&
-           (round->report->doubtful ||
-            (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) && sweep_nodes(round))) &&
+           (round->report->doubtful || (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) &&
+                                        sweep_nodes(round) && sweep_samples(round))) &&
            runs_sweep(round) && shrink(round);
 }
 

@@ -74,6 +74,24 @@ struct rows reader_nodes(struct reader *reader, const char *after, int64_t limit
     return rows_open(reader, &query, err);
 }
 
+char *reader_node_gpus(struct reader *reader, const char *name)
+{
+    struct err err;
+    autoquery struct query query = query_begin(&reader->connection, SQL_NODE_GPUS);
+    query_bind_text(&query, name);
+    return query_step(&query, &err) ? xstrdup(query_read_text(&query)) : NULL;
+}
+
+struct rows reader_allocations(struct reader *reader, int64_t job_key, int64_t node_rank, int64_t limit,
+                               struct err *err)
+{
+    struct query query = query_begin(&reader->connection, SQL_ALLOCATIONS);
+    query_bind_number(&query, job_key);
+    query_bind_number(&query, node_rank);
+    query_bind_number(&query, limit);
+    return rows_open(reader, &query, err);
+}
+
 struct rows reader_windows(struct reader *reader, struct err *err)
 {
     struct query query = query_begin(&reader->connection, SQL_WINDOWS);
@@ -99,5 +117,21 @@ bool rows_node(struct rows *rows, struct node_row *ret_row, int64_t *ret_used_gp
     }
     query_read_row(&query, TABLE_nodes, ret_row);
     *ret_used_gpus = query_read_number(&query);
+    return rows_end(rows, &query);
+}
+
+bool rows_allocation(struct rows *rows, struct allocation *ret_allocation)
+{
+    struct query query = rows_query(rows);
+    if (!rows_step(rows, &query)) {
+        return false;
+    }
+    ret_allocation->job_key = query_read_number(&query);
+    ret_allocation->node_rank = query_read_number(&query);
+    ret_allocation->job_id = query_read_text(&query);
+    ret_allocation->owner = query_read_text(&query);
+    ret_allocation->project = query_read_text(&query);
+    ret_allocation->node = query_read_text(&query);
+    ret_allocation->devices = query_read_text(&query);
     return rows_end(rows, &query);
 }

@@ -186,6 +186,21 @@ struct rows reader_node(struct reader *reader, const char *name, struct err *err
 struct rows reader_nodes(struct reader *reader, const char *after, int64_t limit, struct err *err);
 bool rows_node(struct rows *rows, struct node_row *ret_row, int64_t *ret_used_gpus);
 
+/* The GPUs of a node, as its row has its devices, "[]" of one with CPU slots; the caller frees it. NULL:
+ * there is no such node, or it could not be read. */
+char *reader_node_gpus(struct reader *reader, const char *name);
+
+/* The devices that live attempts hold, a row for each node of each attempt: the next ones behind a row, {0,
+ * -1} for the first. Texts are borrowed until the next row. */
+struct allocation {
+    int64_t job_key, node_rank;
+    const char *job_id, *owner, *project;
+    const char *node, *devices; /* "0,1,5" */
+};
+struct rows reader_allocations(struct reader *reader, int64_t job_key, int64_t node_rank, int64_t limit,
+                               struct err *err);
+bool rows_allocation(struct rows *rows, struct allocation *ret_allocation);
+
 /* Maintenance windows that are not over, by their beginning. */
 struct rows reader_windows(struct reader *reader, struct err *err);
 bool rows_window(struct rows *rows, struct window_row *ret_row);

@@ -106,7 +106,10 @@ struct gpu_sample {
     int64_t busy_percent; /* of the time */
     int64_t memory_bytes, memory_total_bytes;
     int64_t power_mw;
+    int64_t temperature_c;
+    int64_t energy_mj; /* since the driver was loaded */
 };
+#define GPU_SAMPLE_UNKNOWN ((struct gpu_sample){-1, -1, -1, -1, -1, -1})
 
 /* What an attempt uses on the node at a moment; -1: not known. */
 struct sample {
@@ -116,6 +119,14 @@ struct sample {
     double cpu_percent;                       /* since the sample before, of all CPUs of the node */
     int64_t memory_bytes, memory_total_bytes; /* the latter of the node */
     struct gpu_sample *gpus;                  /* owned, in the order in which the attempt numbers them */
+    size_t gpu_count;
+};
+
+/* What the whole node uses at the time of the heartbeat; -1: not known. */
+struct machine_sample {
+    double cpu_percent; /* since the sample before, of all CPUs */
+    int64_t memory_bytes, memory_total_bytes;
+    struct gpu_sample *gpus; /* owned, in the order of the devices in register; none: CPU slots */
     size_t gpu_count;
 };
 
@@ -130,6 +141,7 @@ struct heartbeat_message {
     size_t attempt_count;
     struct sample *samples; /* none from an agent that does not measure */
     size_t sample_count;
+    struct machine_sample *machine; /* NULL: the heartbeat carries none */
 };
 /* 404 not_found means: register again. */
 
@@ -138,6 +150,10 @@ struct heartbeat_message {
 void samples_put(json_t *json, const struct sample *samples, size_t count);
 bool samples_decode(const json_t *json, struct sample **ret_samples, size_t *ret_count, struct err *err);
 void samples_free(struct sample *samples, size_t count);
+/* The same for the member "machine"; *ret_machine is NULL where there is none. */
+void machine_sample_put(json_t *json, const struct machine_sample *machine);
+bool machine_sample_decode(const json_t *json, struct machine_sample **ret_machine, struct err *err);
+void machine_sample_free(struct machine_sample *machine);
 
 struct heartbeat_reply {
     json_t *json;

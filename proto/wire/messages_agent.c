@@ -267,6 +267,7 @@ json_t *heartbeat_message_encode(const struct heartbeat_message *message)
     put_faults(json, &message->faults);
     member_put(json, "attempts", encode_attempts(message->attempts, message->attempt_count));
     samples_put(json, message->samples, message->sample_count);
+    machine_sample_put(json, message->machine);
     return json;
 }
 
@@ -279,7 +280,8 @@ bool heartbeat_message_decode(json_t *json, struct heartbeat_message *ret_messag
                 json_need_int(json, "seq", 0, INT64_MAX, &message.seq, err) &&
                 decode_faults(json, &message.faults, err) &&
                 decode_attempts(json, &message.attempts, &message.attempt_count, err) &&
-                samples_decode(json, &message.samples, &message.sample_count, err);
+                samples_decode(json, &message.samples, &message.sample_count, err) &&
+                machine_sample_decode(json, &message.machine, err);
     if (!good) {
         heartbeat_message_finish(&message);
         return false;
@@ -290,6 +292,7 @@ bool heartbeat_message_decode(json_t *json, struct heartbeat_message *ret_messag
 
 void heartbeat_message_finish(struct heartbeat_message *message)
 {
+    machine_sample_free(message->machine);
     samples_free(message->samples, message->sample_count);
     free(message->faults.items);
     free(message->attempts);

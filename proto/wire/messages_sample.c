@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes and decodes the CPU, memory and GPU use of attempts in a heartbeat. A decoded value is within what
- * a machine can have. An absent value is -1. */
+/* Encodes and decodes the CPU, memory and GPU use of attempts, and of the node, in a heartbeat. A decoded
+ * value is within what a machine can have. An absent value is -1. */
 #include <stdlib.h>
 
 #include "proto/base/text/json.h"
@@ -24,25 +24,37 @@ static json_t *encode_gpu(const struct gpu_sample *gpu)
     put_known(json, "memory_bytes", gpu->memory_bytes);
     put_known(json, "memory_total_bytes", gpu->memory_total_bytes);
     put_known(json, "power_mw", gpu->power_mw);
+    put_known(json, "temperature_c", gpu->temperature_c);
+    put_known(json, "energy_mj", gpu->energy_mj);
     return json;
+}
+
+static json_t *encode_gpus(const struct gpu_sample *gpus, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(array, encode_gpu(&gpus[i]));
+    }
+    return array;
+}
+
+static void put_percent(json_t *json, const char *name, double percent)
+{
+    if (percent >= 0) {
+        member_put(json, name, json_real(percent));
+    }
 }
 
 static json_t *encode_sample(const struct sample *sample)
 {
     json_t *json = json_object();
-    json_t *gpus = json_array();
     member_put_int(json, "epoch", (int64_t)sample->attempt_id);
     member_put_int(json, "at_ms", sample->at_ms);
     member_put_int(json, "step", sample->step);
-    if (sample->cpu_percent >= 0) {
-        member_put(json, "cpu_percent", json_real(sample->cpu_percent));
-    }
+    put_percent(json, "cpu_percent", sample->cpu_percent);
     put_known(json, "memory_bytes", sample->memory_bytes);
     put_known(json, "memory_total_bytes", sample->memory_total_bytes);
-    for (size_t i = 0; i < sample->gpu_count; i++) {
-        json_array_append_new(gpus, encode_gpu(&sample->gpus[i]));
-    }
-    member_put(json, "gpus", gpus);
+    member_put(json, "gpus", encode_gpus(sample->gpus, sample->gpu_count));
     return json;
 }
 
@@ -70,23 +82,25 @@ static bool read_percent(const json_t *json, const char *name, double *ret_value
 
 static bool decode_gpu(const json_t *json, struct gpu_sample *gpu, struct err *err)
 {
-    *gpu = (struct gpu_sample){-1, -1, -1, -1};
+    *gpu = GPU_SAMPLE_UNKNOWN;
     return json_read_int(json, "busy_percent", 0, FULL_PERCENT, &gpu->busy_percent, err) &&
            json_read_int(json, "memory_bytes", 0, INT64_MAX, &gpu->memory_bytes, err) &&
            json_read_int(json, "memory_total_bytes", 0, INT64_MAX, &gpu->memory_total_bytes, err) &&
-           json_read_int(json, "power_mw", 0, INT64_MAX, &gpu->power_mw, err);
+           json_read_int(json, "power_mw", 0, INT64_MAX, &gpu->power_mw, err) &&
+           json_read_int(json, "temperature_c", 0, UINT8_MAX, &gpu->temperature_c, err) &&
+           json_read_int(json, "energy_mj", 0, INT64_MAX, &gpu->energy_mj, err);
 }
 
-static bool decode_gpus(const json_t *json, struct sample *sample, struct err *err)
+static bool decode_gpus(const json_t *json, struct gpu_sample **ret_gpus, size_t *ret_count, struct err *err)
 {
     json_t *array;
     if (!member_read_array(json, "gpus", LIMIT_SAMPLE_GPUS, &array, err)) {
         return false;
     }
-    sample->gpu_count = json_array_size(array);
-    sample->gpus = xzalloc(sample->gpu_count * sizeof *sample->gpus);
-    for (size_t i = 0; i < sample->gpu_count; i++) {
-        if (!decode_gpu(json_array_get(array, i), &sample->gpus[i], err)) {
+    *ret_count = json_array_size(array);
+    *ret_gpus = xzalloc(*ret_count * sizeof **ret_gpus);
+    for (size_t i = 0; i < *ret_count; i++) {
+        if (!decode_gpu(json_array_get(array, i), &(*ret_gpus)[i], err)) {
             return member_err_inside(err, "gpus", i);
         }
     }
@@ -102,7 +116,7 @@ static bool decode_sample(const json_t *json, struct sample *sample, struct err 
            read_percent(json, "cpu_percent", &sample->cpu_percent, err) &&
            json_read_int(json, "memory_bytes", 0, INT64_MAX, &sample->memory_bytes, err) &&
            json_read_int(json, "memory_total_bytes", 0, INT64_MAX, &sample->memory_total_bytes, err) &&
-           decode_gpus(json, sample, err);
+           decode_gpus(json, &sample->gpus, &sample->gpu_count, err);
 }
 
 bool samples_decode(const json_t *json, struct sample **ret_samples, size_t *ret_count, struct err *err)
@@ -127,4 +141,48 @@ void samples_free(struct sample *samples, size_t count)
         free(samples[i].gpus);
     }
     free(samples);
+}
+
+/* --- the node ------------------------------------------------------------------------------------------- */
+
+void machine_sample_put(json_t *json, const struct machine_sample *machine)
+{
+    if (machine == NULL) {
+        return;
+    }
+    json_t *item = json_object();
+    put_percent(item, "cpu_percent", machine->cpu_percent);
+    put_known(item, "memory_bytes", machine->memory_bytes);
+    put_known(item, "memory_total_bytes", machine->memory_total_bytes);
+    member_put(item, "gpus", encode_gpus(machine->gpus, machine->gpu_count));
+    member_put(json, "machine", item);
+}
+
+static bool decode_machine(const json_t *json, struct machine_sample *machine, struct err *err)
+{
+    machine->memory_bytes = machine->memory_total_bytes = -1;
+    return read_percent(json, "cpu_percent", &machine->cpu_percent, err) &&
+           json_read_int(json, "memory_bytes", 0, INT64_MAX, &machine->memory_bytes, err) &&
+           json_read_int(json, "memory_total_bytes", 0, INT64_MAX, &machine->memory_total_bytes, err) &&
+           decode_gpus(json, &machine->gpus, &machine->gpu_count, err);
+}
+
+bool machine_sample_decode(const json_t *json, struct machine_sample **ret_machine, struct err *err)
+{
+    const json_t *item = json_object_get(json, "machine");
+    *ret_machine = NULL;
+    if (item == NULL || json_is_null(item)) {
+        return true;
+    }
+    *ret_machine = xzalloc(sizeof **ret_machine);
+    return json_is_object(item) ? decode_machine(item, *ret_machine, err)
+                                : err_field(err, ERR_FIELD, "machine", NULL, "machine must be an object");
+}
+
+void machine_sample_free(struct machine_sample *machine)
+{
+    if (machine != NULL) {
+        free(machine->gpus);
+        free(machine);
+    }
 }

@@ -16,6 +16,7 @@
 #include "daemon/http/orders/staging_board.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
+#include "daemon/http/samples/samples.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
@@ -62,6 +63,7 @@ static void registered(struct ask *ask)
         return;
     }
     outbox_register(server->outbox, message->name, message->boot_id, message->agent_id, server->now_ms);
+    samples_register(server, message->name);
 }
 
 static void registration_finish(struct ask *ask)
@@ -140,6 +142,7 @@ static void heartbeat_committed(struct ask *ask)
     outbox_heartbeat(server->outbox, heartbeat->message.node, server->now_ms);
     mlflow_samples(server, heartbeat->message.node, heartbeat->message.samples,
                    heartbeat->message.sample_count);
+    samples_hear(server, heartbeat->message.node, heartbeat->message.machine);
 }
 
 static void heartbeat_finish(struct ask *ask)

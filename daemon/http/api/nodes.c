@@ -12,6 +12,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
 #include "daemon/http/request/routes.h"
+#include "daemon/http/samples/samples.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
@@ -278,6 +279,7 @@ static void removed(struct ask *ask)
         return;
     }
     outbox_forget(server->outbox, ask->request->argument);
+    samples_forget(server, ask->request->argument);
     log_info("node remove", "node=%s by=%s", ask->request->argument, identity_owner(ask->request->who));
     if (!auth_load(server->auth, server->reader, &err)) {
         server_fail(server, &err); /* a token that is revoked must not go on */

@@ -37,6 +37,7 @@ struct server {
     struct deadlines *deadlines;
     struct waiters *waiters;
     struct outbox *outbox;
+    struct samples *samples; /* what nodes use */
     struct batches *batches;
     struct recent_ends ends;
     struct core_figures figures;  /* the newest */

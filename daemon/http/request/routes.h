@@ -60,6 +60,8 @@
     PLAIN(GET, "/v1/blobs/{sha256}", USER_OR_NODE, NULL, blobs_get, 0, "Fetch bytes by their hash")          \
     PLAIN(GET, "/v1/nodes", USER, "limit cursor", nodes_list, 0, "List nodes")                               \
     PLAIN(GET, "/v1/nodes/{name}", USER, NULL, nodes_show, 0, "Show one node")                               \
+    PLAIN(GET, "/v1/nodes/{name}/samples", USER, "since until", samples_show, 0,                             \
+          "Show what a node used in the last day")                                                           \
     PLAIN(DELETE, "/v1/nodes/{name}", ADMIN, "force", nodes_remove, 0, "Forget a node")                      \
     SEND(POST, "/v1/nodes/{name}/drain", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,          \
          NODE_ACTION_DRAIN, "Give a node no new work")                                                       \

@@ -289,6 +289,13 @@
       "SELECT {nodes}, coalesce(used, 0) FROM nodes LEFT JOIN "                                              \
       "(SELECT node, sum(" SQL_DEVICE_COUNT ") AS used FROM " SQL_LIVE_MEMBERS "GROUP BY node) "             \
       "ON node = name WHERE name > ? ORDER BY name LIMIT ?")                                                 \
+    X(NODE_GPUS, READER, "SELECT iif(slots, '[]', devices) FROM nodes WHERE name = ?")                       \
+    X(ALLOCATIONS, READER,                                                                                   \
+      "SELECT job_key, node_rank, id, owner, project, node, devices "                                        \
+      "FROM attempts INDEXED BY attempts_live CROSS JOIN members USING (epoch) "                             \
+      "CROSS JOIN jobs ON key = job_key "                                                                    \
+      "WHERE attempts." SCHEMA_ATTEMPT_IS_LIVE " AND (job_key, node_rank) > (?, ?) "                         \
+      "ORDER BY job_key, node_rank LIMIT ?")                                                                 \
     X(WINDOWS, READER, "SELECT {windows} FROM windows ORDER BY from_ms, id")                                 \
     X(LOST, READER, "SELECT key, {lost} FROM lost WHERE key > ? ORDER BY key LIMIT ?")                       \
     X(TOKEN, READER, "SELECT {tokens} FROM tokens WHERE id = ?")                                             \

@@ -119,9 +119,9 @@ END_TEST
 /* --- the sampler ---------------------------------------------------------------------------------------- */
 
 static struct device_sight sights[] = {
-    {.state = DEVICE_OCCUPIED, .use = {97, 1, 2, 3}},
-    {.state = DEVICE_BROKEN, .use = {98, 1, 2, 3}},
-    {.state = DEVICE_EMPTY, .use = {0, 4, 5, -1}},
+    {.state = DEVICE_OCCUPIED, .use = {97, 1, 2, 3, 4, 5}},
+    {.state = DEVICE_BROKEN, .use = {98, 1, 2, 3, 4, 5}},
+    {.state = DEVICE_EMPTY, .use = {0, 4, 5, -1, -1, -1}},
 };
 
 /* An attempt on the third GPU and on the first two, and a loop that ends when it has a sample. */

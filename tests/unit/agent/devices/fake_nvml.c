@@ -12,6 +12,8 @@
  *   screen INDEX PID MIB     a process draws there
  *   busy INDEX PERCENT       so much of the time it computes
  *   power INDEX MILLIWATTS   it takes so much; a GPU without a line does not tell
+ *   temperature INDEX CELSIUS
+ *   energy INDEX MILLIJOULES in all; a GPU without a line does not tell this or its temperature
  *   mig INDEX 1              MIG is enabled
  *   fabric INDEX STATE       of NVSwitch
  *   name INDEX NAME          of the product, without blanks: '_' stands for one */
@@ -32,6 +34,8 @@ int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned int size);
 int nvmlDeviceGetMemoryInfo(void *handle, unsigned long long *total_free_used);
 int nvmlDeviceGetUtilizationRates(void *handle, unsigned int *gpu_memory);
 int nvmlDeviceGetPowerUsage(void *handle, unsigned int *milliwatts);
+int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned int *celsius);
+int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *millijoules);
 int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pending);
 int nvmlDeviceGetGpuFabricInfo(void *handle, unsigned char *fabric);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, void *processes);
@@ -170,6 +174,26 @@ int nvmlDeviceGetPowerUsage(void *handle, unsigned int *milliwatts)
         return 3;
     }
     *milliwatts = (unsigned int)atoi(words.first);
+    return FAULT(handle);
+}
+
+int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned int *celsius)
+{
+    struct words words;
+    if (sensor != 0 || !find("temperature", "", ((const struct gpu *)handle)->index, &words)) {
+        return 3;
+    }
+    *celsius = (unsigned int)atoi(words.first);
+    return FAULT(handle);
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *millijoules)
+{
+    struct words words;
+    if (!find("energy", "", ((const struct gpu *)handle)->index, &words)) {
+        return 3;
+    }
+    *millijoules = strtoull(words.first, NULL, 10);
     return FAULT(handle);
 }
 

@@ -278,19 +278,23 @@ END_TEST
 
 START_TEST(what_a_gpu_does_is_seen_as_far_as_it_tells)
 {
-    set_state(
-        "process 1 0\nbusy 0 97\npower 0 650250\nmemory 0 1024\nerror nvmlDeviceGetUtilizationRates 2 3\n"
-        "mig 1 1\n");
+    set_state("process 1 0\nbusy 0 97\npower 0 650250\ntemperature 0 64\nenergy 0 5000000123\nmemory 0 "
+              "1024\nerror nvmlDeviceGetUtilizationRates 2 3\n"
+              "mig 1 1\n");
     struct devices devices = open_gpus("all", NULL);
     const struct gpu_sample *use = &devices.sights[0].use;
     ck_assert_int_eq(use->busy_percent, 97);
     ck_assert_int_eq(use->power_mw, 650250);
+    ck_assert_int_eq(use->temperature_c, 64);
+    ck_assert_int_eq(use->energy_mj, 5000000123);
     ck_assert_int_eq(use->memory_bytes, 1024 * MIB);
     ck_assert_int_eq(use->memory_total_bytes, 80 * GIB);
     ck_assert_int_eq(devices.sights[1].state, DEVICE_BROKEN);
     ck_assert_int_eq(devices.sights[2].state, DEVICE_EMPTY);
     ck_assert_int_eq(devices.sights[2].use.busy_percent, -1);
     ck_assert_int_eq(devices.sights[2].use.power_mw, -1);
+    ck_assert_int_eq(devices.sights[2].use.temperature_c, -1);
+    ck_assert_int_eq(devices.sights[2].use.energy_mj, -1);
     ck_assert_int_eq(devices.sights[2].use.memory_bytes, 0);
     devices_close(&devices);
 }

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nodes and their GPUs use: at /metrics, in the samples of a node, and in a real Prometheus that scrapes the controller."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import Api, Cluster, Problem, Program, eventually
+from test_gpus import GpuNode
+
+SHOWN = ["busy 0 97", "power 0 650250", "memory 0 1024", "temperature 0 64", "energy 0 5000000123", "busy 2 5"]
+GPU_0 = 'node="g1",gpu="0",uuid="GPU-0"'
+needs_prometheus = pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs Debian's package prometheus")
+
+
+@pytest.fixture
+def gpus(make_cluster: Callable[..., Cluster], tmp_path: Path) -> Iterator[GpuNode]:
+    node = GpuNode(make_cluster(), tmp_path)
+    node.show(*SHOWN)
+    eventually(lambda: f"gpuctl_gpu_utilization_ratio{{{GPU_0}}} 0.970" in page(node.api), "the first sample")
+    yield node
+    node.show()
+
+
+def page(api: Api) -> str:
+    status, _, body = api.raw("GET", "/metrics")
+    assert status == 200
+    return body.decode()
+
+
+def allocations(api: Api) -> list[str]:
+    return re.findall(r"^gpuctl_gpu_allocation_info\{(.*)\} 1$", page(api), re.MULTILINE)
+
+
+def samples(api: Api) -> Any:
+    return api.get("/v1/nodes/g1/samples")
+
+
+def test_what_the_driver_says_is_at_metrics_and_what_it_does_not_say_is_not(gpus: GpuNode) -> None:
+    text = page(gpus.api)
+    for line in (
+        f"gpuctl_gpu_memory_used_bytes{{{GPU_0}}} {1 << 30}",
+        f"gpuctl_gpu_memory_total_bytes{{{GPU_0}}} {80 << 30}",
+        f"gpuctl_gpu_power_watts{{{GPU_0}}} 650.250",
+        f"gpuctl_gpu_energy_joules_total{{{GPU_0}}} 5000000.123",
+        f"gpuctl_gpu_temperature_celsius{{{GPU_0}}} 64",
+        'gpuctl_gpu_utilization_ratio{node="g1",gpu="2",uuid="GPU-2"} 0.050',
+    ):
+        assert f"\n{line}\n" in text, line
+    assert not re.search(r"^gpuctl_gpu_(power|energy|temperature)\w+\{.*GPU-2", text, re.MULTILINE)
+    assert re.search(r'^gpuctl_node_memory_used_bytes\{node="g1"\} [1-9]', text, re.MULTILINE)
+    assert "\ngpuctl_gpus_left_out 0\n" in text
+    cpu = re.compile(r'^gpuctl_node_cpu_utilization_ratio\{node="g1"\} [01]\.\d{3}$', re.MULTILINE)
+    eventually(lambda: cpu.search(page(gpus.api)), "the CPU's use")
+
+
+def test_energy_goes_up_with_the_driver(gpus: GpuNode) -> None:
+    def joules() -> float:
+        found = re.search(r"^gpuctl_gpu_energy_joules_total\{.*\} (\S+)$", page(gpus.api), re.MULTILINE)
+        assert found
+        return float(found[1])
+
+    seen = [joules()]
+    gpus.show(*SHOWN[:4], "energy 0 5000009000")
+
+    def risen() -> bool:
+        seen.append(joules())
+        return seen[-1] == 5000009.0
+
+    eventually(risen, "the new count")
+    assert seen == sorted(seen)
+
+
+def test_the_samples_of_a_node_outlast_the_controller_and_go_with_the_node(gpus: GpuNode) -> None:
+    cluster = gpus.cluster
+    first = eventually(lambda: samples(gpus.api)["at_ms"] and samples(gpus.api), "the first record")
+    gpu = next(one for one in first["gpus"] if one["uuid"] == "GPU-0")
+    # The record has the node's first sample: the driver may have been asked before the file was shown.
+    assert gpu["index"] == 0 and len(gpu["utilization_percent"]) == len(first["at_ms"]) == len(first["cpu_percent"])
+    assert gpu["memory_bytes"][0] in (0, 1 << 30) and first["memory_bytes"][0] > 0
+    assert first["gpus"][2]["power_w"] == [None] * len(first["at_ms"])
+    cluster.controller.kill()
+    cluster.start_controller()
+    eventually(lambda: samples(gpus.api)["at_ms"][:1] == first["at_ms"][:1], "the record after a restart")
+    assert gpus.api.get(f"/v1/nodes/g1/samples?until={first['at_ms'][0] - 1}")["at_ms"] == []
+    with pytest.raises(Problem) as refused:
+        gpus.api.get("/v1/nodes/g1/samples?since=2&until=1")
+    assert refused.value.status == 422
+    with pytest.raises(Problem) as unknown:
+        gpus.api.get("/v1/nodes/other/samples")
+    assert unknown.value.status == 404
+    ring = cluster.folder / "controller" / "samples" / "g1"
+    assert ring.stat().st_size == 24 + 2880 * (24 + 3 * 8)
+    gpus.agent.kill()
+    gpus.api.call("DELETE", "/v1/nodes/g1?force=true")
+    eventually(lambda: not ring.exists(), "the ring to go with its node")
+    assert 'node="g1"' not in page(gpus.api)
+
+
+def test_a_foreign_file_in_the_place_of_a_ring_is_begun_anew(gpus: GpuNode) -> None:
+    ring = gpus.cluster.folder / "controller" / "samples" / "g1"
+    eventually(ring.exists, "the ring")
+    gpus.cluster.controller.kill()
+    ring.write_bytes(b"something else")
+    gpus.cluster.start_controller()
+    eventually(lambda: samples(gpus.api)["at_ms"], "a record after the file was damaged")
+    assert "samples begun anew" in gpus.cluster.controller.said()
+
+
+def test_allocations_name_job_and_user_while_it_runs_and_only_to_those_who_may_see_it(gpus: GpuNode) -> None:
+    ann, ben = gpus.cluster.user("ann"), gpus.cluster.user("ben")
+    job = ann.submit(["sleep", "600"], project="vision")
+    gpus.cluster.wait_state(job, "RUNNING")
+    (labels,) = allocations(gpus.api)
+    assert re.fullmatch(rf'node="g1",gpu="\d",uuid="GPU-\d",job_id="{job}",user="ann",project="vision"', labels)
+    assert allocations(ann) == [labels] and allocations(ben) == []
+    ann.post(f"/v1/jobs/{job}/cancel")
+    eventually(lambda: allocations(gpus.api) == [], "the allocation to go")
+
+
+def test_openmetrics_is_given_to_those_who_accept_it(gpus: GpuNode) -> None:
+    _, headers, body = gpus.api.raw("GET", "/metrics", None, {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.3"})
+    assert headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    text = body.decode()
+    assert text.endswith("\n# EOF\n") and "\n# TYPE gpuctl_gpu_energy_joules counter\n" in text
+    assert f"\ngpuctl_gpu_energy_joules_total{{{GPU_0}}} " in text
+
+
+@needs_prometheus
+def test_promtool_has_no_findings(gpus: GpuNode) -> None:
+    checked = subprocess.run(["promtool", "check", "metrics"], input=page(gpus.api), capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@needs_prometheus
+def test_a_real_prometheus_joins_what_gpus_use_with_the_jobs_that_hold_them(gpus: GpuNode, tmp_path: Path) -> None:
+    cluster = gpus.cluster
+    job = gpus.api.submit(["sleep", "600"], project="vision", gpus=2, name="held")
+    cluster.wait_state(job, "RUNNING")
+    config = tmp_path / "prometheus.yml"
+    target = urllib.parse.urlsplit(cluster.url)
+    config.write_text(
+        json.dumps({
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "scrape_configs": [{
+                "job_name": "gpuctl",
+                "scheme": target.scheme,
+                "authorization": {"credentials": gpus.api.token},
+                "static_configs": [{"targets": [target.netloc]}],
+            }],
+        })
+    )  # fmt: skip
+    port = free_port()
+    command = [
+        "prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}",
+    ]  # fmt: skip
+    prometheus = Program(command, tmp_path / "prometheus.log", dict(os.environ))
+    prometheus.start()
+
+    def query(expression: str) -> Any:
+        address = f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(expression)}"
+        try:
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                return json.load(answer)["data"]["result"]
+        except OSError:
+            return []
+
+    joined = "gpuctl_gpu_utilization_ratio * on (node, gpu, uuid) group_left (job_id, user, project) gpuctl_gpu_allocation_info"
+    try:
+        rows = eventually(lambda: query(joined), "Prometheus to have joined what it scraped")
+        assert all(row["metric"]["job_id"] == job and row["metric"]["project"] == "vision" for row in rows)
+        assert len(rows) == 2 and {row["metric"]["node"] for row in rows} == {"g1"}
+        up = query("up")
+        assert [row["value"][1] for row in up] == ["1"]
+    finally:
+        prometheus.kill()
