@@ -14,7 +14,7 @@
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
 
-#define OPTION_COUNT 35
+#define OPTION_COUNT 38
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -153,6 +153,21 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "remove MLflow's runs and their artifacts this long after their end; 0: never (default 0)",
          .kind = OPTION_DURATION,
          .target = &config->keep_runs_ms},
+        {.name = "keep-usage",
+         .value_name = "TIME",
+         .help = "remember for so long who used what in which hour; 0: for ever (default 1095d)",
+         .kind = OPTION_DURATION,
+         .target = &config->keep_usage_ms},
+        {.name = "prices",
+         .value_name = "LIST",
+         .help = "what a GPU costs in an hour, by its type or type and pool: \"H100=2.5,H100/spot=1.2\"",
+         .kind = OPTION_TEXT,
+         .target = &config->prices},
+        {.name = "currency",
+         .value_name = "NAME",
+         .help = "of these prices, for people: EUR",
+         .kind = OPTION_TEXT,
+         .target = &config->currency},
         {.name = "backup-folder",
          .value_name = "DIR",
          .help = "where backups are kept (default STATE/backups)",
@@ -344,6 +359,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .keep_jobs_ms = DEFAULT_KEEP_JOBS_MS,
                                   .keep_logs_ms = DEFAULT_KEEP_LOGS_MS,
                                   .keep_nodes_ms = DEFAULT_KEEP_NODES_MS,
+                                  .keep_usage_ms = DEFAULT_KEEP_USAGE_MS,
                                   .logs_share_percent = DEFAULT_LOGS_SHARE,
                                   .backup_interval_ms = DEFAULT_BACKUP_INTERVAL_MS,
                                   .backup_keep = DEFAULT_BACKUP_KEEP};

@@ -31,10 +31,11 @@ struct config {
     enum policy policy;
     const char *min_free;   /* as written: "256MiB"; NULL: not given */
     int64_t min_free_bytes; /* -1: chosen by the size of the disk */
-    int64_t keep_jobs_ms, keep_logs_ms, keep_nodes_ms, keep_runs_ms; /* 0: for ever */
-    int64_t logs_share_percent;                                      /* of the disk */
-    const char *backup_folder;                                       /* NULL: STATE/backups */
-    int64_t backup_interval_ms;                                      /* 0: no automatic backups */
+    int64_t keep_jobs_ms, keep_logs_ms, keep_nodes_ms, keep_runs_ms, keep_usage_ms; /* 0: for ever */
+    const char *prices, *currency;                                                  /* or NULL */
+    int64_t logs_share_percent;                                                     /* of the disk */
+    const char *backup_folder;                                                      /* NULL: STATE/backups */
+    int64_t backup_interval_ms; /* 0: no automatic backups */
     int64_t backup_keep;
     /* Actions instead of serving, at most one; all NULL: serve. */
     const char *backup_to;    /* make this backup */

@@ -275,6 +275,10 @@
  * attempts; what has no room goes with the next heartbeat */
 #define LIMIT_SAMPLES     64
 #define LIMIT_SAMPLE_GPUS 64
+/* a GPU with a lower utilization counts as idle */
+#define GPU_IDLE_PERCENT 5
+/* of what a report says of the use of GPUs: 1,000 GPUs for 30 years in milliseconds, and their energy */
+#define LIMIT_USE 1000000000000000
 /* below the 30 s after which some middleboxes drop a connection */
 #define POLL_PARK_MS      25000
 #define PREPARE_EXPIRY_MS 60000

@@ -214,6 +214,28 @@
 /* for answers in progress when the server ends */
 #define CLOSE_LINGER_MS 2000
 
+/* --- who used what --- */
+#define HOUR_MS 3600000LL
+/* rows that one attempt adds at its end: 42 days; what lies before counts for the first of them */
+#define LIMIT_HOURS_CHARGED 1000
+/* three years: for budgets of this year and the two before */
+#define DEFAULT_KEEP_USAGE_MS (1095LL * 24 * HOUR_MS)
+/* rows of an answer: a month in days for 600 users, 6 MB */
+#define LIMIT_USAGE_ROWS 20000
+/* a price of a GPU for an hour, and prices of GPU types and pools */
+#define LIMIT_PRICE  1000000
+#define LIMIT_PRICES 256
+
+/* --- the overview --- */
+/* one answer serves everybody who asks within this time */
+#define OVERVIEW_FRESH_MS 4000
+/* names in it: of people with the most GPUs, and of nodes that something is wrong with */
+#define OVERVIEW_USERS    20
+#define OVERVIEW_PROBLEMS 50
+/* nodes, which are counted with one query, and allocations of a piece of it: 2 ms and 0.3 ms */
+#define OVERVIEW_PIECE_NODES       100
+#define OVERVIEW_PIECE_ALLOCATIONS 100
+
 /* --- what nodes use --- */
 /* a record of a node each 30 s for 24 h: 68 KiB of a node without GPUs and 248 KiB of one with 8, which is
  * 2.5 GB for 10,000 of these */
@@ -224,7 +246,7 @@
 /* a sample that is older says nothing of now: 18 of an agent's default, and more than Prometheus looks back
  * for by two scrapes */
 #define SAMPLE_STALE_MS 180000
-/* GPUs with lines at /metrics: 7 lines of some 120 bytes each, 3.4 MB in all */
+/* GPUs with lines at /metrics: 8 lines of some 120 bytes each, 3.9 MB in all */
 #define LIMIT_METRICS_GPUS 4096
 /* nodes with lines at /metrics: 3 lines each, 1 MB in all */
 #define LIMIT_METRICS_NODES 4096

@@ -115,7 +115,8 @@
     X(NONE, "none")                                                                                          \
     X(NODE, "node")                                                                                          \
     X(USER, "user")                                                                                          \
-    X(ADMIN, "admin")
+    X(ADMIN, "admin")                                                                                        \
+    X(MONITOR, "monitor")
 
 #define LAUNCH_MODES(X)                                                                                      \
     X(PROCESS, "process")                                                                                    \

@@ -169,6 +169,7 @@ static void fill_exited(struct attempt *attempt, struct report_message *message)
     message->ranks = record->ranks;
     message->rank_count = record->rank_count;
     message->checkpoint_ms = record->checkpoint_ms;
+    message->use = attempt->sampler.use;
     fill_results(attempt, message);
     attempt->tails_flushed = fill_tails(attempt, message);
     message->flushed = attempt->tails_flushed;

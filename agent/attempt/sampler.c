@@ -37,17 +37,62 @@ double sampler_cpu_percent(const struct usage *before, const struct usage *now, 
     return percent < FULL_PERCENT ? percent : FULL_PERCENT;
 }
 
-static void read_gpus(const struct attempt *attempt, struct sample *sample)
+/* The GPUs that are measured; CPU slots are none. */
+static size_t watched(const struct attempt *attempt)
+{
+    size_t count = attempt->context->devices.slots ? 0 : attempt->device_count;
+    return count < LIMIT_SAMPLE_GPUS ? count : LIMIT_SAMPLE_GPUS;
+}
+
+static struct gpu_sample look_at(const struct attempt *attempt, size_t i)
 {
     const struct devices *devices = &attempt->context->devices;
-    if (devices->slots) {
-        return;
-    }
-    sample->gpu_count = attempt->device_count < LIMIT_SAMPLE_GPUS ? attempt->device_count : LIMIT_SAMPLE_GPUS;
+    return devices_use(devices, devices_position(devices, attempt->devices[i]));
+}
+
+static void read_gpus(const struct attempt *attempt, struct sample *sample)
+{
+    sample->gpu_count = watched(attempt);
     sample->gpus = xzalloc(sample->gpu_count * sizeof *sample->gpus);
     for (size_t i = 0; i < sample->gpu_count; i++) {
-        sample->gpus[i] = devices_use(devices, devices_position(devices, attempt->devices[i]));
+        sample->gpus[i] = look_at(attempt, i);
     }
+}
+
+/* --- use of GPUs ---------------------------------------------------------------------------------------- */
+
+static void begin_use(struct attempt *attempt)
+{
+    struct sampler *sampler = &attempt->sampler;
+    sampler->used_us = clock_boot_us();
+    for (size_t i = 0; i < watched(attempt); i++) {
+        sampler->energy_mj[i] = look_at(attempt, i).energy_mj;
+    }
+}
+
+/* The counter of energy begins anew when the driver is loaded. */
+static void add_energy(struct sampler *sampler, size_t i, int64_t energy_mj)
+{
+    if (energy_mj >= 0 && sampler->energy_mj[i] >= 0 && energy_mj > sampler->energy_mj[i]) {
+        sampler->use.energy_mj += energy_mj - sampler->energy_mj[i];
+    }
+    sampler->energy_mj[i] = energy_mj >= 0 ? energy_mj : sampler->energy_mj[i];
+}
+
+/* The last look stands for all the time since the one before. */
+static void add_use(struct attempt *attempt)
+{
+    struct sampler *sampler = &attempt->sampler;
+    int64_t now_us = clock_boot_us(), elapsed_ms = (now_us - sampler->used_us) / 1000;
+    for (size_t i = 0; i < watched(attempt); i++) {
+        struct gpu_sample seen = look_at(attempt, i);
+        if (seen.busy_percent >= 0) {
+            sampler->use.measured_ms += elapsed_ms;
+            sampler->use.idle_ms += seen.busy_percent < GPU_IDLE_PERCENT ? elapsed_ms : 0;
+        }
+        add_energy(sampler, i, seen.energy_mj);
+    }
+    sampler->used_us += elapsed_ms * 1000;
 }
 
 /* --- samples -------------------------------------------------------------------------------------------- */
@@ -98,6 +143,7 @@ static void arm(struct attempt *attempt)
 static void due(void *closure)
 {
     struct attempt *attempt = closure;
+    add_use(attempt);
     if (!attempt->sampler.waits) {
         take(attempt);
     }
@@ -119,12 +165,16 @@ void sampler_begin(struct attempt *attempt)
     }
     sampler->before = usage_so_far(attempt);
     sampler->read_us = clock_boot_us();
+    begin_use(attempt);
     loop_set(attempt->context->loop, &sampler->timer, due, attempt);
     arm(attempt);
 }
 
 void sampler_end(struct attempt *attempt)
 {
+    if (attempt->sampler.timer.on) {
+        add_use(attempt);
+    }
     loop_disarm(attempt->context->loop, &attempt->sampler.timer);
     drop(&attempt->sampler);
 }

@@ -10,6 +10,7 @@
 
 #include "agent/base/loop.h"
 #include "agent/attempt/usage.h"
+#include "proto/limits.h"
 #include "proto/wire/messages.h"
 
 struct attempt;
@@ -20,7 +21,10 @@ struct sampler {
     int64_t read_us;     /* when that was, CLOCK_BOOTTIME */
     bool waits;          /* there is a sample that no answered heartbeat has carried */
     struct sample sample;
-    int64_t carrier; /* the number of the last heartbeat that carried it */
+    int64_t carrier;                      /* the number of the last heartbeat that carried it */
+    struct gpu_use use;                   /* since its ranks began, or the agent was started again */
+    int64_t used_us;                      /* CLOCK_BOOTTIME up to which that counts */
+    int64_t energy_mj[LIMIT_SAMPLE_GPUS]; /* of each GPU at that time; -1: not known */
 };
 
 /* The ranks of the attempt run. Does nothing where they are being measured, or the agent measures nothing. */

@@ -12,6 +12,7 @@
 #include <utlist.h>
 
 #include "daemon/http/api/retention.h"
+#include "daemon/http/api/backups.h"
 #include "daemon/http/base/exposition.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
@@ -149,6 +150,12 @@ static void add_disk(const struct server *server, struct exposition *out)
     exposition_metric(out, "gpuctl_disk_margin_bytes", "gauge",
                       "With less free space submissions are refused (--min-free)");
     exposition_sample(out, "gpuctl_disk_margin_bytes", "", space_margin(server->space));
+    if (server->backups != NULL) {
+        exposition_metric(out, "gpuctl_backup_newest_timestamp_seconds", "gauge",
+                          "When the newest backup was made, since 1970; 0: there is none");
+        exposition_sample(out, "gpuctl_backup_newest_timestamp_seconds", "",
+                          backups_newest_ms(server) / 1000);
+    }
     exposition_metric(out, "gpuctl_disk_full", "gauge",
                       "1 after the disk was full, until there is room again; else 0");
     exposition_sample(out, "gpuctl_disk_full", "", space_is_full(server->space));

@@ -152,7 +152,7 @@ static bool authenticate(struct request *request, struct err *err)
     if (request->who == NULL) {
         return false;
     }
-    request->person = identity_role(request->who) != ROLE_NODE;
+    request->person = auth_is_person(identity_role(request->who));
     if (request->person) {
         server->people_count++;
         server->busy_ms = server->now_ms;

@@ -42,6 +42,8 @@
 #include "daemon/http/samples/samples.h"
 #include "daemon/http/scrubbing.h"
 #include "daemon/http/submit/batches.h"
+#include "daemon/http/usage/overview.h"
+#include "daemon/http/usage/usage.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -276,6 +278,7 @@ static bool open_loop(struct server *server, struct err *err)
 
 static void open_parts(struct server *server)
 {
+    overview_open(server);
     server->request_blocks.bytes = REQUEST_BLOCK_BYTES;
     server->ask_blocks.bytes = ASK_BLOCK_BYTES;
     server->auth = auth_create();
@@ -321,8 +324,8 @@ struct server *server_open(const struct server_config *config, struct err *err)
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
         !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
         !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
-        !samples_open(server, err) || !backups_open(server, err) || !retention_open(server, err) ||
-        !scrubbing_open(server, err)) {
+        !samples_open(server, err) || !usage_open(server, err) || !backups_open(server, err) ||
+        !retention_open(server, err) || !scrubbing_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -379,6 +382,8 @@ void server_close(struct server *server)
     backups_close(server);
     mlflow_close(server);
     samples_close(server);
+    usage_close(server);
+    overview_close(server);
     cleanup_close(&server->loop_fd);
     blocks_finish(&server->request_blocks);
     blocks_finish(&server->ask_blocks);

@@ -404,6 +404,22 @@ static bool sweep_nodes(struct round *round)
     return ok;
 }
 
+/* --- use ------------------------------------------------------------------------------------------------ */
+
+static bool sweep_hours(struct round *round)
+{
+    const struct change trim = {.kind = CHANGE_HOURS_TRIM,
+                                .hour.hour_ms = round->wall_ms - round->config->usage_ms};
+    bool found = round->config->usage_ms > 0 && !round->dry;
+    while (found && !round_stopped(round)) {
+        if (!reader_old_hours(round->reader, trim.hour.hour_ms, &found, round->err) ||
+            (found && !ask_changes(round, &trim, 1))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* --- the file of the database --------------------------------------------------------------------------- */
 
 static bool shrink_a_little(struct round *round, struct file_use *use)
@@ -447,7 +463,7 @@ static bool sweep(struct round *round)
 {
     return sweep_replies(round) && (round->dry || finish_removals(round)) &&
            (round->report->doubtful || (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) &&
-                                        sweep_nodes(round) && sweep_samples(round))) &&
+                                        sweep_nodes(round) && sweep_hours(round) && sweep_samples(round))) &&
            runs_sweep(round) && shrink(round);
 }
 

@@ -40,6 +40,7 @@ static const struct write {
     [CHANGE_HISTORY_PUT] = {SQL_PUT_HISTORY, TABLE_history, ROLE_ALL, false},
     [CHANGE_USAGE_PUT] = {SQL_PUT_USAGE, TABLE_usage, ROLE_ALL, false},
     [CHANGE_USAGE_DELETE] = {SQL_DELETE_USAGE, TABLE_usage, ROLE_KEY, true}, /* never used: no row */
+    [CHANGE_HOUR_ADD] = {SQL_ADD_HOUR, TABLE_hours, ROLE_ALL, false},
     [CHANGE_LIMITS_PUT] = {SQL_PUT_LIMITS, TABLE_limits, ROLE_ALL, false},
     [CHANGE_LIMITS_DELETE] = {SQL_DELETE_LIMITS, TABLE_limits, ROLE_KEY, false},
     [CHANGE_WINDOW_INSERT] = {SQL_INSERT_WINDOW, TABLE_windows, ROLE_ALL, false},
@@ -254,6 +255,9 @@ static bool apply(struct store *store, const struct change *change, struct err *
     }
     if (change->kind == CHANGE_UPLOADS_TRIM) {
         return run_for(store, SQL_TRIM_UPLOADS, change->upload.at_ms, RETENTION_STEP_BLOBS, NULL, err);
+    }
+    if (change->kind == CHANGE_HOURS_TRIM) {
+        return run_for(store, SQL_TRIM_HOURS, change->hour.hour_ms, 0, NULL, err);
     }
     if (change->kind == CHANGE_SHRINK) {
         return shrink(store, change->pages, err);

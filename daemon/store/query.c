@@ -16,6 +16,7 @@ struct query query_begin(struct connection *connection, enum sql sql)
     query.parameter = query.column = 0;
     query.unknown = NULL;
     query.failed = false;
+    query.moments_used = 0;
     return query;
 }
 
@@ -49,11 +50,14 @@ static void bind_number(struct query *query, int64_t value)
 /* Of one size from the first write on, so that no update moves a row. */
 static void bind_moments(struct query *query, const int64_t *numbers, size_t size)
 {
+    uint8_t *packed = query->moments + query->moments_used;
+    assert(query->moments_used + size <= sizeof query->moments);
     for (size_t i = 0; i < size / sizeof *numbers; i++) {
         const uint64_t number = htole64((uint64_t)numbers[i]);
-        memcpy(query->moments + i * sizeof number, &number, sizeof number);
+        memcpy(packed + i * sizeof number, &number, sizeof number);
     }
-    bind_blob(query, query->moments, size);
+    query->moments_used += size;
+    bind_blob(query, packed, size);
 }
 
 static void bind_long_text(struct query *query, const char *text, size_t length)

@@ -13,7 +13,8 @@ struct query {
     int parameter, column; /* the last one bound, the next one read */
     const char *unknown;   /* the first word of the row that no list of proto/states.h knows */
     bool failed;
-    uint8_t moments[sizeof(struct member_timing)]; /* that are bound */
+    uint8_t moments[sizeof(struct member_timing) + sizeof(struct member_use)]; /* that are bound */
+    size_t moments_used;
 };
 
 struct query query_begin(struct connection *connection, enum sql sql);

@@ -228,6 +228,26 @@ struct rows reader_blob_of_live_job(struct reader *reader, const uint8_t hash[32
 struct rows reader_uploads(struct reader *reader, int64_t after_ms, int64_t limit, struct err *err);
 bool rows_upload(struct rows *rows, struct upload_row *ret_row);
 
+/* What was held by whom: of the hours from since_ms (which begins one) to until_ms, and by attempts that are
+ * live now. */
+struct use_question {
+    int64_t since_ms, until_ms;
+    int64_t step_ms; /* hours are put together to so many; INT64_MAX: all of them */
+    bool by_project, by_owner,
+        by_reserved;             /* else these are "" and false: rows that differ in no more are one */
+    const char *project, *owner; /* of this alone; NULL: any */
+};
+struct use_record {
+    int64_t gpus;        /* that a live attempt holds since row.hour_ms; 0: the row is a sum of hours */
+    struct hour_row row; /* hour_ms is the beginning of the step */
+};
+struct rows reader_use(struct reader *reader, const struct use_question *question, struct err *err);
+bool rows_use(struct rows *rows, struct use_record *ret_record);
+/* When the oldest job came that waits for GPUs, wall clock; 0: none waits. */
+bool reader_oldest_waiting(struct reader *reader, int64_t *ret_created_ms, struct err *err);
+/* Whether there are hours that began at or before this; for retention. */
+bool reader_old_hours(struct reader *reader, int64_t hour_ms, bool *ret_found, struct err *err);
+
 /* --- for retention -------------------------------------------------------------------------------------- */
 
 /* Jobs and arrays, no tasks, with keys above after_key: oldest first. */

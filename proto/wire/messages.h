@@ -250,6 +250,13 @@ struct rank_result {
     const void *bytes;     /* base64, decoded and checked against the hash; NULL if base64 is */
 };
 
+/* How the GPUs of a node were used by an attempt, over all of them, as far as they were measured. */
+struct gpu_use {
+    int64_t measured_ms; /* GPU time with a known utilization */
+    int64_t idle_ms;     /* of that, with a utilization below GPU_IDLE_PERCENT */
+    int64_t energy_mj;   /* 0: not known */
+};
+
 struct report_message {
     json_t *json;
     const char *node;
@@ -276,6 +283,7 @@ struct report_message {
                           at most LIMIT_START_TEXT bytes; NULL: not said */
     struct node_timing timing;   /* PREPARED, RUNNING, EXITED: the durations known so far */
     struct device_faults faults; /* DECLINED, EXITED: told if there are any */
+    struct gpu_use use;          /* EXITED */
     /* Set by the receiver before the message goes to the core, CLOCK_BOOTTIME; never sent. When the
      * controller last sent PREPARE, and RUN or START, of this attempt to the node; 0: not since the
      * controller started. */

@@ -449,6 +449,31 @@ static bool decode_results(const json_t *json, struct report_message *message, s
     return true;
 }
 
+static void put_use(json_t *json, const struct gpu_use *use)
+{
+    if (use->measured_ms > 0 || use->energy_mj > 0) {
+        json_t *object = json_object();
+        member_put_int(object, "measured_ms", use->measured_ms);
+        member_put_int(object, "idle_ms", use->idle_ms);
+        member_put_int(object, "energy_mj", use->energy_mj);
+        member_put(json, "use", object);
+    }
+}
+
+static bool decode_use(const json_t *json, struct gpu_use *use, struct err *err)
+{
+    const json_t *object = json_object_get(json, "use");
+    if (object == NULL || json_is_null(object)) {
+        return true;
+    }
+    if (!json_is_object(object)) {
+        return err_field(err, ERR_FIELD, "use", NULL, "use must be an object");
+    }
+    return json_need_int(object, "measured_ms", 0, LIMIT_USE, &use->measured_ms, err) &&
+           json_need_int(object, "idle_ms", 0, use->measured_ms, &use->idle_ms, err) &&
+           json_need_int(object, "energy_mj", 0, LIMIT_USE, &use->energy_mj, err);
+}
+
 json_t *report_message_encode(const struct report_message *message)
 {
     json_t *json = json_object();
@@ -482,6 +507,7 @@ json_t *report_message_encode(const struct report_message *message)
     member_put(json, "results", results);
     member_put_text(json, "start", message->start);
     put_faults(json, &message->faults);
+    put_use(json, &message->use);
     timing_put(json, &message->timing);
     return json;
 }
@@ -511,7 +537,8 @@ bool report_message_decode(json_t *json, struct report_message *ret_message, str
                 json_read_int(json, "checkpoint_ms", 0, INT64_MAX, &message.checkpoint_ms, err) &&
                 json_read_bool(json, "flushed", &message.flushed, err) &&
                 json_read_text(json, "said", &message.said, err) && decode_results(json, &message, err) &&
-                decode_faults(json, &message.faults, err) && decode_start(json, &message, err);
+                decode_faults(json, &message.faults, err) && decode_use(json, &message.use, err) &&
+                decode_start(json, &message, err);
     if (!good) {
         report_message_finish(&message);
         return false;

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import re
 import signal
+import subprocess
 import sys
 import urllib.parse
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from harness import PATIENCE, ROOT, Api, Cluster, eventually, run_gpuctl
+from harness import GPUCTL, PATIENCE, ROOT, Api, Cluster, eventually, run_gpuctl
 from lab import CHROMIUM, SHOTS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: deploy/python-environment --tests")
@@ -181,8 +182,10 @@ def test_the_ways_through_the_page_lead_to_the_run_also_on_a_narrow_dark_screen(
     reader = Reader(browser, width=390, dark=True)
     link = run_gpuctl("--url", training.cluster.url, "open", "--link", env=_environment(training.cluster)).stdout.strip()
     reader.tab.goto(link)
+    reader.sees("Overview", "Who uses GPUs now")
+    reader.tab.get_by_role("link", name="Experiments").click()
     reader.sees("Experiments", "learning")
-    assert "code" not in reader.tab.url and reader.tab.evaluate("history.length") == 2
+    assert "code" not in reader.tab.url and reader.tab.evaluate("history.length") == 3
     reader.shoot("page-experiments")
     reader.tab.get_by_role("link", name="learning").click()
     reader.sees("Status", f"learn {IMAGE}")
@@ -209,7 +212,7 @@ def test_the_ways_through_the_page_lead_to_the_run_also_on_a_narrow_dark_screen(
 
 def test_a_link_signs_in_once_and_the_session_ends_with_its_token(cluster: Cluster, browser: Any) -> None:
     user = cluster.user("ann")
-    link = f"{cluster.url}/#code={user.post('/v1/session/codes')['code']}&to=/"
+    link = f"{cluster.url}/#code={user.post('/v1/session/codes')['code']}&to=/experiments"
     reader, late = Reader(browser), Reader(browser)
     reader.tab.goto(link)
     reader.sees("Experiments", "Default")
@@ -328,6 +331,119 @@ def test_nodes_are_listed_and_administrators_drain_them(cluster: Cluster, browse
     for one in (reader, user):
         assert one.said == [] and one.fits()
         one.context.close()
+
+
+def test_the_overview_shows_what_is_free_who_uses_it_and_what_is_wrong(cluster: Cluster, browser: Any, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    user = cluster.user("eager")
+    running = user.submit(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.02; done"], gpus=3, placement="spread")
+    cluster.wait_state(running, "RUNNING")
+    waiting = user.submit(["true"], gpus=4)
+    names = list(cluster.nodes())
+    reader = opened(browser, cluster.api, cluster.url, "/")
+    reader.sees("cpu", "default", "1 job waits for GPUs, the oldest for", "eager", "Nothing: all nodes take work.")
+    reader.sees("GPU hours in each hour of the last day")
+    assert reader.tab.get_by_role("img", name="of 4: 3 in use, 1 free").count() == 1
+    cluster.api.post(f"/v1/nodes/{names[0]}/drain", {"reason": IMAGE})
+    reader.sees("DRAIN", IMAGE)
+    reader.shoot("page-overview")
+    assert reader.said == [] and reader.fits() and reader.tab.evaluate("window.ran") is None
+    reader.tab.get_by_role("link", name="eager").click()
+    reader.sees(running, waiting)
+    other = opened(browser, cluster.user("other"), cluster.url, "/", width=390, dark=True)
+    other.sees("others")
+    assert "eager" not in other.text() and other.fits()
+    other.shoot("page-overview-narrow")
+    cluster.api.post(f"/v1/nodes/{names[0]}/resume")
+    go.touch()
+    assert user.wait(waiting)["state"] == "SUCCEEDED"
+    for one in (reader, other):
+        one.context.close()
+
+
+def test_a_job_that_waits_shows_why_as_a_picture(cluster: Cluster, browser: Any, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    user = cluster.user("patient")
+    running = user.submit(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.02; done"], gpus=4)
+    cluster.wait_state(running, "RUNNING")
+    waiting = user.submit(["true"], gpus=4)
+    reader = opened(browser, user, cluster.url, f"/jobs/{waiting}")
+    reader.sees("Why it waits", "waits for 4 GPUs", "2 are busy", "Starts", "Sooner")
+    assert reader.tab.get_by_role("img", name="of 2 nodes 0 could take it now").locator("rect").count() == 1
+    reader.shoot("page-waits")
+    go.touch()
+    reader.sees("SUCCEEDED")
+    assert "Why it waits" not in reader.text() and reader.said == []
+    reader.context.close()
+
+
+def test_usage_is_divided_as_the_address_says(cluster: Cluster, browser: Any) -> None:
+    ann, bob = cluster.user("spender"), cluster.user("saver")
+    for user, project in ((ann, "vision"), (ann, "speech"), (bob, "vision")):
+        user.wait(user.submit(["sleep", "0.1"], project=project))
+    reader = opened(browser, cluster.api, cluster.url, "/usage?span=1 day")
+    reader.sees("spender", "saver", "GPU hours in each hour")
+    reader.tab.get_by_label("Project").check()
+    reader.sees("vision", "speech")
+    assert "by=owner%2Cproject" in reader.tab.url and reader.tab.get_by_label("User").is_checked()
+    reader.tab.get_by_label("Time").select_option("30 days")
+    reader.sees("GPU hours in each day", "vision")
+    with reader.tab.expect_download() as download:
+        reader.tab.get_by_role("button", name="CSV").click()
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert lines[0].startswith("at,owner,project,gpu_seconds,") and any(",spender,speech," in line for line in lines)
+    reader.shoot("page-usage")
+    mine = opened(browser, bob, cluster.url, "/usage")
+    mine.sees("saver")
+    assert "spender" not in mine.text()
+    for one in (reader, mine):
+        assert one.said == [] and one.fits()
+        one.context.close()
+
+
+def test_a_job_is_submitted_with_a_form_that_shows_the_same_for_programs(cluster: Cluster, browser: Any) -> None:
+    user = cluster.user("clicker")
+    reader = opened(browser, user, cluster.url, "/submit")
+    reader.tab.get_by_role("button", name="Submit").click()
+    reader.sees("Write a command.")
+    reader.tab.get_by_label("Command").fill("sh -c 'echo \"two  words\"; exit 0'")
+    reader.tab.get_by_label("Name", exact=True).fill("clicked")
+    reader.tab.get_by_label("GPUs", exact=True).fill("2")
+    reader.sees("It would start now.", "gpuctl submit --name clicked --gpus 2 -- sh -c", '"command": ["sh","-c","echo', "curl http")
+    reader.tab.get_by_label("GPU type").fill("X9")
+    reader.sees("It would be refused", "X9")
+    reader.tab.get_by_label("GPU type").fill("")
+    reader.sees("It would start now.")
+    reader.shoot("page-submit")
+    line = reader.tab.locator("pre", has_text="gpuctl submit").inner_text()
+    reader.tab.get_by_role("button", name="Submit").click()
+    reader.sees("clicked", "two  words", "SUCCEEDED")
+    (job,) = user.get("/v1/jobs?name=clicked")["jobs"]
+    environment = {**_environment(cluster), "GPUCTL_URL": cluster.url}
+    words = ["sh", "-c", line.replace("gpuctl", str(GPUCTL), 1)]
+    again = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    twin = cluster.api.job(again.stdout.strip())
+    assert twin["spec"]["command"] == user.job(job["id"])["spec"]["command"] and twin["gpus"] == 2
+    reader.tab.goto(f"{cluster.url}/#/submit")
+    reader.tab.get_by_label("Command").fill("echo 'no end")
+    reader.tab.get_by_role("button", name="Submit").click()
+    reader.sees("The command cannot be read: a ' has no end.")
+    assert reader.said == [] and reader.fits()
+    reader.context.close()
+
+
+def test_a_node_shows_what_it_has_and_what_it_used(cluster: Cluster, browser: Any) -> None:
+    name = next(iter(cluster.nodes()))
+    reader = opened(browser, cluster.api, cluster.url, "/nodes")
+    reader.tab.get_by_role("link", name=name).click()
+    reader.sees(name, "READY", "What it used", "2 of 2 cpu free")
+    reader.tab.get_by_role("button", name="Drain").click()
+    reader.sees("DRAINED")
+    reader.tab.get_by_role("button", name="Resume").click()
+    reader.sees("READY")
+    reader.shoot("page-node")
+    assert reader.said == [] and reader.fits()
+    reader.context.close()
 
 
 def test_a_page_that_is_open_goes_on_after_a_restart_of_the_controller(tmp_path: Path, browser: Any) -> None:

@@ -121,6 +121,8 @@ static bool is_dropped(const struct change *change)
     case CHANGE_HISTORY_PUT:
     case CHANGE_USAGE_PUT:
     case CHANGE_USAGE_DELETE:
+    case CHANGE_HOUR_ADD:
+    case CHANGE_HOURS_TRIM:
     case CHANGE_LIMITS_PUT:
     case CHANGE_LIMITS_DELETE:
     case CHANGE_WINDOW_INSERT:

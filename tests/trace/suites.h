@@ -11,6 +11,7 @@ Suite *queue_snapshot_suite(void);
 Suite *remove_suite(void);
 Suite *account_suite(void);
 Suite *quota_suite(void);
+Suite *hours_suite(void);
 Suite *admission_suite(void);
 Suite *gang_suite(void);
 Suite *failure_suite(void);

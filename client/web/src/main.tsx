@@ -12,20 +12,27 @@ import { FrameContext, useCrumbs, type Crumb } from "./parts/renew";
 import { ExperimentsView } from "./views/experiments";
 import { JobView } from "./views/job";
 import { JobsView } from "./views/jobs";
+import { NodeView } from "./views/node";
 import { NodesView } from "./views/nodes";
+import { OverviewView } from "./views/overview";
 import { RunView } from "./views/run";
 import { RunsView } from "./views/runs";
 import { SignInView } from "./views/sign_in";
+import { SubmitView } from "./views/submit";
+import { UsageView } from "./views/usage";
 
 // What MLflow puts behind the address of a run, such as /artifacts, shows the run.
 const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentChildren][] = [
-  [/^\/?$/, () => <ExperimentsView />],
+  [/^\/?$/, () => <OverviewView />],
   [/^\/experiments\/?$/, () => <ExperimentsView />],
   [/^\/experiments\/(\d+)(?:\/runs)?\/?$/, ([, id]) => <RunsView id={id!} />],
   [/^\/experiments\/(\d+)\/runs\/([0-9a-zA-Z_-]+)(?:\/.*)?$/, ([, experimentId, id]) => <RunView experimentId={experimentId!} id={id!} />],
   [/^\/jobs\/?$/, (_, search) => <JobsView search={search} />],
   [/^\/jobs\/([a-z2-7]+(?:\.\d+)?)$/, ([, id]) => <JobView id={id!} />],
   [/^\/nodes\/?$/, () => <NodesView />],
+  [/^\/nodes\/([A-Za-z0-9._-]+)$/, ([, name]) => <NodeView key={name} name={name!} />],
+  [/^\/usage\/?$/, (_, search) => <UsageView search={search} />],
+  [/^\/submit\/?$/, () => <SubmitView />],
 ];
 
 function Nothing({ address }: { address: string }) {
@@ -53,12 +60,15 @@ function View({ address, search }: { address: string; search: URLSearchParams })
   return <Nothing address={address} />;
 }
 
-const MENU = [["Jobs", "/jobs"], ["Nodes", "/nodes"], ["Experiments", "/experiments"]] as const;
+const MENU = [["Overview", "/"], ["Jobs", "/jobs"], ["Nodes", "/nodes"], ["Usage", "/usage"], ["Experiments", "/experiments"], ["Submit", "/submit"]] as const;
+
+/** Whether an address belongs to an entry of the menu. */
+const isIn = (address: string, path: string) => (path === "/" ? address === "" || address === "/" : address.startsWith(path));
 
 function Menu({ address }: { address: string }) {
   return (
     <nav class="menu" aria-label="Views">
-      {MENU.map(([text, path]) => <a key={path} href={`#${path}`} {...(address.startsWith(path) && { "aria-current": "page" as const })}>{text}</a>)}
+      {MENU.map(([text, path]) => <a key={path} href={`#${path}`} {...(isIn(address, path) && { "aria-current": "page" as const })}>{text}</a>)}
     </nav>
   );
 }

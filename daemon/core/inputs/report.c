@@ -336,6 +336,12 @@ static void keep_checkpoint(struct core *core, struct attempt *attempt, const st
 }
 
 /* Of ranks that ran for a moment only, the exit is the first report. */
+static void keep_use(struct member *member, const struct gpu_use *use)
+{
+    member->use = (struct member_use){
+        .measured_ms = use->measured_ms, .idle_ms = use->idle_ms, .energy_mj = use->energy_mj};
+}
+
 static void take_first_exit(struct core *core, struct member *member, const struct report_message *report)
 {
     struct attempt *attempt = member->attempt;
@@ -356,6 +362,7 @@ static void take_first_exit(struct core *core, struct member *member, const stru
     keep_ranks(core, attempt, report);
     keep_checkpoint(core, attempt, report);
     timing_take(core, member, report);
+    keep_use(member, &report->use);
     result_keep(core, member, report);
 }
 

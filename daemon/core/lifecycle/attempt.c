@@ -20,6 +20,7 @@
 #include "daemon/core/lifecycle/timing.h"
 #include "daemon/core/model/trace.h"
 #include "daemon/core/quota/account.h"
+#include "daemon/core/quota/hours.h"
 #include "proto/limits_controller.h"
 
 /* The events of an attempt. */
@@ -417,6 +418,7 @@ static void end(struct core *core, struct attempt *attempt)
     availability_remove(core, attempt);
     free_devices(core, attempt);
     account_give_back(core, attempt);
+    hours_charge(core, attempt);
     attempt_list_ended(core, attempt);
     if (core->ended_count > LIMIT_ENDED_ATTEMPTS) {
         forget(core, core->ended);

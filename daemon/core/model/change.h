@@ -39,6 +39,8 @@ enum change_kind {
     CHANGE_HISTORY_PUT,
     CHANGE_USAGE_PUT,
     CHANGE_USAGE_DELETE, /* project and owner of usage; there need not be such a row */
+    CHANGE_HOUR_ADD,     /* what is not its key is added to what is there */
+    CHANGE_HOURS_TRIM,   /* hour.hour_ms: the rows of the oldest hour, unless it began after that */
     CHANGE_LIMITS_PUT,
     CHANGE_LIMITS_DELETE, /* kind and name of limits */
     CHANGE_WINDOW_INSERT,

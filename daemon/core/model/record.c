@@ -384,6 +384,14 @@ void record_usage(struct core *core, enum change_kind kind, const struct usage_r
     USAGE_ROW(KEEP, *mine)
 }
 
+void record_hour(struct core *core, const struct hour_row *hour)
+{
+    struct arena *arena = core->change_set.arena;
+    struct hour_row *mine = &append(core, CHANGE_HOUR_ADD)->hour;
+    *mine = *hour;
+    HOUR_ROW(KEEP, *mine)
+}
+
 void record_limits(struct core *core, enum change_kind kind, const struct limits_row *limits)
 {
     append(core, kind)->limits = *limits;

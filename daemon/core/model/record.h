@@ -73,6 +73,9 @@ void record_response(struct core *core, const struct text *json);
 void record_fenced(struct core *core, uint64_t attempt_id, size_t most);
 
 /* Notes the history of a pattern of jobs. */
+struct hour_row;
+void record_hour(struct core *core, const struct hour_row *hour);
+
 struct history_row;
 void record_history(struct core *core, const struct history_row *row);
 

@@ -107,6 +107,13 @@ struct member_timing {
     int64_t prepared_us, begun_us, running_us, output_us, ended_us; /* as in proto/wire/timing.h */
 };
 
+/* How the GPUs of a node were used by an attempt, over all of them. */
+struct member_use {
+    int64_t measured_ms; /* GPU time with a known utilization */
+    int64_t idle_ms;     /* of that, below GPU_IDLE_PERCENT */
+    int64_t energy_mj;   /* 0: not known */
+};
+
 #define ATTEMPT_ROW(X, S)                                                                                    \
     X(S, KEY64, attempt_id, KEY)                                                                             \
     X(S, NUMBER, job_key, ONCE)                                                                              \
@@ -136,7 +143,8 @@ struct member_timing {
     X(S, WORD(member_state), state, LIFE)                                                                    \
     X(S, MOMENTS(member_timing), timing, LIFE)                                                               \
     X(S, TEXT, start, LIFE) /* how it started its ranks, for people; or NULL */                              \
-    X(S, TEXT, marks, LIFE) /* JSON array of {name, rank, after_us}; or NULL */
+    X(S, TEXT, marks, LIFE) /* JSON array of {name, rank, after_us}; or NULL */                              \
+    X(S, MOMENTS(member_use), use, LIFE)
 #define MEMBER_ROW(X, S)                                                                                     \
     X(S, KEY64, attempt_id, KEY)                                                                             \
     X(S, TEXT, node, ONCE)    /* name */                                                                     \
@@ -216,6 +224,20 @@ struct member_timing {
     X(S, REAL, gpu_ms, LIFE)   /* decayed up to at_ms, for fair shares */                                    \
     X(S, REAL, spent_ms, LIFE) /* GPU time since the period of its limit began in which at_ms lies */        \
     X(S, NUMBER, at_ms, LIFE)
+
+/* What jobs held in an hour, and what is known of how they used it: the parts of attempts that have ended. */
+#define HOUR_ROW(X, S)                                                                                       \
+    X(S, NUMBER, hour_ms, KEY) /* its beginning; a multiple of HOUR_MS */                                    \
+    X(S, TEXT, project, KEY)                                                                                 \
+    X(S, TEXT, owner, KEY)                                                                                   \
+    X(S, TEXT, pool, KEY)                                                                                    \
+    X(S, TEXT, gpu_type, KEY)                                                                                \
+    X(S, FLAG, reserved, KEY)       /* the pool is a reserved one */                                         \
+    X(S, NUMBER, attempts, LIFE)    /* that ended in it */                                                   \
+    X(S, NUMBER, gpu_ms, LIFE)      /* sum over their GPUs */                                                \
+    X(S, NUMBER, measured_ms, LIFE) /* of that, with a known utilization */                                  \
+    X(S, NUMBER, idle_ms, LIFE)     /* of that, nearly unused */                                             \
+    X(S, NUMBER, energy_mj, LIFE)
 
 #define LIMITS_ROW(X, S)                                                                                     \
     X(S, WORD(account_kind), kind, KEY)                                                                      \
@@ -340,6 +362,7 @@ struct job_row {
     X(windows, window, WINDOW_ROW)                                                                           \
     X(history, history, HISTORY_ROW)                                                                         \
     X(usage, usage, USAGE_ROW)                                                                               \
+    X(hours, hour, HOUR_ROW)                                                                                 \
     X(limits, limits, LIMITS_ROW)                                                                            \
     X(replies, reply, REPLY_ROW)                                                                             \
     X(tokens, token, TOKEN_ROW)                                                                              \

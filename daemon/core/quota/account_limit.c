@@ -7,8 +7,8 @@
 
 #include "daemon/core/fleet/request.h"
 #include "daemon/core/quota/account_state.h"
+#include "proto/limits_controller.h"
 
-#define HOUR_MS   (3600LL * 1000)
 #define MINUTE_MS (60LL * 1000)
 
 int64_t account_bound(const struct type_limit *types, size_t count, const char *type)

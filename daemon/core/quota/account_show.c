@@ -9,7 +9,6 @@
 #include "daemon/core/quota/account_state.h"
 #include "proto/limits_controller.h"
 
-#define HOUR_MS   (3600LL * 1000)
 #define MINUTE_MS (60LL * 1000)
 
 /* --- values --------------------------------------------------------------------------------------------- */

@@ -142,7 +142,7 @@ static void heartbeat_committed(struct ask *ask)
     outbox_heartbeat(server->outbox, heartbeat->message.node, server->now_ms);
     mlflow_samples(server, heartbeat->message.node, heartbeat->message.samples,
                    heartbeat->message.sample_count);
-    samples_hear(server, heartbeat->message.node, heartbeat->message.machine);
+    samples_hear(server, &heartbeat->message);
 }
 
 static void heartbeat_finish(struct ask *ask)

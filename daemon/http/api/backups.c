@@ -174,6 +174,12 @@ static int64_t first_wait(const struct backups *backups)
     return age_ms < 0 || age_ms > interval_ms ? 0 : interval_ms - age_ms;
 }
 
+int64_t backups_newest_ms(const struct server *server)
+{
+    const struct backups *backups = server->backups;
+    return backups != NULL && backups->count > 0 ? backups->items[0].backup.taken_ms : 0;
+}
+
 bool backups_open(struct server *server, struct err *err)
 {
     if (server->config.backup_shelf == NULL) {

@@ -279,6 +279,7 @@ bool retention_open(struct server *server, struct err *err)
                                                   .state_directory = config->state_directory,
                                                   .ages = config->ages,
                                                   .nodes_ms = config->keep_nodes_ms,
+                                                  .usage_ms = config->keep_usage_ms,
                                                   .logs_share_percent = config->logs_share_percent,
                                                   .blob_files_ms = file_age(config),
                                                   .go_on = go_on,

@@ -223,7 +223,7 @@ const struct identity *auth_check(struct auth *auth, const char *credential, int
 /* --- roles ---------------------------------------------------------------------------------------------- */
 
 #define PEOPLE (1U << ROLE_USER | 1U << ROLE_ADMIN)
-#define ALL    (PEOPLE | 1U << ROLE_NODE)
+#define ALL    (PEOPLE | 1U << ROLE_NODE | 1U << ROLE_MONITOR)
 
 /* The roles that each access admits. */
 static const struct {
@@ -234,10 +234,16 @@ static const struct {
     [ACCESS_ANY] = {ALL, "any"},
     [ACCESS_USER] = {PEOPLE, "user"},
     [ACCESS_TRACKING] = {PEOPLE, "user"},
-    [ACCESS_USER_OR_NODE] = {ALL, "user or node"},
+    [ACCESS_USER_OR_NODE] = {PEOPLE | 1U << ROLE_NODE, "user or node"},
+    [ACCESS_MONITOR] = {PEOPLE | 1U << ROLE_MONITOR, "monitor or user"},
     [ACCESS_ADMIN] = {1U << ROLE_ADMIN, "admin"},
     [ACCESS_NODE] = {1U << ROLE_NODE, "node"},
 };
+
+bool auth_is_person(enum role role)
+{
+    return (PEOPLE & 1U << role) != 0;
+}
 
 bool auth_allows(enum access access, enum role role, struct err *err)
 {

@@ -77,11 +77,14 @@ enum access {
     ACCESS_ANY,          /* every token */
     ACCESS_USER,         /* people: users and admins */
     ACCESS_USER_OR_NODE, /* people and nodes */
+    ACCESS_MONITOR,      /* people, and those that only read metrics */
     ACCESS_TRACKING,     /* people, and the ranks of live attempts by the token that they were given */
     ACCESS_ADMIN,
     ACCESS_NODE,
 };
 
+/* Users and admins. */
+bool auth_is_person(enum role role);
 /* ERR_FORBIDDEN when the role may not. Not for ACCESS_OPEN. */
 bool auth_allows(enum access access, enum role role, struct err *err);
 

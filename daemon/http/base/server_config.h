@@ -45,6 +45,9 @@ struct server_config {
                          shutdown */
     struct retention_ages ages; /* how long jobs and their output stay */
     int64_t keep_nodes_ms;      /* the same of nodes that are not heard; 0: for ever */
+    int64_t keep_usage_ms;      /* the same of hours of use; 0: for ever */
+    const char *prices;         /* as prices.h has them; NULL: none */
+    const char *currency;       /* of these; or NULL */
     int64_t logs_share_percent; /* of the disk; 0: all of it */
     const char *backup_shelf;   /* folder of backups; NULL: none are made */
     int64_t backup_interval_ms; /* 0: only when somebody asks for one */

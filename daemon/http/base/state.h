@@ -38,6 +38,8 @@ struct server {
     struct waiters *waiters;
     struct outbox *outbox;
     struct samples *samples; /* what nodes use */
+    struct usage *usage;
+    struct overview *overview;
     struct batches *batches;
     struct recent_ends ends;
     struct core_figures figures;  /* the newest */

@@ -58,6 +58,8 @@
     OTHER(PUT, "/v1/blobs/{sha256}", USER_OR_NODE, STREAM, LIMIT_BLOB_BYTES, false, NULL, blobs_put, 0,      \
           &blobs_sink, "Store bytes under their hash")                                                       \
     PLAIN(GET, "/v1/blobs/{sha256}", USER_OR_NODE, NULL, blobs_get, 0, "Fetch bytes by their hash")          \
+    PLAIN(GET, "/v1/overview", USER, NULL, overview_show, 0, "Show the cluster at a glance")                 \
+    PLAIN(GET, "/v1/usage", USER, "since until step by project owner", usage_show, 0, "Show who used what")  \
     PLAIN(GET, "/v1/nodes", USER, "limit cursor", nodes_list, 0, "List nodes")                               \
     PLAIN(GET, "/v1/nodes/{name}", USER, NULL, nodes_show, 0, "Show one node")                               \
     PLAIN(GET, "/v1/nodes/{name}/samples", USER, "since until", samples_show, 0,                             \
@@ -128,7 +130,7 @@
           "Tell MLflow's client what the server can do")                                                     \
     PLAIN(GET, "/health", OPEN, NULL, mlflow_health, 0, "Say that the server serves, as MLflow's does")      \
     PLAIN(GET, "/healthz", OPEN, NULL, meta_health, 0, "Say that the server serves")                         \
-    PLAIN(GET, "/metrics", USER, NULL, monitor_show, 0, "Show metrics of the controller for Prometheus")     \
+    PLAIN(GET, "/metrics", MONITOR, NULL, monitor_show, 0, "Show metrics of the controller for Prometheus")  \
     PLAIN(GET, "/version", ANY, NULL, meta_version, 0, "Show the version")                                   \
     PLAIN(GET, "/v1/openapi.yaml", ANY, NULL, meta_contract, 0, "Show this contract")                        \
     SEND(POST, "/v1/session", OPEN, JSON, LIMIT_JSON_BYTES, false, sessions_make, 0, "Begin a session")      \

@@ -218,9 +218,21 @@ static void write_record(struct server *server, struct node_sample *sample)
 
 /* --- news of nodes -------------------------------------------------------------------------------------- */
 
-void samples_hear(struct server *server, const char *node, const struct machine_sample *machine)
+static void take_faults(struct node_sample *sample, const struct device_faults *faults)
 {
-    struct node_sample *sample = machine != NULL ? find_or_add(server, node) : NULL;
+    for (size_t i = 0; faults->told && i < sample->gpu_count; i++) {
+        struct node_gpu *gpu = &sample->gpus[i];
+        gpu->unavailable = false;
+        for (size_t j = 0; j < faults->count; j++) {
+            gpu->unavailable = gpu->unavailable || faults->items[j].index == gpu->index;
+        }
+    }
+}
+
+void samples_hear(struct server *server, const struct heartbeat_message *heartbeat)
+{
+    const struct machine_sample *machine = heartbeat->machine;
+    struct node_sample *sample = machine != NULL ? find_or_add(server, heartbeat->node) : NULL;
     if (sample == NULL || machine->gpu_count != sample->gpu_count) {
         return;
     }
@@ -230,6 +242,7 @@ void samples_hear(struct server *server, const char *node, const struct machine_
     for (size_t i = 0; i < sample->gpu_count; i++) {
         sample->gpus[i].use = machine->gpus[i];
     }
+    take_faults(sample, &heartbeat->faults);
     sample->heard_ms = server->now_ms;
     write_record(server, sample);
 }

@@ -18,6 +18,7 @@ struct node_gpu {
     int64_t index;
     char *uuid; /* owned */
     struct gpu_sample use;
+    bool unavailable; /* no job can get it, as the node says */
 };
 
 struct node_sample {
@@ -49,8 +50,8 @@ void samples_close(struct server *server);
 
 /* A node was registered, perhaps with other devices. */
 void samples_register(struct server *server, const char *node);
-/* A heartbeat of it was accepted; machine may be NULL. */
-void samples_hear(struct server *server, const char *node, const struct machine_sample *machine);
+/* A heartbeat of it was accepted. */
+void samples_hear(struct server *server, const struct heartbeat_message *heartbeat);
 /* It was removed: its ring is removed, too. */
 void samples_forget(struct server *server, const char *node);
 

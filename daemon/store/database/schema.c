@@ -109,6 +109,17 @@
     "CREATE UNIQUE INDEX attempts_job ON attempts (job_key, number)",                                        \
         "CREATE UNIQUE INDEX attempts_live ON attempts (job_key) WHERE " SCHEMA_ATTEMPT_IS_LIVE
 
+#define TABLE_OF_TOKENS                                                                                      \
+    "CREATE TABLE tokens (\n"                                                                                \
+    "  id TEXT PRIMARY KEY, -- the part of the token that is no secret\n"                                    \
+    "  secret BLOB NOT NULL, -- SHA-256 of the rest\n"                                                       \
+    "  role TEXT NOT NULL " A_ROLE ",\n"                                                                     \
+    "  owner TEXT NOT NULL,\n"                                                                               \
+    "  created_ms INTEGER NOT NULL,\n"                                                                       \
+    "  expires_ms INTEGER NOT NULL, -- 0: never\n"                                                           \
+    "  revoked INTEGER NOT NULL CHECK (revoked IN (0, 1))\n"                                                 \
+    ") STRICT, WITHOUT ROWID"
+
 /* The additions of version 3 to them. */
 #define NEW_IN_JOBS                                                                                          \
     "ALTER TABLE jobs ADD COLUMN priority /* higher goes first */ INTEGER NOT NULL DEFAULT 0",               \
@@ -134,6 +145,12 @@
         "ALTER TABLE attempts ADD COLUMN checkpoint_ms /* the last acknowledged; 0: none */ INTEGER NOT "    \
         "NULL "                                                                                              \
         "DEFAULT 0"
+
+/* The addition of version 7. */
+#define NEW_IN_TOKENS                                                                                        \
+    "ALTER TABLE tokens ADD COLUMN node /* that it is bound to: nodes.name, once that has registered; "      \
+    "NULL: "                                                                                                 \
+    "none */ TEXT"
 
 /* The same rows under the words of today, in a table that the rest makes; the old table's indices go with it.
  */
@@ -235,15 +252,7 @@ static const char *const version_1[] = {
     "  answer TEXT NOT NULL\n"
     ") STRICT",
 
-    "CREATE TABLE tokens (\n"
-    "  id TEXT PRIMARY KEY, -- the part of the token that is no secret\n"
-    "  secret BLOB NOT NULL, -- SHA-256 of the rest\n"
-    "  role TEXT NOT NULL " A_ROLE ",\n"
-    "  owner TEXT NOT NULL,\n"
-    "  created_ms INTEGER NOT NULL,\n"
-    "  expires_ms INTEGER NOT NULL, -- 0: never\n"
-    "  revoked INTEGER NOT NULL CHECK (revoked IN (0, 1))\n"
-    ") STRICT, WITHOUT ROWID",
+    TABLE_OF_TOKENS,
 
     "CREATE TABLE blobs (\n"
     "  hash BLOB NOT NULL UNIQUE, -- SHA-256\n"
@@ -395,8 +404,7 @@ static const char *const version_6[] = {
 
 /* Tokens of one node, and tokens that are traded for them. */
 static const char *const version_7[] = {
-    "ALTER TABLE tokens ADD COLUMN node /* that it is bound to: nodes.name, once that has registered; NULL: "
-    "none */ TEXT",
+    NEW_IN_TOKENS,
     "CREATE TABLE joins ( -- tokens that a node trades, once, for one of its own\n"
     "  id TEXT PRIMARY KEY, -- the part of the token that is no secret\n"
     "  secret BLOB NOT NULL, -- SHA-256 of the rest\n"
@@ -466,12 +474,36 @@ static const char *const version_9[] = {
     NULL,
 };
 
+/* Who used what in which hour, kept when jobs are gone; a role that only reads metrics. */
+static const char *const version_10[] = {
+    REMADE("tokens", TABLE_OF_TOKENS, NEW_IN_TOKENS),
+    "CREATE INDEX tokens_created ON tokens (created_ms, id)",
+    "ALTER TABLE members ADD COLUMN use /* of its GPUs, 64 bits each, the lowest byte first: GPU time in "
+    "milliseconds with a known utilization, of that nearly unused, energy in millijoules; NULL: made before "
+    "this was kept */ BLOB",
+    "CREATE TABLE hours ( -- what attempts that have ended held in an hour\n"
+    "  hour_ms INTEGER NOT NULL, -- its beginning\n"
+    "  project TEXT NOT NULL,\n"
+    "  owner TEXT NOT NULL,\n"
+    "  pool TEXT NOT NULL,\n"
+    "  gpu_type TEXT NOT NULL,\n"
+    "  reserved INTEGER NOT NULL CHECK (reserved IN (0, 1)), -- 1: that pool is a reserved one\n"
+    "  attempts INTEGER NOT NULL, -- that ended in it\n"
+    "  gpu_ms INTEGER NOT NULL, -- sum over their GPUs\n"
+    "  measured_ms INTEGER NOT NULL, -- of that, with a known utilization\n"
+    "  idle_ms INTEGER NOT NULL, -- of that, nearly unused\n"
+    "  energy_mj INTEGER NOT NULL,\n"
+    "  PRIMARY KEY (hour_ms, project, owner, pool, gpu_type, reserved)\n"
+    ") STRICT, WITHOUT ROWID",
+    NULL,
+};
+
 /* From this version on pages have sums (pages.c). */
 enum { SUMS_VERSION = 4 };
 
 /* Append only: a version that was released never changes, but for the lists of words. */
 static const char *const *const versions[] = {version_1, version_2, version_3, version_4, version_5,
-                                              version_6, version_7, version_8, version_9};
+                                              version_6, version_7, version_8, version_9, version_10};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

@@ -204,6 +204,13 @@
     X(PUT_HISTORY, WRITER, SQL_PUT("history"))                                                               \
     X(PUT_USAGE, WRITER, SQL_PUT("usage"))                                                                   \
     X(DELETE_USAGE, WRITER, SQL_DELETE("usage"))                                                             \
+    X(ADD_HOUR, WRITER,                                                                                      \
+      SQL_INSERT(                                                                                            \
+          "hours") " ON CONFLICT ({keys hours}) DO UPDATE SET attempts = attempts + excluded.attempts, "     \
+                   "gpu_ms = gpu_ms + excluded.gpu_ms, measured_ms = measured_ms + excluded.measured_ms, "   \
+                   "idle_ms = idle_ms + excluded.idle_ms, energy_mj = energy_mj + excluded.energy_mj")       \
+    X(TRIM_HOURS, WRITER,                                                                                    \
+      "DELETE FROM hours WHERE hour_ms = (SELECT min(hour_ms) FROM hours) AND hour_ms <= ?")                 \
     X(PUT_LIMITS, WRITER, SQL_PUT("limits"))                                                                 \
     X(DELETE_LIMITS, WRITER, SQL_DELETE("limits"))                                                           \
     X(LOAD_WINDOWS, WRITER, "SELECT {windows} FROM windows ORDER BY from_ms, id")                            \
@@ -296,6 +303,25 @@
       "CROSS JOIN jobs ON key = job_key "                                                                    \
       "WHERE attempts." SCHEMA_ATTEMPT_IS_LIVE " AND (job_key, node_rank) > (?, ?) "                         \
       "ORDER BY job_key, node_rank LIMIT ?")                                                                 \
+    X(USE, READER,                                                                                           \
+      "SELECT 0, max(hour_ms - hour_ms % ?3, ?1) AS step_ms, iif(?4, project, '') AS a_project, "            \
+      "iif(?5, owner, '') AS an_owner, pool, gpu_type, iif(?6, reserved, 0) AS is_reserved, "                \
+      "sum(attempts), sum(gpu_ms), sum(measured_ms), sum(idle_ms), sum(energy_mj) "                          \
+      "FROM hours WHERE hour_ms >= ?1 AND hour_ms < ?2 AND (?7 IS NULL OR project = ?7) "                    \
+      "AND (?8 IS NULL OR owner = ?8) "                                                                      \
+      "GROUP BY step_ms, a_project, an_owner, pool, gpu_type, is_reserved "                                  \
+      "UNION ALL "                                                                                           \
+      "SELECT gpus, attempts.created_ms, iif(?4, project, ''), iif(?5, owner, ''), attempts.pool, "          \
+      "coalesce(attempts.gpu_type, ''), iif(?6, pool_kind IS 'reserved', 0), 0, 0, 0, 0, 0 "                 \
+      "FROM attempts INDEXED BY attempts_live CROSS JOIN jobs ON key = job_key "                             \
+      "LEFT JOIN members ON members.epoch = attempts.epoch AND node_rank = 0 "                               \
+      "LEFT JOIN nodes ON nodes.name = node "                                                                \
+      "WHERE attempts." SCHEMA_ATTEMPT_IS_LIVE " AND (?7 IS NULL OR project = ?7) "                          \
+      "AND (?8 IS NULL OR owner = ?8)")                                                                      \
+    X(OLD_HOURS, READER, "SELECT 1 FROM hours WHERE hour_ms <= ? LIMIT 1")                                   \
+    X(OLDEST_WAITING, READER,                                                                                \
+      "SELECT created_ms FROM jobs INDEXED BY jobs_live WHERE " SCHEMA_JOB_IS_LIVE                           \
+      " AND state IN ('QUEUED', 'STAGING') ORDER BY key LIMIT 1")                                            \
     X(WINDOWS, READER, "SELECT {windows} FROM windows ORDER BY from_ms, id")                                 \
     X(LOST, READER, "SELECT key, {lost} FROM lost WHERE key > ? ORDER BY key LIMIT ?")                       \
     X(TOKEN, READER, "SELECT {tokens} FROM tokens WHERE id = ?")                                             \

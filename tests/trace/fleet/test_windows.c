@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 
 #define MINUTE_MS 60000
-#define HOUR_MS   (60 * MINUTE_MS)
 
 /* Which of the nodes a and b has orders for the job: "a", "b", "ab" or "". */
 static const char *nodes_of(struct cluster *c, const char *id)

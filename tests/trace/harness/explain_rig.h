@@ -6,10 +6,10 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "proto/limits_controller.h"
 #include "tests/trace/harness/cluster.h"
 
 #define MINUTE_MS 60000
-#define HOUR_MS   (60LL * MINUTE_MS)
 
 /* The answer of the last step; the caller's. */
 json_t *answer_of(const struct cluster *c);

@@ -17,8 +17,6 @@
 #include "proto/spec/tasks.h"
 #include "tests/trace/suites.h"
 
-#define HOUR_MS 3600000LL
-
 static void cleanup_core(struct core **core)
 {
     core_destroy(*core);

@@ -14,7 +14,6 @@
 #include "tests/trace/suites.h"
 
 #define MINUTE_MS 60000LL
-#define HOUR_MS   3600000LL
 
 static struct job *job_of(const struct cluster *c, const char *id)
 {

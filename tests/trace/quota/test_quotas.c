@@ -10,8 +10,6 @@
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 
-#define HOUR_MS 3600000LL
-
 static void expect_claim(const struct cluster *c, const char *id, enum claim claim)
 {
     ck_assert_str_eq(claim_text(rows_attempt(c->rows, rows_attempt_id(c->rows, id))->claim),

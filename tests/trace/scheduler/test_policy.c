@@ -6,12 +6,12 @@
 
 #include "daemon/core/queue/history.h"
 #include "daemon/core/model/state.h"
+#include "proto/limits_controller.h"
 #include "tests/trace/harness/chance.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 
 #define MINUTE_MS 60000LL
-#define HOUR_MS   3600000LL
 
 static struct job *job_of(const struct cluster *c, const char *id)
 {

@@ -162,11 +162,12 @@ START_TEST(each_access_lets_in_its_roles_and_no_other)
 {
     static const struct {
         enum access access;
-        bool node, user, admin;
+        bool node, user, admin, monitor;
     } table[] = {
-        {ACCESS_ANY, true, true, true},          {ACCESS_USER, false, true, true},
-        {ACCESS_USER_OR_NODE, true, true, true}, {ACCESS_ADMIN, false, false, true},
-        {ACCESS_NODE, true, false, false},       {ACCESS_TRACKING, false, true, true},
+        {ACCESS_ANY, true, true, true, true},           {ACCESS_USER, false, true, true, false},
+        {ACCESS_USER_OR_NODE, true, true, true, false}, {ACCESS_ADMIN, false, false, true, false},
+        {ACCESS_NODE, true, false, false, false},       {ACCESS_TRACKING, false, true, true, false},
+        {ACCESS_MONITOR, false, true, true, true},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         ck_assert(!auth_allows(table[i].access, ROLE_NONE, &err));
@@ -174,6 +175,7 @@ START_TEST(each_access_lets_in_its_roles_and_no_other)
         ck_assert(auth_allows(table[i].access, ROLE_NODE, &err) == table[i].node);
         ck_assert(auth_allows(table[i].access, ROLE_USER, &err) == table[i].user);
         ck_assert(auth_allows(table[i].access, ROLE_ADMIN, &err) == table[i].admin);
+        ck_assert(auth_allows(table[i].access, ROLE_MONITOR, &err) == table[i].monitor);
     }
 }
 END_TEST

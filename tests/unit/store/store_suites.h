@@ -22,5 +22,6 @@ Suite *store_rows_suite(void);
 Suite *store_scan_suite(void);
 Suite *store_scrub_suite(void);
 Suite *store_sync_suite(void);
+Suite *store_use_suite(void);
 
 #endif

@@ -99,8 +99,12 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
+/* What version 10 brought. */
+#define WITHOUT_HOURS "DROP TABLE hours;" DROP_COLUMN("members", "use")
+
 /* What versions 8 and later brought. */
 #define WITHOUT_RETENTION                                                                                    \
+    WITHOUT_HOURS                                                                                            \
     "DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; ALTER TABLE nodes DROP COLUMN "      \
     "heard_ms; DROP TABLE uses; DROP TABLE "                                                                 \
     "removals; DROP INDEX results_hash; DROP INDEX "                                                         \

@@ -125,6 +125,70 @@ export interface Node {
   beat_age_s: number | null;
   reason: string | null;
 }
+export interface NodeDetail extends Node {
+  address: string;
+  version: string;
+  devices: { index: number; uuid: string; type: string; memory_bytes: number; unavailable?: string | null }[];
+}
+/** Columns with a value for each moment; null where it is not known. */
+export interface NodeSamples {
+  at_ms: number[];
+  cpu_percent: (number | null)[];
+  memory_bytes: (number | null)[];
+  gpus: {
+    index: number;
+    uuid: string;
+    utilization_percent: (number | null)[];
+    memory_bytes: (number | null)[];
+    power_w: (number | null)[];
+    temperature_c: (number | null)[];
+  }[];
+}
+export interface Overview {
+  at: string;
+  gpus: { gpu_type: string; pool: string; kind: string; nodes: number; total: number; free: number; unavailable: number }[];
+  nodes: Record<string, number>;
+  jobs: Record<string, number>;
+  oldest_waiting_at: string | null;
+  users: { owner: string | null; gpus: number; jobs: number }[];
+  problems: { node: string; state: string; unavailable_gpus: number; reason: string | null }[];
+  problem_count: number;
+  leases_held: boolean;
+  disk_full: boolean;
+}
+export interface UsageSums {
+  gpu_seconds: number;
+  measured_gpu_seconds: number;
+  idle_gpu_seconds: number;
+  energy_joules: number;
+  attempts: number;
+  cost?: number;
+}
+export interface UsageRow extends UsageSums {
+  at: string;
+  project?: string;
+  owner?: string;
+  pool?: string;
+  gpu_type?: string;
+  reserved?: boolean;
+}
+export interface Usage {
+  since: string;
+  until: string;
+  currency: string | null;
+  usage: UsageRow[];
+  total: UsageSums;
+}
+/** What the controller says of a job that waits, or would be submitted. */
+export interface WaitAnswer {
+  refusal?: { field: string; detail: string; hint: string } | null;
+  reason: { code: string; text: string } | null;
+  turn: { ahead: number; ahead_more: boolean; estimate_s: number; estimate_from: { runs: number } } | null;
+  nodes: { total: number; usable: number; failed: { test: string; nodes: number; names: string[] }[] } | null;
+  start: { at: string | null; earliest_at: string | null; latest_at: string | null; later_than: string | null; confidence: string } | null;
+  smallest_change: { field: string; value: unknown; text: string } | null;
+}
+export type Spec = Record<string, unknown>;
 export interface JobRun {
   attempt: number | null;
   run_id: string;
@@ -343,9 +407,34 @@ export async function nodes(signal: AbortSignal): Promise<Node[]> {
 
 /** Lets a node finish what it has and take nothing new, or take work again. Of administrators. */
 export async function changeNode(name: string, change: "drain" | "resume"): Promise<void> {
-  await ask(`/v1/nodes/${encodeURIComponent(name)}/${change}`, undefined, {});
+  await ask(`${ofNode(name)}/${change}`, undefined, {});
 }
 
 export async function jobRuns(id: string, signal: AbortSignal): Promise<JobRun[]> {
   return (await ask<{ runs: JobRun[] }>(`${ofJob(id)}/runs`, signal)).runs;
+}
+
+// --- the cluster
+
+export const overview = (signal: AbortSignal): Promise<Overview> => ask("/v1/overview", signal);
+
+/** `asked` has parameters of GET /v1/usage. */
+export const usage = (asked: Record<string, string>, signal: AbortSignal): Promise<Usage> => ask(`/v1/usage?${query(asked)}`, signal);
+
+const ofNode = (name: string) => `/v1/nodes/${encodeURIComponent(name)}`;
+
+export const node = (name: string, signal: AbortSignal): Promise<NodeDetail> => ask(ofNode(name), signal);
+
+export const nodeSamples = (name: string, since: number, signal: AbortSignal): Promise<NodeSamples> => ask(`${ofNode(name)}/samples?${query({ since: String(since) })}`, signal);
+
+// --- submissions
+
+export const explanation = (id: string, signal: AbortSignal): Promise<WaitAnswer> => ask(`${ofJob(id)}/explanation`, signal);
+
+export const plan = (spec: Spec, signal: AbortSignal): Promise<WaitAnswer> => ask("/v1/plan", signal, spec);
+
+/** One key never makes two jobs. */
+export async function submit(spec: Spec, key: string): Promise<Job> {
+  const reply = await send("/v1/jobs", { body: spec, headers: { "Idempotency-Key": key } });
+  return (await reply.json()) as Job;
 }

@@ -6,12 +6,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { artifact, artifacts, Failure, type Artifact } from "../controller/api";
+import { save } from "./save";
 import { size } from "./words";
 
 const TEXT_BYTES = 256 * 1024; // of a file that is shown as text
 const PICTURE_BYTES = 8 * 1024 * 1024;
 const PICTURES: Record<string, string> = { png: "png", jpg: "jpeg", jpeg: "jpeg", gif: "gif", webp: "webp", bmp: "bmp", svg: "svg+xml" };
-const KEEP_URL_MS = 60000; // of a download, for the browser to begin it
 
 const nameOf = (path: string) => path.split("/").pop() ?? "";
 const pictureOf = (path: string) => PICTURES[nameOf(path).split(".").pop()?.toLowerCase() ?? ""];
@@ -46,13 +46,8 @@ async function view(root: string, path: string): Promise<ComponentChildren> {
   return text === null ? <p class="faint">This file is no text.</p> : <pre tabIndex={0}>{text}</pre>;
 }
 
-async function save(root: string, path: string): Promise<void> {
-  const url = URL.createObjectURL(await artifact(root, path));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = nameOf(path);
-  link.click();
-  window.setTimeout(() => URL.revokeObjectURL(url), KEEP_URL_MS);
+async function download(root: string, path: string): Promise<void> {
+  save(await artifact(root, path), nameOf(path));
 }
 
 function File({ root, file }: { root: string; file: Artifact }) {
@@ -69,7 +64,7 @@ function File({ root, file }: { root: string; file: Artifact }) {
         <span class="name">{nameOf(file.path)}</span>
         <span class="faint">{size(bytes)}</span>
         {small && <button type="button" class="small" onClick={toggle}>{shown === null ? "Show" : "Hide"}</button>}
-        <button type="button" class="small" onClick={() => guard(save(root, file.path))}>Download</button>
+        <button type="button" class="small" onClick={() => guard(download(root, file.path))}>Download</button>
       </div>
       <div class="shown">{shown}</div>
     </li>

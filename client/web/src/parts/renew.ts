@@ -36,8 +36,8 @@ function onReturn(act: () => void, signal: AbortSignal): void {
 }
 
 /** What `load` gave last; undefined before the first time. It says whether there will be `more` to fetch, and is called anew when the key
- * changes or `again` is called. */
-export function useRenewed<T>(key: string, load: (signal: AbortSignal) => Promise<{ value: T; more: boolean }>): [T | undefined, () => void] {
+ * changes or `again` is called; else each renewMs. */
+export function useRenewed<T>(key: string, load: (signal: AbortSignal) => Promise<{ value: T; more: boolean }>, renewMs = RENEW_MS): [T | undefined, () => void] {
   const frame = useContext(FrameContext);
   const [found, setFound] = useState<{ value: T }>();
   const [turn, setTurn] = useState(0);
@@ -60,7 +60,7 @@ export function useRenewed<T>(key: string, load: (signal: AbortSignal) => Promis
             setFound({ value });
             frame.heed(null);
             if (more) {
-              later(RENEW_MS);
+              later(renewMs);
             } else {
               onReturn(fetchNow, stop.signal); // a controller of one person's own ends when nobody asks it anything
             }

@@ -3,7 +3,8 @@
 
 import { useRef, useState } from "preact/hooks";
 
-import { changeJob, Failure, job, jobEvents, jobRuns, jobs, type Job, type JobDetail, type JobEvent, type JobRun, type Placement } from "../controller/api";
+import { changeJob, explanation, Failure, job, jobEvents, jobRuns, jobs, type Job, type JobDetail, type JobEvent, type JobRun, type Placement } from "../controller/api";
+import { Explanation } from "../parts/explanation";
 import { Output } from "../parts/output";
 import { Fact, Part } from "../parts/page";
 import { Progress, ran } from "../parts/progress";
@@ -90,14 +91,15 @@ export function JobView({ id }: { id: string }) {
   const [found, again] = useRenewed(id, async (signal) => {
     const [newest, runs] = await Promise.all([job(id, signal), jobRuns(id, signal)]);
     known.current = [...known.current, ...(await jobEvents(id, known.current.at(-1)?.seq ?? 0, signal))];
+    const waits = WAITS.includes(newest.state) ? await explanation(id, signal) : null;
     const tasks = newest.array === null ? [] : (await jobs({ array: id }, TASKS, signal)).jobs;
-    return { value: { newest, runs, tasks, events: known.current }, more: !ENDED.includes(newest.state) };
+    return { value: { newest, runs, waits, tasks, events: known.current }, more: !ENDED.includes(newest.state) };
   });
   useCrumbs({ text: "jobs", href: "#/jobs" }, { text: found?.newest.name ?? id });
   if (found === undefined) {
     return null;
   }
-  const { newest, runs, tasks, events } = found;
+  const { newest, runs, waits, tasks, events } = found;
   const change = (what: "cancel" | "hold" | "release") => {
     changeJob(id, what).then(
       () => setRefused(""),
@@ -125,6 +127,7 @@ export function JobView({ id }: { id: string }) {
           <Part title="Specification" kind="tags"><pre class="card">{JSON.stringify(newest.spec, null, 2)}</pre></Part>
         </div>
         <div class="wide">
+          {waits !== null && <Part title="Why it waits" kind="metrics"><Explanation answer={waits} /></Part>}
           {newest.array === null ? (
             <Part title="Output" kind="metrics"><Output job={id} /></Part>
           ) : (

@@ -48,7 +48,7 @@ function row(node: Node, change: (what: "drain" | "resume") => void) {
   const takesWork = node.state === "READY" || node.state === "SUSPECT";
   const button = <button type="button" class="small" onClick={() => change(takesWork ? "drain" : "resume")}>{takesWork ? "Drain" : "Resume"}</button>;
   return [
-    node.name,
+    <a href={`#/nodes/${node.name}`}>{node.name}</a>,
     <Chip state={node.state} />,
     node.pool,
     node.gpu_type ?? "",

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node: how it is, and what it and its GPUs have used in the last hours.
+
+import { useState } from "preact/hooks";
+
+import { changeNode, Failure, node, nodeSamples, type NodeDetail, type NodeSamples, type Point } from "../controller/api";
+import { person } from "../controller/session";
+import { Chart, type Series } from "../parts/chart";
+import { Fact, Part } from "../parts/page";
+import { useCrumbs, useRenewed } from "../parts/renew";
+import { Chip } from "../parts/state";
+import { Table } from "../parts/table";
+import { duration, size } from "../parts/words";
+
+const RENEW_MS = 10000;
+const SAMPLES_RENEW_MS = 60000;
+const HOUR_MS = 3600000;
+const SPANS: Record<string, number> = { "1 hour": HOUR_MS, "6 hours": 6 * HOUR_MS, "1 day": 24 * HOUR_MS };
+
+function Facts({ found }: { found: NodeDetail }) {
+  return (
+    <dl>
+      <Fact name="State"><Chip state={found.state} /></Fact>
+      <Fact name="Reason">{found.reason}</Fact>
+      <Fact name="Pool">{`${found.pool}${found.pool_kind === "reserved" ? " (reserved)" : ""}`}</Fact>
+      <Fact name="GPUs">{`${found.free_gpus} of ${found.gpus} ${found.gpu_type ?? ""} free`}</Fact>
+      <Fact name="Heard">{found.beat_age_s !== null && `${duration(found.beat_age_s * 1000)} ago`}</Fact>
+      <Fact name="Address">{found.address}</Fact>
+      <Fact name="Version">{found.version}</Fact>
+    </dl>
+  );
+}
+
+function Devices({ found }: { found: NodeDetail }) {
+  const rows = found.devices.map((one) => [String(one.index), one.type, one.memory_bytes > 0 ? size(one.memory_bytes) : "", <code>{one.uuid}</code>, <div class="reason">{one.unavailable}</div>]);
+  return <Table titles={["#GPU", "Type", "#Memory", "UUID", "Unavailable"]} rows={rows} keys={found.devices.map((one) => String(one.index))} />;
+}
+
+function points(at: number[], values: (number | null)[], scale = 1): Point[] {
+  return at.flatMap((ms, index) => (values[index] === null || values[index] === undefined ? [] : [{ step: 0, at: ms, value: values[index]! * scale }]));
+}
+
+type Column = "utilization_percent" | "memory_bytes" | "power_w" | "temperature_c";
+const GIB = 1 / 1024 ** 3;
+
+function GpuChart({ found, title, column, scale }: { found: NodeSamples; title: string; column: Column; scale?: number }) {
+  const series: Series[] = found.gpus.map((gpu) => ({ label: `GPU ${gpu.index}`, points: points(found.at_ms, gpu[column], scale) }));
+  return series.some((one) => one.points.length > 1) ? <Chart name={title} series={series} whole /> : null;
+}
+
+function Samples({ name }: { name: string }) {
+  const [span, setSpan] = useState("1 hour");
+  const [found] = useRenewed(`${name} ${span}`, async (signal) => ({ value: await nodeSamples(name, Date.now() - SPANS[span]!, signal), more: true }), SAMPLES_RENEW_MS);
+  if (found === undefined) {
+    return null;
+  }
+  return (
+    <>
+      <div class="tools">
+        <label>
+          Time
+          <select value={span} onChange={(event) => setSpan(event.currentTarget.value)}>
+            {Object.keys(SPANS).map((text) => <option key={text} value={text}>{text}</option>)}
+          </select>
+        </label>
+      </div>
+      {found.at_ms.length < 2 && <p class="faint">There are charts here once the node has been measured twice: each 30 s.</p>}
+      {found.at_ms.length >= 2 && (
+        <div class="charts">
+          <GpuChart found={found} title="GPU utilization in percent" column="utilization_percent" />
+          <GpuChart found={found} title="GPU memory in GiB" column="memory_bytes" scale={GIB} />
+          <GpuChart found={found} title="GPU power in watts" column="power_w" />
+          <GpuChart found={found} title="GPU temperature in °C" column="temperature_c" />
+          <Chart name="CPU in percent of all" series={[{ label: "", points: points(found.at_ms, found.cpu_percent) }]} whole />
+          <Chart name="Memory in GiB" series={[{ label: "", points: points(found.at_ms, found.memory_bytes, GIB) }]} whole />
+        </div>
+      )}
+    </>
+  );
+}
+
+export function NodeView({ name }: { name: string }) {
+  const [refused, setRefused] = useState("");
+  const [found, again] = useRenewed(name, async (signal) => ({ value: await node(name, signal), more: true }), RENEW_MS);
+  useCrumbs({ text: "nodes", href: "#/nodes" }, { text: name });
+  if (found === undefined) {
+    return null;
+  }
+  const takesWork = found.state === "READY" || found.state === "SUSPECT";
+  const change = () => {
+    changeNode(name, takesWork ? "drain" : "resume").then(
+      () => setRefused(""),
+      (failure: unknown) => {
+        if (!(failure instanceof Failure)) {
+          throw failure;
+        }
+        setRefused(failure.message);
+      },
+    ).then(again, again);
+  };
+  return (
+    <article>
+      <div class="tools">
+        <h1>{name}</h1>
+        <span class="gap" />
+        {person()?.role === "admin" && <button type="button" onClick={change}>{takesWork ? "Drain" : "Resume"}</button>}
+      </div>
+      {refused !== "" && <p class="line error" role="alert">{refused}</p>}
+      <div class="columns">
+        <div class="side">
+          <section class="card"><Facts found={found} /></section>
+          <Part title="GPUs" kind="values"><Devices found={found} /></Part>
+        </div>
+        <div class="wide"><Part title="What it used" kind="metrics"><Samples name={name} /></Part></div>
+      </div>
+    </article>
+  );
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// A form for a job. As somebody types, it shows the same as a line for gpuctl, as Python and as curl, and what the job would meet.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { Failure, overview, plan, submit, type Spec, type WaitAnswer } from "../controller/api";
+import { Explanation } from "../parts/explanation";
+import { Part } from "../parts/page";
+import { useCrumbs, useRenewed } from "../parts/renew";
+import { lineOf, quoted, wordsOf } from "../parts/shell";
+
+const PAUSE_MS = 400; // after the last key, before the controller is asked
+const RENEW_MS = 30000;
+
+interface Form {
+  name: string;
+  command: string;
+  gpus: string;
+  gpuType: string;
+  pool: string;
+  hours: string;
+  project: string;
+  retries: string;
+  reserved: "auto" | "true" | "false";
+}
+const EMPTY: Form = { name: "", command: "", gpus: "1", gpuType: "", pool: "", hours: "", project: "", retries: "", reserved: "auto" };
+
+/** The fields of the API; what is left empty is left out. */
+function specOf(form: Form, words: string[]): Spec {
+  return {
+    command: words,
+    gpus: Number(form.gpus),
+    ...(form.name && { name: form.name }),
+    ...(form.gpuType && { gpu_type: form.gpuType }),
+    ...(form.pool && { pool: form.pool }),
+    ...(form.hours && { time_limit_s: Math.round(Number(form.hours) * 3600) }),
+    ...(form.project && { project: form.project }),
+    ...(form.retries && { retries: Number(form.retries) }),
+    ...(form.reserved !== "auto" && { use_reserved_pool: form.reserved === "true" }),
+  };
+}
+
+function commandLine(form: Form, words: string[]): string {
+  const options: [string, string][] = [
+    ["--name", form.name],
+    ["--gpus", form.gpus],
+    ["--gpu-type", form.gpuType],
+    ["--pool", form.pool],
+    ["--time", form.hours && `${Math.round(Number(form.hours) * 60)}m`],
+    ["--project", form.project],
+    ["--retries", form.retries],
+  ];
+  const given = options.filter(([, value]) => value !== "").map(([name, value]) => ` ${name} ${quoted(value)}`);
+  const reserved = form.reserved === "auto" ? "" : form.reserved === "true" ? " --reserved" : " --no-reserved";
+  return `gpuctl submit${given.join("")}${reserved} -- ${lineOf(words)}`;
+}
+
+/** As JSON is Python, but for true, false and null, which no string here is. */
+function python(spec: Spec): string {
+  const fields = Object.entries(spec).map(([name, value]) => `    ${JSON.stringify(name)}: ${typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value)},`);
+  return [
+    "import os, uuid, requests",
+    "",
+    `url = ${JSON.stringify(location.origin)}`,
+    "spec = {",
+    ...fields,
+    "}",
+    'headers = {"Authorization": "Bearer " + os.environ["GPUCTL_TOKEN"], "Idempotency-Key": str(uuid.uuid4())}',
+    'job = requests.post(url + "/v1/jobs", json=spec, headers=headers).json()',
+  ].join("\n");
+}
+
+function curl(spec: Spec): string {
+  return [
+    `curl ${location.origin}/v1/jobs -H "Authorization: Bearer $GPUCTL_TOKEN" \\`,
+    `  -H "Idempotency-Key: $(uuidgen)" -H "Content-Type: application/json" \\`,
+    `  -d ${quoted(JSON.stringify(spec))}`,
+  ].join("\n");
+}
+
+function Field({ form, name, title, set, type, list }: { form: Form; name: keyof Form; title: string; set: (changed: Partial<Form>) => void; type?: string; list?: string }) {
+  return (
+    <label>
+      {title}
+      <input
+        type={type ?? "text"}
+        value={form[name]}
+        {...(list && { list })}
+        {...(type === "number" && { min: "0", step: name === "hours" ? "any" : "1" })}
+        onInput={(event) => set({ [name]: event.currentTarget.value })}
+      />
+    </label>
+  );
+}
+
+/** What `plan` says of the spec, some moments after it has changed. */
+function usePlan(spec: Spec | null): { answer: WaitAnswer | null; wrong: string } {
+  const [said, setSaid] = useState<{ answer: WaitAnswer | null; wrong: string }>({ answer: null, wrong: "" });
+  useEffect(() => {
+    const stop = new AbortController();
+    const timer = window.setTimeout(() => {
+      if (spec === null) {
+        setSaid({ answer: null, wrong: "" });
+        return;
+      }
+      plan(spec, stop.signal).then(
+        (answer) => setSaid({ answer, wrong: "" }),
+        (failure: unknown) => {
+          if (failure instanceof Failure) {
+            setSaid({ answer: null, wrong: failure.message });
+          }
+        },
+      );
+    }, PAUSE_MS);
+    return () => {
+      window.clearTimeout(timer);
+      stop.abort();
+    };
+  }, [JSON.stringify(spec)]);
+  return said;
+}
+
+export function SubmitView() {
+  const [form, setForm] = useState(EMPTY);
+  const [refused, setRefused] = useState("");
+  const [sending, setSending] = useState(false);
+  const key = useRef(crypto.randomUUID());
+  const [found] = useRenewed("types", async (signal) => ({ value: await overview(signal), more: true }), RENEW_MS);
+  useCrumbs({ text: "submit" });
+  const { words, wrong } = wordsOf(form.command);
+  const spec = words.length > 0 && wrong === "" ? specOf(form, words) : null;
+  const said = usePlan(spec);
+  const set = (changed: Partial<Form>) => {
+    key.current = crypto.randomUUID(); // another job
+    setRefused("");
+    setForm({ ...form, ...changed });
+  };
+  const send = (event: Event) => {
+    event.preventDefault();
+    if (spec === null) {
+      setRefused(wrong === "" ? "Write a command." : `The command cannot be read: ${wrong}.`);
+      return;
+    }
+    setSending(true);
+    submit(spec, key.current).then(
+      (job) => {
+        location.hash = `#/jobs/${job.id}`;
+      },
+      (failure: unknown) => {
+        setSending(false);
+        if (!(failure instanceof Failure)) {
+          throw failure;
+        }
+        setRefused(failure.message);
+      },
+    );
+  };
+  const types = [...new Set(found?.gpus.map((one) => one.gpu_type))];
+  const pools = [...new Set(found?.gpus.map((one) => one.pool))];
+  return (
+    <section>
+      <h1>Submit a job</h1>
+      <div class="columns">
+        <form class="card form" onSubmit={send}>
+          <label>
+            Command
+            <textarea rows={3} value={form.command} spellcheck={false} onInput={(event) => set({ command: event.currentTarget.value })} />
+          </label>
+          <Field form={form} set={set} name="name" title="Name" />
+          <Field form={form} set={set} name="gpus" title="GPUs" type="number" />
+          <Field form={form} set={set} name="gpuType" title="GPU type" list="gpu-types" />
+          <Field form={form} set={set} name="hours" title="Time limit in hours" type="number" />
+          <Field form={form} set={set} name="project" title="Project" />
+          <Field form={form} set={set} name="pool" title="Pool" list="pools" />
+          <label>
+            Reserved pools
+            <select value={form.reserved} onChange={(event) => set({ reserved: event.currentTarget.value as Form["reserved"] })}>
+              <option value="auto">as the administrator has set it</option>
+              <option value="true">only reserved</option>
+              <option value="false">not reserved</option>
+            </select>
+          </label>
+          <Field form={form} set={set} name="retries" title="Retries after a failure" type="number" />
+          <datalist id="gpu-types">{types.map((type) => <option key={type} value={type} />)}</datalist>
+          <datalist id="pools">{pools.map((pool) => <option key={pool} value={pool} />)}</datalist>
+          {refused !== "" && <p class="error" role="alert">{refused}</p>}
+          <button type="submit" disabled={sending}>Submit</button>
+        </form>
+        <div class="wide">
+          <Part title="What it would meet" kind="metrics">
+            {said.wrong !== "" && <p class="line error">{said.wrong}</p>}
+            {said.answer !== null && <Explanation answer={said.answer} />}
+            {said.answer === null && said.wrong === "" && <p class="faint">Write a command first.</p>}
+          </Part>
+          {spec !== null && (
+            <>
+              <Part title="With gpuctl" kind="values"><pre class="card wrap">{commandLine(form, words)}</pre></Part>
+              <Part title="With Python" kind="values"><pre class="card">{python(spec)}</pre></Part>
+              <Part title="With curl" kind="values"><pre class="card">{curl(spec)}</pre></Part>
+            </>
+          )}
+        </div>
+      </div>
+    </section>
+  );
+}
