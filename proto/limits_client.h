@@ -92,6 +92,29 @@
 /* how long a tool waits for the end of a job: the answer comes within CLIENT_REPLY_MS, and within the 60 s of
  * MCP clients */
 #define CLIENT_MCP_WAIT_S 25
+/* a request of `top`: one without an answer by then leaves the picture as it is */
+#define CLIENT_TOP_REPLY_MS 5000
+/* rows of each list of `top`, read in pages of LIMIT_LIST_ROWS: 0.6 MB of jobs, and the nodes of most
+ * clusters */
+#define LIMIT_TOP_ROWS 1000
+/* requests for each of these: a page passes at most 500 of 10,000 live jobs, and 200 that fit */
+#define CLIENT_TOP_PAGES 25
+/* rows of each table of `top --once` */
+#define LIMIT_TOP_ONCE_ROWS 100
+/* requests of `top` for one kind of thing under way at once: each has a connection */
+#define CLIENT_TOP_REQUESTS 8
+/* `top` asks for the samples of a node on the screen again after this: nodes keep one each 30 s */
+#define CLIENT_TOP_SAMPLE_MS 10000
+/* the same of its devices, which change with its hardware alone */
+#define CLIENT_TOP_DEVICES_MS 60000
+/* details of nodes and of jobs that are kept, of some 1 KB each: more than there are rows */
+#define CLIENT_TOP_KNOWN (4 * LIMIT_TOP_ROWS)
+/* samples that are older than this say nothing of now */
+#define CLIENT_TOP_SAMPLE_AGE_MS 180000
+/* the end of a rank's output that `top` reads: more lines than a terminal has */
+#define CLIENT_TOP_OUTPUT_BYTES (16 * KIB)
+/* an escape key is told from the keys that begin with one: terminals send those at once */
+#define CLIENT_TOP_ESCAPE_MS 50
 /* how long to wait for the last event after the end of the output */
 #define CLIENT_FOLLOW_END_MS 2000
 

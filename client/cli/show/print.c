@@ -111,8 +111,7 @@ void grid_add_rows(struct grid *grid, const json_t *objects)
     }
 }
 
-/* Characters of UTF-8 text. */
-static size_t measure(const char *text)
+size_t print_measure(const char *text)
 {
     size_t width = 0;
     for (; *text != '\0'; text++) {
@@ -133,9 +132,9 @@ size_t print_cut(const char *text, size_t width)
 
 static size_t column_width(const struct grid *grid, size_t column)
 {
-    size_t widest = measure(grid->columns[column].title);
+    size_t widest = print_measure(grid->columns[column].title);
     for (size_t i = column; i < grid->cell_count; i += grid->column_count) {
-        size_t width = measure(grid->cells[i]);
+        size_t width = print_measure(grid->cells[i]);
         widest = width > widest ? width : widest;
     }
     return widest;
@@ -146,8 +145,7 @@ struct paint {
     const char *code;
 };
 
-/* The escape that a cell is painted with; NULL for none. */
-static const char *paint_of(const char *cell)
+const char *print_paint(const char *state)
 {
     static const struct paint paints[] = {
         {"SUCCEEDED", "\033[32m"}, {"READY", "\033[32m"},   {"RUNNING", "\033[36m"},  {"FAILED", "\033[31m"},
@@ -155,7 +153,7 @@ static const char *paint_of(const char *cell)
         {"SUSPECT", "\033[33m"},   {"DRAINED", "\033[33m"}, {"DRAINING", "\033[33m"}, {"STAGING", "\033[33m"},
     };
     for (size_t i = 0; i < sizeof paints / sizeof paints[0]; i++) {
-        if (strcmp(paints[i].word, cell) == 0) {
+        if (strcmp(paints[i].word, state) == 0) {
             return paints[i].code;
         }
     }
@@ -180,11 +178,11 @@ static void print_line(const struct layout *layout, const char *const *cells, st
         for (used += pending; pending > 0; pending--) {
             text_append(out, " ");
         }
-        size_t shown = measure(cells[i]);
+        size_t shown = print_measure(cells[i]);
         if (layout->width > 0 && used + shown > layout->width) {
             shown = layout->width - used;
         }
-        const char *paint = layout->colour ? paint_of(cells[i]) : NULL;
+        const char *paint = layout->colour ? print_paint(cells[i]) : NULL;
         text_append(out, paint != NULL ? paint : "");
         text_append_bytes(out, cells[i], print_cut(cells[i], shown));
         text_append(out, paint != NULL ? "\033[0m" : "");

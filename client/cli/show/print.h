@@ -65,6 +65,11 @@ static inline void cleanup_grid(struct grid **grid)
 }
 #define autogrid __attribute__((cleanup(cleanup_grid)))
 
+/* The escape that a state is painted with; NULL for none. */
+const char *print_paint(const char *state);
+/* Characters of UTF-8 text. */
+size_t print_measure(const char *text);
+
 /* true when stdout is a terminal that takes colours and NO_COLOR is not set. */
 bool print_colour(void);
 /* Columns of the terminal on stdout; 0 where it is none. */

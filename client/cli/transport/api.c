@@ -74,6 +74,27 @@ static void collect_interrupts(struct api *api)
     }
 }
 
+void api_watch(struct api *api, const int *files, size_t count)
+{
+    api->watched_count = count < API_WATCHED ? count : API_WATCHED;
+    for (size_t i = 0; i < api->watched_count; i++) {
+        api->watched[i] = files[i];
+    }
+}
+
+static void wait_for_files(struct api *api, int64_t timeout_ms)
+{
+    struct curl_waitfd files[API_WATCHED + 1];
+    unsigned count = 0;
+    for (size_t i = 0; i < api->watched_count; i++) {
+        files[count++] = (struct curl_waitfd){.fd = api->watched[i], .events = CURL_WAIT_POLLIN};
+    }
+    if (api->signal_fd >= 0) {
+        files[count++] = (struct curl_waitfd){.fd = api->signal_fd, .events = CURL_WAIT_POLLIN};
+    }
+    curl_use_must_multi(curl_multi_poll(api->multi, files, count, (int)timeout_ms, NULL));
+}
+
 void api_turn(struct api *api, int64_t timeout_ms)
 {
     api->active = false;
@@ -82,9 +103,7 @@ void api_turn(struct api *api, int64_t timeout_ms)
     if (api->active || timeout_ms <= 0) {
         return;
     }
-    struct curl_waitfd interrupts = {.fd = api->signal_fd, .events = CURL_WAIT_POLLIN};
-    curl_use_must_multi(
-        curl_multi_poll(api->multi, &interrupts, api->signal_fd >= 0 ? 1 : 0, (int)timeout_ms, NULL));
+    wait_for_files(api, timeout_ms);
     perform(api);
     collect_interrupts(api);
 }
@@ -121,13 +140,18 @@ int api_interrupts(const struct api *api)
     return api->interrupts;
 }
 
+void api_refresh(struct api *api)
+{
+    context_refresh(&api->context);
+}
+
 void api_lost(struct api *api, const struct err *why)
 {
     if (!api->lost) {
         api->lost = true;
         print_note("%s; trying again", why->text);
     }
-    context_refresh(&api->context);
+    api_refresh(api);
 }
 
 void api_found(struct api *api)

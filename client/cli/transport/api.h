@@ -84,6 +84,9 @@ void api_part(struct text *path, const char *part);
 /* Moves all transfers on. Returns when something came in, a transfer ended, the person pressed Ctrl-C, or the
  * time is over. */
 void api_turn(struct api *api, int64_t timeout_ms);
+/* From now on api_turn also returns when one of these files can be read; up to API_WATCHED of them. */
+#define API_WATCHED 2
+void api_watch(struct api *api, const int *files, size_t count);
 /* Turns until the time is over or Ctrl-C was pressed. */
 void api_pause(struct api *api, int64_t ms);
 
@@ -94,7 +97,9 @@ int64_t api_next_pause(int64_t pause_ms);
 bool api_catch_interrupts(struct api *api, struct err *err);
 int api_interrupts(const struct api *api);
 
-/* The controller does not answer: says so once, until api_found, and looks whether it has a new place. */
+/* The controller does not answer: looks whether it has a new place. */
+void api_refresh(struct api *api);
+/* The same, and says so once, until api_found. */
 void api_lost(struct api *api, const struct err *why);
 void api_found(struct api *api);
 

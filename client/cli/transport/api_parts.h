@@ -13,6 +13,8 @@ struct api {
     struct context context;
     CURLM *multi;
     int signal_fd;
+    int watched[API_WATCHED];
+    size_t watched_count;
     int interrupts;
     bool active; /* in this turn something came in */
     bool lost;

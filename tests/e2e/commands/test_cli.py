@@ -209,7 +209,7 @@ def test_completion_offers_jobs_and_nodes(gpuctl: Run, state: Path, monkeypatch:
     monkeypatch.setenv("GPUCTL_STATE", str(state))
     assert completed("nodes", "drain", "node") == ["node0", "node1"]
     job = gpuctl("submit", "--", "true").stdout.strip()
-    assert job in completed("logs", "")
+    assert job in completed("logs", "") and job in completed("top", "")
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

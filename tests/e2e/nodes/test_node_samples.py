@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness import Api, Cluster, Problem, eventually
+from harness import Api, Cluster, Problem, eventually, run_gpuctl
 from test_gpus import GpuNode
 
 SHOWN = ["busy 0 97", "power 0 650250", "memory 0 1024", "temperature 0 64", "energy 0 5000000123", "busy 2 5"]
@@ -99,6 +99,29 @@ def test_the_samples_of_a_node_outlast_the_controller_and_go_with_the_node(gpus:
     gpus.api.call("DELETE", "/v1/nodes/g1?force=true")
     eventually(lambda: not ring.exists(), "the ring to go with its node")
     assert 'node="g1"' not in page(gpus.api)
+
+
+class BusyNode(GpuNode):
+    """One whose GPUs are busy from the start, so that its first record says so."""
+
+    def show(self, *lines: str) -> None:
+        super().show(*SHOWN, *lines)
+
+
+def test_gpuctl_top_shows_what_nodes_and_ranks_use(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    node = BusyNode(make_cluster(), tmp_path)
+    token = node.cluster.folder / "controller" / "admin.token"
+    environment = {"GPUCTL_URL": node.cluster.url, "GPUCTL_TOKEN_FILE": str(token), "LC_ALL": "C"}
+    job = node.api.submit(["sleep", "1000"], gpu_type="H100")
+    node.cluster.wait_state(job, "RUNNING")
+    eventually(lambda: samples(node.api)["at_ms"], "the first record")
+    nodes = run_gpuctl("top", env=environment).stdout
+    assert re.search(r"^mixed in default +#+\.+  1 of 3 in use, 2 free, 0 unavailable$", nodes, re.MULTILINE)
+    assert re.search(r"^  g1 +READY +default +mixed +##?#?\.+ 1/3 +###\.{5}  34% +\.{8} 1\.0 GiB +", nodes, re.MULTILINE), nodes
+    ranks = run_gpuctl("top", job, env=environment).stdout
+    assert re.search(r"^  +0  g1 +RUNNING +0 +########  97%  \.{8} 1\.0 GiB +", ranks, re.MULTILINE), ranks
+    node.api.post(f"/v1/jobs/{job}/cancel")
+    node.api.wait(job)
 
 
 def test_a_foreign_file_in_the_place_of_a_ring_is_begun_anew(gpus: GpuNode) -> None:

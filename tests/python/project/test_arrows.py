@@ -91,6 +91,8 @@ WITHIN = {
         "jobs": "slurm spec bundle common controller transport frame charts show",
         "cluster": "common controller transport frame show",
         "mcp": "common controller transport frame show",
+        "top": "top/data common transport frame show",
+        "top/data": "transport show",
         "simulate": "controller transport frame charts show",
         "slurm": "spec common transport frame show",
         "spec": "bundle common transport frame show",
