@@ -22,7 +22,7 @@
 #include "proto/members.h"
 
 /* GPUs of one type in one pool. */
-struct stock {
+struct supply {
     char *key; /* owned: type and pool */
     char *gpu_type, *pool;
     enum pool_kind kind;
@@ -39,7 +39,7 @@ struct holder {
 
 struct picture {
     int64_t wall_ms, oldest_ms; /* when it was made; when the oldest waiting job came, 0: none waits */
-    struct stock *stocks;
+    struct supply *supplies;
     struct holder *holders;
     int64_t nodes[NODE_STATE_COUNT];
     struct text problems; /* objects */
@@ -68,14 +68,14 @@ static void picture_destroy(struct picture *picture)
     if (picture == NULL) {
         return;
     }
-    struct stock *stock, *next_stock;
+    struct supply *supply, *next_supply;
     struct holder *holder, *next_holder;
-    HASH_ITER (hh, picture->stocks, stock, next_stock) {
-        HASH_DEL(picture->stocks, stock);
-        free(stock->key);
-        free(stock->gpu_type);
-        free(stock->pool);
-        free(stock);
+    HASH_ITER (hh, picture->supplies, supply, next_supply) {
+        HASH_DEL(picture->supplies, supply);
+        free(supply->key);
+        free(supply->gpu_type);
+        free(supply->pool);
+        free(supply);
     }
     HASH_ITER (hh, picture->holders, holder, next_holder) {
         HASH_DEL(picture->holders, holder);
@@ -86,20 +86,20 @@ static void picture_destroy(struct picture *picture)
     free(picture);
 }
 
-static struct stock *need_stock(struct picture *picture, const struct node_row *row, const char *gpu_type)
+static struct supply *need_supply(struct picture *picture, const struct node_row *row, const char *gpu_type)
 {
     autofree char *key = xprintf("%s %s", gpu_type, row->pool);
-    struct stock *stock;
-    HASH_FIND_STR(picture->stocks, key, stock);
-    if (stock == NULL) {
-        stock = xzalloc(sizeof *stock);
-        stock->key = give(key);
-        stock->gpu_type = xstrdup(gpu_type);
-        stock->pool = xstrdup(row->pool);
-        stock->kind = row->pool_kind;
-        HASH_ADD_KEYPTR(hh, picture->stocks, stock->key, strlen(stock->key), stock);
+    struct supply *supply;
+    HASH_FIND_STR(picture->supplies, key, supply);
+    if (supply == NULL) {
+        supply = xzalloc(sizeof *supply);
+        supply->key = give(key);
+        supply->gpu_type = xstrdup(gpu_type);
+        supply->pool = xstrdup(row->pool);
+        supply->kind = row->pool_kind;
+        HASH_ADD_KEYPTR(hh, picture->supplies, supply->key, strlen(supply->key), supply);
     }
-    return stock;
+    return supply;
 }
 
 /* A node that takes no work, or has GPUs that no job can get. */
@@ -123,12 +123,12 @@ static void note_problem(struct picture *picture, const struct node_row *row, co
 /* GPUs of nodes that take no work are unavailable, but for those that somebody holds. */
 static void count_node(struct picture *picture, const struct node_row *row, const struct node_facts *facts)
 {
-    struct stock *stock = need_stock(picture, row, facts->gpu_type != NULL ? facts->gpu_type : "");
+    struct supply *supply = need_supply(picture, row, facts->gpu_type != NULL ? facts->gpu_type : "");
     bool takes_work = facts->state == NODE_READY;
-    stock->nodes++;
-    stock->gpus += facts->gpus;
-    stock->free_gpus += takes_work ? facts->free_gpus : 0;
-    stock->unavailable_gpus += facts->unavailable_gpus + (takes_work ? 0 : facts->free_gpus);
+    supply->nodes++;
+    supply->gpus += facts->gpus;
+    supply->free_gpus += takes_work ? facts->free_gpus : 0;
+    supply->unavailable_gpus += facts->unavailable_gpus + (takes_work ? 0 : facts->free_gpus);
     picture->nodes[facts->state]++;
     note_problem(picture, row, facts);
 }
@@ -196,7 +196,7 @@ static bool walk_allocations(struct making *making, struct err *err)
 
 /* --- the answer ----------------------------------------------------------------------------------------- */
 
-static int by_type_and_pool(const struct stock *a, const struct stock *b)
+static int by_type_and_pool(const struct supply *a, const struct supply *b)
 {
     return strcmp(a->key, b->key);
 }
@@ -206,18 +206,18 @@ static int by_gpus(const struct holder *a, const struct holder *b)
     return a->gpus != b->gpus ? (a->gpus < b->gpus) - (a->gpus > b->gpus) : strcmp(a->owner, b->owner);
 }
 
-static void write_stocks(const struct picture *picture, struct text *out)
+static void write_supplies(const struct picture *picture, struct text *out)
 {
     text_append(out, ",\"gpus\":[");
-    for (const struct stock *stock = picture->stocks; stock != NULL; stock = stock->hh.next) {
+    for (const struct supply *supply = picture->supplies; supply != NULL; supply = supply->hh.next) {
         member_separate(out);
-        member_write_text(out, "{\"gpu_type\":", stock->gpu_type);
-        member_write_text(out, ",\"pool\":", stock->pool);
-        member_write_text(out, ",\"kind\":", pool_kind_text(stock->kind));
-        member_write_int(out, ",\"nodes\":", stock->nodes);
-        member_write_int(out, ",\"total\":", stock->gpus);
-        member_write_int(out, ",\"free\":", stock->free_gpus);
-        member_write_int(out, ",\"unavailable\":", stock->unavailable_gpus);
+        member_write_text(out, "{\"gpu_type\":", supply->gpu_type);
+        member_write_text(out, ",\"pool\":", supply->pool);
+        member_write_text(out, ",\"kind\":", pool_kind_text(supply->kind));
+        member_write_int(out, ",\"nodes\":", supply->nodes);
+        member_write_int(out, ",\"total\":", supply->gpus);
+        member_write_int(out, ",\"free\":", supply->free_gpus);
+        member_write_int(out, ",\"unavailable\":", supply->unavailable_gpus);
         text_append(out, "}");
     }
     text_append(out, "]");
@@ -285,7 +285,7 @@ static bool reply(struct request *request, const struct picture *picture)
     const struct server *server = request->server;
     struct text json = {0};
     member_write_time(&json, "{\"at\":", picture->wall_ms);
-    write_stocks(picture, &json);
+    write_supplies(picture, &json);
     write_nodes(picture, &json);
     write_jobs(server, &json);
     member_write_time(&json, ",\"oldest_waiting_at\":", picture->oldest_ms);
@@ -304,7 +304,7 @@ static void finish(struct making *making)
     picture_destroy(overview->picture);
     overview->picture = give(making->picture);
     overview->made_ms = making->pieces.request->server->now_ms;
-    HASH_SORT(overview->picture->stocks, by_type_and_pool);
+    HASH_SORT(overview->picture->supplies, by_type_and_pool);
     HASH_SORT(overview->picture->holders, by_gpus);
     reply(making->pieces.request, overview->picture);
 }

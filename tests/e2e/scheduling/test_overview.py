@@ -33,8 +33,8 @@ def test_gpus_jobs_users_and_problems_are_counted(make_cluster: Callable[..., Cl
     waiting = ann.submit(["true"], gpus=2)
     held = ann.submit(["true"], hold=True)
     overview = fresh(cluster.api, lambda found: found["jobs"]["HELD"] == 1 and len(found["users"]) == 2 and found["oldest_waiting_at"])
-    (stock,) = overview["gpus"]
-    assert stock == {"gpu_type": "cpu", "pool": "default", "kind": "on-demand", "nodes": 2, "total": 4, "free": 1, "unavailable": 0}
+    (supply,) = overview["gpus"]
+    assert supply == {"gpu_type": "cpu", "pool": "default", "kind": "on-demand", "nodes": 2, "total": 4, "free": 1, "unavailable": 0}
     assert {state: count for state, count in overview["jobs"].items() if count} == {"RUNNING": 2, "QUEUED": 1, "HELD": 1}
     assert overview["users"] == [{"owner": "ann", "gpus": 2, "jobs": 1}, {"owner": "bob", "gpus": 1, "jobs": 1}]
     assert overview["oldest_waiting_at"] == cluster.api.job(waiting)["created_at"]
