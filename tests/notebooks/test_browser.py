@@ -446,6 +446,59 @@ def test_a_node_shows_what_it_has_and_what_it_used(cluster: Cluster, browser: An
     reader.context.close()
 
 
+AXE = ROOT / "client" / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="the packages of the web page are missing: deploy/dependencies gets them")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_has_no_findings_in_any_view(cluster: Cluster, browser: Any, dark: bool) -> None:
+    user = cluster.user("reader")
+    array = user.post("/v1/jobs", {"command": ["sh", "-c", "exit {task}"], "gpus": 1, "name": "many", "array": {"tasks": 2}})["id"]
+    user.wait(array)
+    held = user.submit(["true"], hold=True, name="held")
+    views = {
+        "/": "Who uses GPUs now", "/jobs": "many", f"/jobs/{array}": "task 0", f"/jobs/{array}.1": "Output", f"/jobs/{held}": "HELD",
+        "/nodes": "READY", "/nodes/node0": "What it used", "/usage": "GPU hours in each day", "/submit": "What it would meet",
+        "/experiments": "Default",
+    }  # fmt: skip
+    reader = opened(browser, cluster.api, cluster.url, "/", dark=dark)
+    findings = []
+    for view, words in views.items():
+        reader.tab.goto(f"{cluster.url}/#{view}")
+        reader.sees(words)
+        reader.tab.evaluate(AXE.read_text())
+        found = reader.tab.evaluate("axe.run()")
+        findings += [f"{view}: {one['id']}: {one['nodes'][0]['html']}" for one in found["violations"]]
+    user.post(f"/v1/jobs/{held}/cancel")
+    assert findings == [] and reader.said == []
+    reader.context.close()
+
+
+def test_the_overview_is_small_and_stays_so(cluster: Cluster, browser: Any) -> None:
+    """At most 200 KB to begin with, and 20 KB a minute from then on: the renewals of one are counted, and six make a minute."""
+    reader = Reader(browser)
+    session = reader.context.new_cdp_session(reader.tab)
+    sizes: list[float] = []
+    addresses: dict[str, str] = {}
+    renewed: list[float] = []
+    session.send("Network.enable")
+    session.on("Network.requestWillBeSent", lambda event: addresses.update({event["requestId"]: event["request"]["url"]}))
+
+    def count(event: Any) -> None:
+        sizes.append(event["encodedDataLength"])
+        if addresses.get(event["requestId"], "").endswith("/v1/overview"):
+            renewed.append(event["encodedDataLength"])
+
+    session.on("Network.loadingFinished", count)
+    reader.tab.goto(f"{cluster.url}/#code={cluster.api.post('/v1/session/codes')['code']}&to=/")
+    reader.sees("Who uses GPUs now", "GPU hours")
+    assert 0 < sum(sizes) <= 200_000, sizes
+    reader.tab.wait_for_event("requestfinished", lambda request: request.url.endswith("/v1/overview"))
+    eventually(lambda: len(renewed) >= 2, "a renewal")
+    assert max(renewed) * 6 <= 20_000, renewed
+    reader.context.close()
+
+
 def test_a_page_that_is_open_goes_on_after_a_restart_of_the_controller(tmp_path: Path, browser: Any) -> None:
     cluster = Cluster(tmp_path, [1])
     try:

@@ -123,7 +123,7 @@ export function JobsView({ search }: { search: URLSearchParams }) {
       {listed.length > 0 && (
         <div>
           <Table
-            titles={["", "Job", "State", "Owner", "Project", "GPUs", "Submitted", "Ran", "Reason"]}
+            titles={["Select", "Job", "State", "Owner", "Project", "GPUs", "Submitted", "Ran", "Reason"]}
             rows={listed.map((job) => row(job, selected.has(job.id), (on) => select(job.id, on)))}
             keys={listed.map((job) => job.id)}
           />

@@ -85,7 +85,7 @@ export function NodesView() {
           <Totals all={all} />
           <h2 class="part">By node</h2>
           <Table
-            titles={["Node", "State", "Pool", "GPU type", "Free", "Use", "Heard", "Reason", ""]}
+            titles={["Node", "State", "Pool", "GPU type", "Free", "Use", "Heard", "Reason", "Change"]}
             rows={all.map((node) => row(node, (what) => change(node.name, what)))}
             keys={all.map((node) => node.name)}
           />
