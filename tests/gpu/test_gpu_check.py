@@ -122,8 +122,8 @@ def make_driver(folder: Path, user: int) -> str:
     """A folder with a library that shows two GPUs of one type, the second in use by a process, and one of another; none computes."""
     folder.mkdir()
     source = (ROOT / "tests/unit/agent/devices/fake_nvml.c").read_text()
-    assert "99999999" in source and source.count('"GPU-%d"') == 2
-    source = source.replace('"GPU-%d"', '"GPU-check-%d"')  # agents lock GPUs of the host, and those of other tests are called GPU-0, too
+    assert "99999999" in source and source.count('"GPU-"') == 1
+    source = source.replace('"GPU-"', '"GPU-check-"')  # agents lock GPUs of the host, and those of other tests are called GPU-0, too
     library = folder / "libnvidia-ml.so.1"
     subprocess.run(
         ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=source.replace("99999999", str(user)), text=True, check=True

@@ -101,23 +101,23 @@ function matterOf(failure: Failure | null): Matter {
   return later ? { trouble: `${failure.message} Trying again.`, refusal: "" } : { trouble: "", refusal: failure.message };
 }
 
-/** Whether the first code was used, if the address has one. Whoever is signed in already stays so when it is refused. */
+/** Whether no code is being used. Whoever is signed in already stays so when one is refused. */
 function useCode(hash: string, askIn: (why: string) => void): boolean {
-  const [used, setUsed] = useState("");
+  const [using, setUsing] = useState(hash.startsWith("#code="));
   useEffect(() => {
     const code = codeOfAddress();
     if (code === null) {
-      setUsed(hash);
       return;
     }
+    setUsing(true);
     signIn({ code }).catch((failure: unknown) => {
       if (!(failure instanceof Failure)) {
         throw failure;
       }
       askIn(proof() === undefined ? failure.message : "");
-    }).finally(() => setUsed(hash));
+    }).finally(() => setUsing(false));
   }, [hash]);
-  return used === hash;
+  return !using;
 }
 
 function Page() {

@@ -20,9 +20,11 @@ LIBRARY = BUILD / "tests" / "unit" / "libfake-nvml.so"
 
 
 class GpuNode:
-    """A cluster with one node of three GPUs, two H100 and an RTX 4090, and the file that says how they are."""
+    """A cluster with one node of three GPUs, two H100 and an RTX 4090, and the file that says how they are. Agents lock the GPUs of
+    their host by UUID, so each file of tests has UUIDs of its own: `uuid` is how they begin.
+    """
 
-    def __init__(self, cluster: Cluster, folder: Path):
+    def __init__(self, cluster: Cluster, folder: Path, uuid: str = "GPU-"):
         self.cluster = cluster
         self.api = cluster.api
         self.state = folder / "gpus"
@@ -34,7 +36,8 @@ class GpuNode:
             str(cluster.gpuagent), "--controller", cluster.url, "--token-file", str(cluster.folder / "node.token"), "--name", "g1",
             "--state", str(cluster.folder / "g1"), "--run", str(cluster.folder / "g1.run"), "--python", PYTHON, "--sample-interval", "1",
         ]  # fmt: skip
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAKE_NVML_STATE": str(self.state), "CUDA_VISIBLE_DEVICES": ""}
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAKE_NVML_STATE": str(self.state), "FAKE_NVML_UUID": uuid}
+        environment["CUDA_VISIBLE_DEVICES"] = ""
         self.agent = Program(command, cluster.folder / "g1.log", environment)
         cluster.agents.append(self.agent)
         self.agent.start()

@@ -14,12 +14,12 @@ from harness import Api, Cluster, Problem, eventually, run_gpuctl
 from test_gpus import GpuNode
 
 SHOWN = ["busy 0 97", "power 0 650250", "memory 0 1024", "temperature 0 64", "energy 0 5000000123", "busy 2 5"]
-GPU_0 = 'node="g1",gpu="0",uuid="GPU-0"'
+GPU_0 = 'node="g1",gpu="0",uuid="GPU-samples-0"'
 
 
 @pytest.fixture
 def gpus(make_cluster: Callable[..., Cluster], tmp_path: Path) -> Iterator[GpuNode]:
-    node = GpuNode(make_cluster(), tmp_path)
+    node = GpuNode(make_cluster(), tmp_path, "GPU-samples-")
     node.show(*SHOWN)
     eventually(lambda: f"gpuctl_gpu_utilization_ratio{{{GPU_0}}} 0.970" in page(node.api), "the first sample")
     yield node
@@ -48,10 +48,10 @@ def test_what_the_driver_says_is_at_metrics_and_what_it_does_not_say_is_not(gpus
         f"gpuctl_gpu_power_watts{{{GPU_0}}} 650.250",
         f"gpuctl_gpu_energy_joules_total{{{GPU_0}}} 5000000.123",
         f"gpuctl_gpu_temperature_celsius{{{GPU_0}}} 64",
-        'gpuctl_gpu_utilization_ratio{node="g1",gpu="2",uuid="GPU-2"} 0.050',
+        'gpuctl_gpu_utilization_ratio{node="g1",gpu="2",uuid="GPU-samples-2"} 0.050',
     ):
         assert f"\n{line}\n" in text, line
-    assert not re.search(r"^gpuctl_gpu_(power|energy|temperature)\w+\{.*GPU-2", text, re.MULTILINE)
+    assert not re.search(r"^gpuctl_gpu_(power|energy|temperature)\w+\{.*GPU-samples-2", text, re.MULTILINE)
     assert re.search(r'^gpuctl_node_memory_used_bytes\{node="g1"\} [1-9]', text, re.MULTILINE)
     assert "\ngpuctl_gpus_left_out 0\n" in text
     cpu = re.compile(r'^gpuctl_node_cpu_utilization_ratio\{node="g1"\} [01]\.\d{3}$', re.MULTILINE)
@@ -78,7 +78,7 @@ def test_energy_goes_up_with_the_driver(gpus: GpuNode) -> None:
 def test_the_samples_of_a_node_outlast_the_controller_and_go_with_the_node(gpus: GpuNode) -> None:
     cluster = gpus.cluster
     first = eventually(lambda: samples(gpus.api)["at_ms"] and samples(gpus.api), "the first record")
-    gpu = next(one for one in first["gpus"] if one["uuid"] == "GPU-0")
+    gpu = next(one for one in first["gpus"] if one["uuid"] == "GPU-samples-0")
     # The record has the node's first sample: the driver may have been asked before the file was shown.
     assert gpu["index"] == 0 and len(gpu["utilization_percent"]) == len(first["at_ms"]) == len(first["cpu_percent"])
     assert gpu["memory_bytes"][0] in (0, 1 << 30) and first["memory_bytes"][0] > 0
@@ -109,7 +109,7 @@ class BusyNode(GpuNode):
 
 
 def test_gpuctl_top_shows_what_nodes_and_ranks_use(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
-    node = BusyNode(make_cluster(), tmp_path)
+    node = BusyNode(make_cluster(), tmp_path, "GPU-samples-")
     token = node.cluster.folder / "controller" / "admin.token"
     environment = {"GPUCTL_URL": node.cluster.url, "GPUCTL_TOKEN_FILE": str(token), "LC_ALL": "C"}
     job = node.api.submit(["sleep", "1000"], gpu_type="H100")
@@ -139,7 +139,7 @@ def test_allocations_name_job_and_user_while_it_runs_and_only_to_those_who_may_s
     job = ann.submit(["sleep", "600"], project="vision")
     gpus.cluster.wait_state(job, "RUNNING")
     (labels,) = allocations(gpus.api)
-    assert re.fullmatch(rf'node="g1",gpu="\d",uuid="GPU-\d",job_id="{job}",user="ann",project="vision"', labels)
+    assert re.fullmatch(rf'node="g1",gpu="\d",uuid="GPU-samples-\d",job_id="{job}",user="ann",project="vision"', labels)
     assert allocations(ann) == [labels] and allocations(ben) == []
     monitor = gpus.cluster.user("probe", "monitor")
     assert allocations(monitor) == [labels]

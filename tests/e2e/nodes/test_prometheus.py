@@ -79,7 +79,7 @@ class Prometheus:
 
 @pytest.fixture
 def gpus(make_cluster: Callable[..., Cluster], tmp_path: Path) -> Iterator[GpuNode]:
-    node = GpuNode(make_cluster(), tmp_path)
+    node = GpuNode(make_cluster(), tmp_path, "GPU-prometheus-")
     node.show("busy 0 97", "power 0 650250", "memory 0 1024", "temperature 0 64", "energy 0 5000000123")
     yield node
     node.show()

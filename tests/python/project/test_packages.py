@@ -24,6 +24,8 @@ FILES = {
         "/usr/bin/gpuctl",
         "/usr/share/bash-completion/completions/gpuctl.bash",
         "/usr/share/fish/vendor_completions.d/gpuctl.fish",
+        "/usr/share/gpuctl/alerts/gpuctl.rules.yml",
+        "/usr/share/gpuctl/grafana/gpuctl.json",
         "/usr/share/gpuctl/skill/SKILL.md",
         "/usr/share/zsh/vendor-completions/_gpuctl",
     },

@@ -188,6 +188,26 @@ export interface WaitAnswer {
   start: { at: string | null; earliest_at: string | null; latest_at: string | null; later_than: string | null; confidence: string } | null;
   smallest_change: { field: string; value: unknown; text: string } | null;
 }
+export interface AttemptTiming {
+  attempt: number;
+  state: string;
+  moments: Record<string, number | null>; // ms since the submission was received
+  marks: { name: string; rank: number; node: string; at_ms: number | null }[];
+}
+export interface Attempt {
+  attempt: number;
+  state: string;
+  failed_rank: number | null;
+  nodes: Placement[];
+  ranks: { rank: number; exit_code: number; signal: number | null }[];
+}
+export interface Result {
+  rank: number;
+  kind: "value" | "exception";
+  size: number;
+  json?: unknown;
+  error?: { message?: unknown } | null;
+}
 export type Spec = Record<string, unknown>;
 export interface JobRun {
   attempt: number | null;
@@ -425,7 +445,9 @@ const ofNode = (name: string) => `/v1/nodes/${encodeURIComponent(name)}`;
 
 export const node = (name: string, signal: AbortSignal): Promise<NodeDetail> => ask(ofNode(name), signal);
 
-export const nodeSamples = (name: string, since: number, signal: AbortSignal): Promise<NodeSamples> => ask(`${ofNode(name)}/samples?${query({ since: String(since) })}`, signal);
+/** `until` undefined: now. Times are in ms since 1970. */
+export const nodeSamples = (name: string, since: number, until: number | undefined, signal: AbortSignal): Promise<NodeSamples> =>
+  ask(`${ofNode(name)}/samples?${query({ since: String(since), ...(until !== undefined && { until: String(until) }) })}`, signal);
 
 // --- submissions
 
@@ -437,4 +459,19 @@ export const plan = (spec: Spec, signal: AbortSignal): Promise<WaitAnswer> => as
 export async function submit(spec: Spec, key: string): Promise<Job> {
   const reply = await send("/v1/jobs", { body: spec, headers: { "Idempotency-Key": key } });
   return (await reply.json()) as Job;
+}
+
+// --- what became of a job
+
+/** Of its newest attempt; null: it has none. */
+export async function jobTiming(id: string, signal: AbortSignal): Promise<AttemptTiming | null> {
+  return (await ask<{ attempts: AttemptTiming[] }>(`${ofJob(id)}/timing`, signal)).attempts[0] ?? null;
+}
+
+export async function newestAttempt(id: string, signal: AbortSignal): Promise<Attempt | null> {
+  return (await ask<{ attempts: Attempt[] }>(`${ofJob(id)}/attempts`, signal)).attempts[0] ?? null;
+}
+
+export async function jobResults(id: string, signal: AbortSignal): Promise<Result[]> {
+  return (await ask<{ results: Result[] }>(`${ofJob(id)}/results?${query({ limit: "200" })}`, signal)).results;
 }

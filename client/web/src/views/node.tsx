@@ -3,11 +3,11 @@
 
 import { useState } from "preact/hooks";
 
-import { changeNode, Failure, node, nodeSamples, type NodeDetail, type NodeSamples, type Point } from "../controller/api";
+import { changeNode, Failure, node, nodeSamples, type NodeDetail } from "../controller/api";
 import { person } from "../controller/session";
-import { Chart, type Series } from "../parts/chart";
 import { Fact, Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
+import { SampleCharts } from "../parts/samples";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
 import { duration, size } from "../parts/words";
@@ -36,21 +36,9 @@ function Devices({ found }: { found: NodeDetail }) {
   return <Table titles={["#GPU", "Type", "#Memory", "UUID", "Unavailable"]} rows={rows} keys={found.devices.map((one) => String(one.index))} />;
 }
 
-function points(at: number[], values: (number | null)[], scale = 1): Point[] {
-  return at.flatMap((ms, index) => (values[index] === null || values[index] === undefined ? [] : [{ step: 0, at: ms, value: values[index]! * scale }]));
-}
-
-type Column = "utilization_percent" | "memory_bytes" | "power_w" | "temperature_c";
-const GIB = 1 / 1024 ** 3;
-
-function GpuChart({ found, title, column, scale }: { found: NodeSamples; title: string; column: Column; scale?: number }) {
-  const series: Series[] = found.gpus.map((gpu) => ({ label: `GPU ${gpu.index}`, points: points(found.at_ms, gpu[column], scale) }));
-  return series.some((one) => one.points.length > 1) ? <Chart name={title} series={series} whole /> : null;
-}
-
 function Samples({ name }: { name: string }) {
   const [span, setSpan] = useState("1 hour");
-  const [found] = useRenewed(`${name} ${span}`, async (signal) => ({ value: await nodeSamples(name, Date.now() - SPANS[span]!, signal), more: true }), SAMPLES_RENEW_MS);
+  const [found] = useRenewed(`${name} ${span}`, async (signal) => ({ value: await nodeSamples(name, Date.now() - SPANS[span]!, undefined, signal), more: true }), SAMPLES_RENEW_MS);
   if (found === undefined) {
     return null;
   }
@@ -65,16 +53,7 @@ function Samples({ name }: { name: string }) {
         </label>
       </div>
       {found.at_ms.length < 2 && <p class="faint">There are charts here once the node has been measured twice: each 30 s.</p>}
-      {found.at_ms.length >= 2 && (
-        <div class="charts">
-          <GpuChart found={found} title="GPU utilization in percent" column="utilization_percent" />
-          <GpuChart found={found} title="GPU memory in GiB" column="memory_bytes" scale={GIB} />
-          <GpuChart found={found} title="GPU power in watts" column="power_w" />
-          <GpuChart found={found} title="GPU temperature in °C" column="temperature_c" />
-          <Chart name="CPU in percent of all" series={[{ label: "", points: points(found.at_ms, found.cpu_percent) }]} whole />
-          <Chart name="Memory in GiB" series={[{ label: "", points: points(found.at_ms, found.memory_bytes, GIB) }]} whole />
-        </div>
-      )}
+      {found.at_ms.length >= 2 && <SampleCharts all={[{ node: name, samples: found }]} />}
     </>
   );
 }

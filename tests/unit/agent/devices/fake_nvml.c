@@ -119,10 +119,18 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle)
     return FAULT(*handle);
 }
 
+/* Agents lock the GPUs of their host by UUID, so tests that run side by side have UUIDs of their own. */
+static const char *uuid_prefix(void)
+{
+    const char *prefix = getenv("FAKE_NVML_UUID");
+    return prefix != NULL ? prefix : "GPU-";
+}
+
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle)
 {
-    int index;
-    if (sscanf(uuid, "GPU-%d", &index) != 1 || index < 0 || index >= 3) {
+    size_t length = strlen(uuid_prefix());
+    int index = strncmp(uuid, uuid_prefix(), length) == 0 ? atoi(uuid + length) : -1;
+    if (index < 0 || index >= 3) {
         return 6;
     }
     *handle = (void *)(unsigned long)&gpus[index];
@@ -142,7 +150,7 @@ int nvmlDeviceGetName(void *handle, char *name, unsigned int size)
 
 int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned int size)
 {
-    snprintf(uuid, size, "GPU-%d", ((const struct gpu *)handle)->index);
+    snprintf(uuid, size, "%s%d", uuid_prefix(), ((const struct gpu *)handle)->index);
     return FAULT(handle);
 }
 
