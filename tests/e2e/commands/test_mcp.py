@@ -21,8 +21,9 @@ import pytest
 
 from harness import GPUCTL, PATIENCE, PYTHON, TERMINAL, Api, Cluster, run_gpuctl
 
-anyio = pytest.importorskip("anyio")
-mcp = pytest.importorskip("mcp", reason="the client library of the protocol is not installed: deploy/python-environment --tests")
+LACKING = "the client library of the protocol is not installed: deploy/python-environment --tests"
+anyio = pytest.importorskip("anyio", reason=LACKING)
+mcp = pytest.importorskip("mcp", reason=LACKING)
 if not hasattr(mcp, "Client"):
     pytest.skip("the installed client library of the protocol is older than 2.0", allow_module_level=True)
 
@@ -167,7 +168,7 @@ def test_a_job_is_submitted_waited_for_and_read(environment: Environment) -> Non
 
 
 def test_results_of_a_function_are_values(environment: Environment, ada: Api) -> None:
-    cloudpickle = pytest.importorskip("cloudpickle")
+    cloudpickle = pytest.importorskip("cloudpickle", reason="cloudpickle is not installed: deploy/python-environment")
 
     def where() -> dict[str, Any]:
         import os

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/limits_controller.h"
 #include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
@@ -119,6 +120,41 @@ void ledger_put_history(struct ledger *ledger, const struct history_row *row)
     mine->ran_ms = row->ran_ms;
     mine->limit_ms = row->limit_ms;
     mine->error_percent = row->error_percent;
+}
+
+/* --- what was held -------------------------------------------------------------------------------------- */
+
+static int64_t device_count(const char *devices)
+{
+    int64_t count = *devices != '\0';
+    for (; *devices != '\0'; devices++) {
+        count += *devices == ',';
+    }
+    return count;
+}
+
+void ledger_hold(struct ledger *ledger, const struct attempt_row *attempt, const struct member_row *members,
+                 size_t count)
+{
+    int64_t gpus = 0;
+    for (size_t i = 0; i < count; i++) {
+        gpus += device_count(members[i].devices);
+    }
+    ledger->held_ms += gpus * (attempt->ended_ms - attempt->created_ms);
+    ledger->ended_count++;
+}
+
+void ledger_add_hour(struct ledger *ledger, const struct hour_row *hour)
+{
+    assert(hour->hour_ms % HOUR_MS == 0 && hour->gpu_ms >= 0 && hour->attempts >= 0);
+    assert(hour->idle_ms >= 0 && hour->idle_ms <= hour->measured_ms && hour->energy_mj >= 0);
+    ledger->charged_ms += hour->gpu_ms;
+    ledger->charged_count += hour->attempts;
+}
+
+void ledger_check(const struct ledger *ledger)
+{
+    assert(ledger->held_ms == ledger->charged_ms && ledger->ended_count == ledger->charged_count);
 }
 
 /* --- the whole ------------------------------------------------------------------------------------------ */

@@ -15,6 +15,7 @@ struct ledger {
     size_t limits_count;
     struct history_row *histories;
     size_t history_count;
+    int64_t held_ms, charged_ms, ended_count, charged_count; /* GPU time of ended attempts, and of hours */
 };
 
 void ledger_put_usage(struct ledger *ledger, const struct usage_row *row);
@@ -23,6 +24,12 @@ void ledger_put_limits(struct ledger *ledger, const struct limits_row *row);
 /* false: there are none. */
 bool ledger_drop_limits(struct ledger *ledger, const struct limits_row *row);
 void ledger_put_history(struct ledger *ledger, const struct history_row *row);
+
+/* An attempt with these members has ended; a row of an hour. After each step both add up to the same. */
+void ledger_hold(struct ledger *ledger, const struct attempt_row *attempt, const struct member_row *members,
+                 size_t count);
+void ledger_add_hour(struct ledger *ledger, const struct hour_row *hour);
+void ledger_check(const struct ledger *ledger);
 
 /* Into a core that has just been created, before all else. */
 void ledger_load(const struct ledger *ledger, struct core *core);

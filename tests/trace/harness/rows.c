@@ -10,7 +10,6 @@
 
 #include "tests/trace/harness/ledger.h"
 
-#include "proto/limits_controller.h"
 #include "proto/base/text/json.h"
 
 struct job_rows {
@@ -44,7 +43,6 @@ struct rows {
     struct ledger ledger;
     struct window_row *windows; /* in no order */
     size_t window_count;
-    int64_t held_ms, charged_ms, ended_count, charged_count; /* GPU time of ended attempts, and of hours */
 };
 
 static char *copy(const char *text)
@@ -309,27 +307,6 @@ static void check_timing(const struct attempt_timing *before, const struct attem
     assert(after->settled_us == 0 || after->settled_us >= after->started_us);
 }
 
-static int64_t device_count(const struct attempt_rows *attempt)
-{
-    int64_t count = 0;
-    for (size_t i = 0; i < attempt->member_count; i++) {
-        const char *devices = attempt->members[i].devices;
-        count += *devices != '\0';
-        for (; *devices != '\0'; devices++) {
-            count += *devices == ',';
-        }
-    }
-    return count;
-}
-
-static void add_hour(struct rows *rows, const struct hour_row *hour)
-{
-    assert(hour->hour_ms % HOUR_MS == 0 && hour->gpu_ms >= 0 && hour->attempts >= 0);
-    assert(hour->idle_ms >= 0 && hour->idle_ms <= hour->measured_ms && hour->energy_mj >= 0);
-    rows->charged_ms += hour->gpu_ms;
-    rows->charged_count += hour->attempts;
-}
-
 static void update_attempt(struct rows *rows, const struct attempt_row *row)
 {
     struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
@@ -341,8 +318,7 @@ static void update_attempt(struct rows *rows, const struct attempt_row *row)
     ATTEMPT_ROW(ROW_FREE, attempt->row)
     attempt->row = attempt_copy(row);
     if (row->state == ATTEMPT_ENDED) {
-        rows->held_ms += device_count(attempt) * (row->ended_ms - row->created_ms);
-        rows->ended_count++;
+        ledger_hold(&rows->ledger, row, attempt->members, attempt->member_count);
     }
 }
 
@@ -450,7 +426,7 @@ static void apply(struct rows *rows, const struct change *change, const struct j
         ledger_drop_usage(&rows->ledger, &change->usage);
         return;
     case CHANGE_HOUR_ADD:
-        add_hour(rows, &change->hour);
+        ledger_add_hour(&rows->ledger, &change->hour);
         return;
     case CHANGE_LIMITS_PUT:
         ledger_put_limits(&rows->ledger, &change->limits);
@@ -536,7 +512,7 @@ void rows_apply(struct rows *rows, const struct step *step, const struct job_spe
     for (size_t i = 0; i < step->change_count; i++) {
         apply(rows, &step->changes[i], spec);
     }
-    assert(rows->held_ms == rows->charged_ms && rows->ended_count == rows->charged_count);
+    ledger_check(&rows->ledger);
     for (size_t i = 0; i < step->touched_count; i++) {
         const struct job_rows *job = job_at(rows, step->touched[i].key);
         assert(job->event_count == job->life.seq && job->life.seq == step->touched[i].seq);

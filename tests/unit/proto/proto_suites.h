@@ -12,6 +12,7 @@ Suite *jobspec_refused_suite(void);
 Suite *jobspec_needs_suite(void);
 Suite *jobspec_place_suite(void);
 Suite *messages_suite(void);
+Suite *messages_sample_suite(void);
 Suite *messages_refused_suite(void);
 Suite *protocol_suite(void);
 Suite *recorded_suite(void);

@@ -12,33 +12,10 @@
 #include "proto/limits_controller.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/protocol.h"
+#include "tests/unit/proto/over_the_wire.h"
 #include "tests/unit/proto/proto_suites.h"
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
-#define ATTEMPT_ID UINT64_C(12884901889) /* incarnation 3, attempt 1 */
-
-/* The bytes of a message on the wire, parsed as the receiver does; takes over json. */
-static json_t *over_the_wire(json_t *json)
-{
-    autofree char *text = json_text(json);
-    json_decref(json);
-    struct err err;
-    json_t *received = json_parse(text, strlen(text), &err);
-    ck_assert_msg(received != NULL, "%s", err.text);
-    return received;
-}
-
-/* Sends a message and reads it into `copy`, whose own encoding must be the same. */
-#define SEND(type, message, copy)                                                                            \
-    struct type copy;                                                                                        \
-    do {                                                                                                     \
-        struct err err = {0};                                                                                \
-        ck_assert_msg(type##_decode(over_the_wire(type##_encode(message)), &copy, &err), "%s", err.text);    \
-        autojson json_t *first = type##_encode(message);                                                     \
-        autojson json_t *second = type##_encode(&copy);                                                      \
-        ck_assert(json_equal(first, second));                                                                \
-    } while (0)
 
 /* --- round trips --- */
 
@@ -130,88 +107,6 @@ START_TEST(heartbeat_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.seq, 17);
     ck_assert(!copy.faults.told);
     ck_assert_int_eq(copy.attempts[0].state, MEMBER_PREPARED);
-    heartbeat_message_finish(&copy);
-}
-END_TEST
-
-START_TEST(what_attempts_use_arrives_as_it_was_measured)
-{
-    struct gpu_sample gpus[] = {{97, 70LL << 30, 80LL << 30, 650250, 64, 123456789}, GPU_SAMPLE_UNKNOWN};
-    struct sample samples[] = {
-        {ATTEMPT_ID, 1700000000123, 30, 12.125, 3 * GIB, 64 * GIB, gpus, 2},
-        {ATTEMPT_ID + 1, 1700000000124, 40, -1, -1, -1, NULL, 0},
-    };
-    struct heartbeat_message message = {.node = "n1", .boot_id = "b", .samples = samples, .sample_count = 2};
-    SEND(heartbeat_message, &message, copy);
-    ck_assert_uint_eq(copy.sample_count, 2);
-    ck_assert_uint_eq(copy.samples[0].attempt_id, ATTEMPT_ID);
-    ck_assert_int_eq(copy.samples[0].at_ms, 1700000000123);
-    ck_assert_int_eq(copy.samples[0].step, 30);
-    ck_assert_double_eq(copy.samples[0].cpu_percent, 12.125);
-    ck_assert_int_eq(copy.samples[0].memory_bytes, 3 * GIB);
-    ck_assert_int_eq(copy.samples[0].memory_total_bytes, 64 * GIB);
-    ck_assert_uint_eq(copy.samples[0].gpu_count, 2);
-    ck_assert_mem_eq(copy.samples[0].gpus, gpus, sizeof gpus);
-    ck_assert_double_eq(copy.samples[1].cpu_percent, -1);
-    ck_assert_int_eq(copy.samples[1].memory_bytes, -1);
-    ck_assert_uint_eq(copy.samples[1].gpu_count, 0);
-    heartbeat_message_finish(&copy);
-}
-END_TEST
-
-START_TEST(what_the_node_uses_arrives_as_it_was_measured)
-{
-    struct gpu_sample gpus[] = {{97, 70LL << 30, 80LL << 30, 650250, 64, 123456789}, GPU_SAMPLE_UNKNOWN};
-    struct machine_sample machine = {12.125, 3 * GIB, 64 * GIB, gpus, 2};
-    struct heartbeat_message message = {.node = "n1", .boot_id = "b", .machine = &machine};
-    SEND(heartbeat_message, &message, copy);
-    ck_assert_double_eq(copy.machine->cpu_percent, 12.125);
-    ck_assert_int_eq(copy.machine->memory_bytes, 3 * GIB);
-    ck_assert_int_eq(copy.machine->memory_total_bytes, 64 * GIB);
-    ck_assert_uint_eq(copy.machine->gpu_count, 2);
-    ck_assert_mem_eq(copy.machine->gpus, gpus, sizeof gpus);
-    heartbeat_message_finish(&copy);
-}
-END_TEST
-
-START_TEST(what_is_not_known_of_the_node_is_absent)
-{
-    struct machine_sample machine = {-1, -1, -1, NULL, 0};
-    struct heartbeat_message message = {.node = "n1", .boot_id = "b", .machine = &machine};
-    SEND(heartbeat_message, &message, copy);
-    ck_assert_double_eq(copy.machine->cpu_percent, -1);
-    ck_assert_int_eq(copy.machine->memory_bytes, -1);
-    ck_assert_int_eq(copy.machine->memory_total_bytes, -1);
-    ck_assert_uint_eq(copy.machine->gpu_count, 0);
-    heartbeat_message_finish(&copy);
-}
-END_TEST
-
-START_TEST(values_of_the_node_that_no_machine_has_are_refused)
-{
-    static const char *const wrong[] = {"{'cpu_percent':101}",
-                                        "{'memory_bytes':-1}",
-                                        "[]",
-                                        "{'gpus':[{'temperature_c':256}]}",
-                                        "{'gpus':[{'energy_mj':-1}]}",
-                                        "{'gpus':[{'busy_percent':101}]}",
-                                        "{'gpus':{}}"};
-    struct err err;
-    struct heartbeat_message copy;
-    autofree char *text = xprintf("{'node':'n','boot_id':'b','seq':1,'machine':%s}", wrong[_i]);
-    ck_assert(!heartbeat_message_decode(parse_quoted(text), &copy, &err));
-    ck_assert_int_eq(err.code, ERR_FIELD);
-}
-END_TEST
-
-START_TEST(an_agent_that_does_not_measure_sends_no_samples)
-{
-    struct heartbeat_message message = {.node = "n1", .boot_id = "b"};
-    autojson json_t *json = heartbeat_message_encode(&message);
-    ck_assert_ptr_null(json_object_get(json, "samples"));
-    SEND(heartbeat_message, &message, copy);
-    ck_assert_uint_eq(copy.sample_count, 0);
-    ck_assert_ptr_null(copy.machine);
     heartbeat_message_finish(&copy);
 }
 END_TEST
@@ -679,12 +574,7 @@ Suite *messages_suite(void)
     tcase_add_test(trips, register_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, an_older_agent_knows_of_no_word);
     tcase_add_test(trips, heartbeat_arrives_as_it_was_sent);
-    tcase_add_test(trips, what_the_node_uses_arrives_as_it_was_measured);
-    tcase_add_test(trips, what_is_not_known_of_the_node_is_absent);
-    tcase_add_loop_test(trips, values_of_the_node_that_no_machine_has_are_refused, 0, 7);
     tcase_add_test(trips, heartbeat_reply_arrives_as_it_was_sent);
-    tcase_add_test(trips, what_attempts_use_arrives_as_it_was_measured);
-    tcase_add_test(trips, an_agent_that_does_not_measure_sends_no_samples);
     tcase_add_test(trips, devices_that_cannot_be_had_arrive_with_their_reasons);
     tcase_add_test(trips, poll_arrives_as_it_was_sent);
     tcase_add_test(trips, poll_reply_arrives_as_it_was_sent);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One job: how it is, why it waits or how it ended, where its ranks are, what they say, and what has happened to it.
 
-import { useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 
-import { changeJob, explanation, Failure, job, jobEvents, jobResults, jobRuns, jobs, jobTiming, newestAttempt, nodeSamples, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
+import { changeJob, explanation, job, jobEvents, jobResults, jobRuns, jobs, jobTiming, newestAttempt, nodeSamples, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
+import { useChange } from "../parts/change";
 import { Explanation } from "../parts/explanation";
 import { Output } from "../parts/output";
 import { Fact, Part } from "../parts/page";
@@ -119,7 +120,6 @@ function changesOf(state: string): ("cancel" | "hold" | "release")[] {
 const TITLES = { cancel: "Cancel", hold: "Hold", release: "Release" };
 
 export function JobView({ id }: { id: string }) {
-  const [refused, setRefused] = useState("");
   const known = useRef<JobEvent[]>([]);
   const [found, again] = useRenewed(id, async (signal) => {
     const [newest, runs] = await Promise.all([job(id, signal), jobRuns(id, signal)]);
@@ -130,22 +130,13 @@ export function JobView({ id }: { id: string }) {
     const tasks = newest.array === null ? [] : (await jobs({ array: id }, TASKS, signal)).jobs;
     return { value: { newest, runs, waits, attempt, timing, results, tasks, events: known.current }, more: !ENDED.includes(newest.state) };
   });
+  const [refused, tryTo] = useChange(again);
   useCrumbs({ text: "jobs", href: "#/jobs" }, { text: found?.newest.name ?? id });
   if (found === undefined) {
     return null;
   }
   const { newest, runs, waits, attempt, timing, results, tasks, events } = found;
-  const change = (what: "cancel" | "hold" | "release") => {
-    changeJob(id, what).then(
-      () => setRefused(""),
-      (failure: unknown) => {
-        if (!(failure instanceof Failure)) {
-          throw failure;
-        }
-        setRefused(failure.message);
-      },
-    ).then(again, again);
-  };
+  const change = (what: "cancel" | "hold" | "release") => tryTo(changeJob(id, what));
   return (
     <article>
       <div class="tools">

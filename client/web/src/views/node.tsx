@@ -3,8 +3,9 @@
 
 import { useState } from "preact/hooks";
 
-import { changeNode, Failure, node, nodeSamples, type NodeDetail } from "../controller/api";
+import { changeNode, node, nodeSamples, type NodeDetail } from "../controller/api";
 import { person } from "../controller/session";
+import { useChange } from "../parts/change";
 import { Fact, Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { SampleCharts } from "../parts/samples";
@@ -59,24 +60,14 @@ function Samples({ name }: { name: string }) {
 }
 
 export function NodeView({ name }: { name: string }) {
-  const [refused, setRefused] = useState("");
   const [found, again] = useRenewed(name, async (signal) => ({ value: await node(name, signal), more: true }), RENEW_MS);
+  const [refused, tryTo] = useChange(again);
   useCrumbs({ text: "nodes", href: "#/nodes" }, { text: name });
   if (found === undefined) {
     return null;
   }
   const takesWork = found.state === "READY" || found.state === "SUSPECT";
-  const change = () => {
-    changeNode(name, takesWork ? "drain" : "resume").then(
-      () => setRefused(""),
-      (failure: unknown) => {
-        if (!(failure instanceof Failure)) {
-          throw failure;
-        }
-        setRefused(failure.message);
-      },
-    ).then(again, again);
-  };
+  const change = () => tryTo(changeNode(name, takesWork ? "drain" : "resume"));
   return (
     <article>
       <div class="tools">

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nodes, and what is free on them: in all by GPU type and pool, and by node. Administrators drain nodes here, and have them take work again.
 
-import { useState } from "preact/hooks";
-
-import { changeNode, Failure, nodes, type Node } from "../controller/api";
+import { changeNode, nodes, type Node } from "../controller/api";
 import { person } from "../controller/session";
 import { Bar } from "../parts/bar";
+import { useChange } from "../parts/change";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
@@ -61,20 +60,10 @@ function row(node: Node, change: (what: "drain" | "resume") => void) {
 }
 
 export function NodesView() {
-  const [refused, setRefused] = useState("");
   const [all, again] = useRenewed("nodes", async (signal) => ({ value: await nodes(signal), more: true }));
+  const [refused, tryTo] = useChange(again);
   useCrumbs({ text: "nodes" });
-  const change = (name: string, what: "drain" | "resume") => {
-    changeNode(name, what).then(
-      () => setRefused(""),
-      (failure: unknown) => {
-        if (!(failure instanceof Failure)) {
-          throw failure;
-        }
-        setRefused(`${name}: ${failure.message}`);
-      },
-    ).then(again, again);
-  };
+  const change = (name: string, what: "drain" | "resume") => tryTo(changeNode(name, what), name);
   return (
     <section>
       <h1>Nodes</h1>
