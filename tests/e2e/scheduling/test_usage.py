@@ -95,6 +95,16 @@ def test_a_job_that_runs_counts_up_to_now(fresh: Cluster, tmp_path: Path) -> Non
     assert fresh.api.get("/v1/usage")["total"]["gpu_seconds"] == pytest.approx(held(fresh, [job]), abs=1e-6)
 
 
+def test_each_task_of_an_array_counts_once_for_its_owner_and_project(fresh: Cluster) -> None:
+    ann = fresh.user("ann")
+    spec = {"command": ["sh", "-c", "exit {task}"], "gpus": 1, "project": "sweep", "array": {"tasks": 3}}
+    array = ann.post("/v1/jobs", spec)["id"]
+    ann.wait(array)
+    (row,) = ann.get("/v1/usage?by=project,owner")["usage"]
+    assert (row["project"], row["owner"], row["attempts"]) == ("sweep", "ann", 3)
+    assert row["gpu_seconds"] == pytest.approx(held(fresh, [f"{array}.{task}" for task in range(3)]), abs=1e-6)
+
+
 def test_people_see_their_own_use_alone(fresh: Cluster, tmp_path: Path) -> None:
     run_jobs(fresh, tmp_path)
     ann = fresh.user("ann")

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of client/cli/top/top_view: what keys do to the picture that somebody looks at. */
-#include <math.h>
 #include <string.h>
 
-#include "client/cli/top/top_columns.h"
 #include "client/cli/top/top_draw.h"
-#include "client/cli/top/top_frame.h"
-#include "client/cli/top/top_head.h"
 #include "client/cli/top/data/top_job.h"
 #include "client/cli/top/top_keys.h"
-#include "client/cli/top/data/top_samples.h"
-#include "client/cli/top/top_table.h"
 #include "client/cli/top/top_view.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"

@@ -192,6 +192,26 @@ START_TEST(a_database_of_the_third_version_takes_the_causes_of_today)
 }
 END_TEST
 
+/* As version 9 knew the roles. */
+START_TEST(a_database_of_the_ninth_version_takes_the_role_of_today_and_keeps_its_tokens)
+{
+    struct change token = {
+        .kind = CHANGE_TOKEN_INSERT,
+        .token = {.id = "old", .role = ROLE_NODE, .owner = "n", .created_ms = 1, .node = "n"}};
+    rig_write_one(token);
+    rig_close();
+    rig_meddle("PRAGMA writable_schema = ON;"
+               "UPDATE sqlite_schema SET sql = replace(sql, ' WHEN ''monitor'' THEN 1', '');"
+               "PRAGMA writable_schema = RESET;" WITHOUT_HOURS "PRAGMA user_version = 9");
+    rig_reopen();
+    token.token = (struct token_row){.id = "new", .role = ROLE_MONITOR, .owner = "probe", .created_ms = 2};
+    rig_write_one(token);
+    rig_close();
+    expect_number("SELECT count(*) FROM tokens INDEXED BY tokens_created WHERE created_ms > 0", "2");
+    expect_number("SELECT node = 'n' FROM tokens WHERE id = 'old'", "1");
+}
+END_TEST
+
 /* Before moments of starts were kept. */
 START_TEST(an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_come)
 {
@@ -471,6 +491,7 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, a_database_of_the_first_version_goes_on_with_all_its_rows);
     tcase_add_test(cases, an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_come);
     tcase_add_test(cases, a_database_of_the_third_version_takes_the_causes_of_today);
+    tcase_add_test(cases, a_database_of_the_ninth_version_takes_the_role_of_today_and_keeps_its_tokens);
     tcase_add_test(cases,
                    a_database_of_the_second_version_learns_priority_and_limit_of_live_jobs_from_their_specs);
     tcase_add_test(cases, a_database_of_the_newest_version_without_sums_is_refused);
