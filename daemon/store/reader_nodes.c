@@ -133,5 +133,6 @@ bool rows_allocation(struct rows *rows, struct allocation *ret_allocation)
     ret_allocation->project = query_read_text(&query);
     ret_allocation->node = query_read_text(&query);
     ret_allocation->devices = query_read_text(&query);
+    ret_allocation->gpus = query_read_number(&query);
     return rows_end(rows, &query);
 }

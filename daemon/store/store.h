@@ -196,6 +196,7 @@ struct allocation {
     int64_t job_key, node_rank;
     const char *job_id, *owner, *project;
     const char *node, *devices; /* "0,1,5" */
+    int64_t gpus;               /* how many these are */
 };
 struct rows reader_allocations(struct reader *reader, int64_t job_key, int64_t node_rank, int64_t limit,
                                struct err *err);

@@ -145,15 +145,6 @@ static struct holder *need_holder(struct picture *picture, const char *owner)
     return holder;
 }
 
-static int64_t count_devices(const char *devices)
-{
-    int64_t count = *devices != '\0';
-    for (; *devices != '\0'; devices++) {
-        count += *devices == ',';
-    }
-    return count;
-}
-
 /* --- pieces --------------------------------------------------------------------------------------------- */
 
 static bool walk_nodes(struct making *making, struct err *err)
@@ -186,7 +177,7 @@ static bool walk_allocations(struct making *making, struct err *err)
     int count = 0;
     for (; rows_allocation(&rows, &allocation); count++) {
         struct holder *holder = need_holder(making->picture, allocation.owner);
-        holder->gpus += count_devices(allocation.devices);
+        holder->gpus += allocation.gpus;
         holder->jobs += allocation.job_key != making->counted_key;
         making->counted_key = making->job_key = allocation.job_key;
         making->node_rank = allocation.node_rank;

@@ -298,7 +298,7 @@
       "ON node = name WHERE name > ? ORDER BY name LIMIT ?")                                                 \
     X(NODE_GPUS, READER, "SELECT iif(slots, '[]', devices) FROM nodes WHERE name = ?")                       \
     X(ALLOCATIONS, READER,                                                                                   \
-      "SELECT job_key, node_rank, id, owner, project, node, devices "                                        \
+      "SELECT job_key, node_rank, id, owner, project, node, devices, " SQL_DEVICE_COUNT " "                  \
       "FROM attempts INDEXED BY attempts_live CROSS JOIN members USING (epoch) "                             \
       "CROSS JOIN jobs ON key = job_key "                                                                    \
       "WHERE attempts." SCHEMA_ATTEMPT_IS_LIVE " AND (job_key, node_rank) > (?, ?) "                         \

@@ -150,6 +150,25 @@ def test_allocations_name_job_and_user_while_it_runs_and_only_to_those_who_may_s
     eventually(lambda: allocations(gpus.api) == [], "the allocation to go")
 
 
+def test_idle_gpus_and_their_energy_are_in_the_usage_of_a_job_that_has_ended(gpus: GpuNode, tmp_path: Path) -> None:
+    gpus.show("busy 0 4", "energy 0 1000000", "busy 2 80")
+    idle = f'gpuctl_gpu_utilization_ratio{{{GPU_0}}} 0.040'
+    eventually(lambda: idle in page(gpus.api), "the GPU to be idle")
+    job = gpus.api.submit(["sh", "-c", f"while ! test -e {tmp_path / 'go'}; do sleep 0.02; done"], gpus=2, gpu_type="H100", project="lazy")
+    busy = gpus.api.submit(["sh", "-c", f"while ! test -e {tmp_path / 'go'}; do sleep 0.02; done"], gpu_type="RTX4090", project="keen")
+    for one in (job, busy):
+        gpus.cluster.wait_state(one, "RUNNING")
+    gpus.show("busy 0 4", "energy 0 3500000", "busy 2 80")
+    eventually(lambda: f"gpuctl_gpu_energy_joules_total{{{GPU_0}}} 3500.000" in page(gpus.api), "the energy")
+    (tmp_path / "go").touch()
+    for one in (job, busy):
+        assert gpus.api.wait(one)["state"] == "SUCCEEDED"
+    lazy, keen = (gpus.api.get(f"/v1/usage?project={project}")["total"] for project in ("lazy", "keen"))
+    assert 0 < lazy["idle_gpu_seconds"] == lazy["measured_gpu_seconds"] <= lazy["gpu_seconds"]
+    assert lazy["energy_joules"] == 2500.0
+    assert keen["idle_gpu_seconds"] == 0 < keen["measured_gpu_seconds"] and keen["energy_joules"] == 0
+
+
 def test_openmetrics_is_given_to_those_who_accept_it(gpus: GpuNode) -> None:
     _, headers, body = gpus.api.raw("GET", "/metrics", None, {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.3"})
     assert headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
