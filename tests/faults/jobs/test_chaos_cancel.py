@@ -22,6 +22,7 @@ from harness import Cluster, Problem, eventually
 
 GRACE_S = 1
 AT_ONCE = 2
+HELD_S = 0.05  # for so long a node does not answer
 
 #: Nobody fails, and nobody ends by itself.
 FOR_EVER = Chaos(0, WORLD, "absent")
@@ -109,7 +110,9 @@ def test_a_cancel_while_it_ends_by_itself(site: Cluster, tmp_path: Path) -> None
 
 
 def test_a_cancel_at_any_moment(site: Cluster, tmp_path: Path, volume: Callable[[int, int], int]) -> None:
-    """Some milliseconds after the submission, drawn so that many fall before START and many after."""
+    """Some milliseconds after the submission, and around the moment at which the last node gets prepared, which is held until then: so at
+    least one is before START, however fast a start is, and one after.
+    """
     chance = random.Random(7)
     delays = [chance.choice([0, 0.005 * chance.random(), 0.05 * chance.random(), 0.3 * chance.random()]) for _ in range(volume(12, 1000))]
 
@@ -121,4 +124,15 @@ def test_a_cancel_at_any_moment(site: Cluster, tmp_path: Path, volume: Callable[
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         began = list(pool.map(run, range(len(delays))))
-    assert 0 < sum(began) < len(began), "all fell on one side of START: draw other delays"
+    held = site.agents[1].process
+    assert held is not None
+    for number, after_s in enumerate((-HELD_S, -0.002, 0.002, 0.01)):
+        mark = tmp_path / f"held{number}"
+        held.send_signal(signal.SIGSTOP)
+        job = submit(site, mark)
+        release = threading.Timer(HELD_S, held.send_signal, [signal.SIGCONT])
+        release.start()
+        threading.Event().wait(HELD_S + after_s)
+        began.append(cancel_and_check(site, job, mark))
+        release.join()
+    assert 0 < sum(began) < len(began), "all fell on one side of START"
