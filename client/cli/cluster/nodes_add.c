@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl nodes add`: makes machines nodes over ssh, several at a time. It copies the agent there and runs a
- * script that joins. It promises that ssh asks nobody anything, that no token shows in a list of processes,
- * and that each machine's failure is one line. */
+/* `gpuctl nodes add`: makes machines nodes over ssh, several at a time. It copies the agent there, runs a
+ * script that joins, and waits until the controller knows the node. It promises that ssh asks nobody
+ * anything, that no token shows in a list of processes, and that each machine's failure is one line. */
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,13 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
+#include "proto/base/text/json.h"
 #include "proto/limits_client.h"
 
 #define AGENT_DEB "gpuctl-agent_*.deb"
 #define CLI_DEB   "gpuctl_*.deb" /* that the agent's package needs */
+
+#define KNOWN_POLL_MS 100
 
 struct add_options {
     struct join_options join; /* first, as join_rows have it */
@@ -250,6 +253,42 @@ static void run_step(const struct addition *addition, enum step step)
     }
 }
 
+/* The node's name, from what `gpuagent join` says: "joined URL as NAME", and that its agent runs. The
+ * caller's; NULL: the agent was not started. */
+static char *started_name(const struct addition *addition, const struct host *host)
+{
+    const char *said = host->output.bytes != NULL ? host->output.bytes : "";
+    size_t line = strcspn(said, "\n");
+    if (addition->packaged && strstr(said, "\nthe agent is started") == NULL) {
+        return NULL;
+    }
+    const char *name = memmem(said, line, " as ", 4);
+    return name != NULL ? xstrndup(name + 4, (size_t)(said + line - name) - 4) : NULL;
+}
+
+/* Agents register a moment after they are started: what is typed next may name the node. */
+static void wait_known(const struct addition *addition, struct api *api)
+{
+    int64_t deadline = clock_boot_ms() + CLIENT_START_MS;
+    for (size_t i = 0; i < addition->count; i++) {
+        struct host *host = &addition->hosts[i];
+        autofree char *name = host->failed ? NULL : started_name(addition, host);
+        for (bool known = name == NULL; !known && !host->failed;) {
+            struct err err;
+            autojson json_t *node = api_get(api, &err, "/v1/nodes/%s", name);
+            known = node != NULL;
+            if (!known && clock_boot_ms() > deadline) {
+                autofree char *why = xprintf("joined as %s, but its agent is not heard: %s; see "
+                                             "journalctl -u gpuagent there",
+                                             name, err.text);
+                fail(host, why);
+            } else if (!known) {
+                api_pause(api, KNOWN_POLL_MS);
+            }
+        }
+    }
+}
+
 static void tell(const struct addition *addition)
 {
     for (size_t i = 0; i < addition->count; i++) {
@@ -325,6 +364,7 @@ static bool add_run(const struct call *call, int *ret_exit, struct err *err)
         run_step(&addition, STEP_FOLDER);
         run_step(&addition, STEP_COPY);
         run_step(&addition, STEP_JOIN);
+        wait_known(&addition, api);
         tell(&addition);
     }
     for (size_t i = 0; good && i < addition.count; i++) {

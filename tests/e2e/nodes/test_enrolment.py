@@ -408,17 +408,18 @@ def test_machines_are_added_over_ssh_each_with_its_own_outcome(site: Site) -> No
     for name, text in (("ssh", SSH), ("scp", SCP), ("id", ID)):
         (tools / name).write_text(text)
         (tools / name).chmod(0o755)
-    # The agents that are started belong to the test: they write their pids.
-    (tools / "setsid").write_text('#!/bin/sh\nshift\n"$@" &\necho $! >>"$FAKE_HOMES/pids"\n')
+    # The agents that are started belong to the test: they write their pids, and their files lie in its folder.
+    config = site.folder / "m1/agent.conf"
+    (tools / "setsid").write_text(f'#!/bin/sh\nshift\n"$@" --config {config} &\necho $! >>"$FAKE_HOMES/pids"\n')
     (tools / "setsid").chmod(0o755)
     env = {"PATH": f"{tools}:{os.environ['PATH']}", "FAKE_HOMES": str(homes)}
     homes.mkdir()
-    place = str(site.folder / "$name")
+    settings = ("cpu-slots=1", "name=m1", f"config={config}", f"state={site.folder}/m1/state", f"run={site.folder}/m1/run", f"python={PYTHON}")
     try:
-        added = site.gpuctl("nodes", "add", "me@m1", "me@refused", "--set", "cpu-slots=1", "--set", "name=m1",
-                            "--set", f"config={place.replace('$name', 'm1')}/agent.conf", env=env)  # fmt: skip
+        added = site.gpuctl("nodes", "add", "me@m1", "me@refused", *(word for setting in settings for word in ("--set", setting)), env=env)
         assert added.returncode == 1, added.stderr
         assert f"me@m1: joined {site.url} as m1" in added.stderr
+        assert "m1" in site.nodes()  # known as soon as the command ends: the next line may name it
         assert "me@refused: me@refused: Permission denied (publickey).; see that ssh logs in there without a password" in added.stderr
         assert (homes / "me@m1/.local/lib/gpuctl/gpushim").exists()
         assert not list(Path("/tmp").glob("gpuctl-join-*/gpuagent"))
