@@ -14,7 +14,7 @@
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
 
-#define OPTION_COUNT 38
+#define OPTION_COUNT 39
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -119,6 +119,11 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "after which past use counts half in fair shares (default 7d)",
          .kind = OPTION_DURATION,
          .target = &config->share_half_life_ms},
+        {.name = "idle-after",
+         .value_name = "TIME",
+         .help = "tell owners of jobs whose GPUs are nearly unused for so long; 0: never (default 30m)",
+         .kind = OPTION_DURATION,
+         .target = &config->idle_after_ms},
         {.name = "min-free",
          .value_name = "SIZE",
          .help = "refuse submissions with less free disk (default: 5 % of it, 256MiB to 2GiB)",
@@ -356,6 +361,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .upload_quota_mib = DEFAULT_UPLOAD_QUOTA_BYTES / MIB,
                                   .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
                                   .policy = POLICY_DEFAULT,
+                                  .idle_after_ms = DEFAULT_IDLE_AFTER_MS,
                                   .keep_jobs_ms = DEFAULT_KEEP_JOBS_MS,
                                   .keep_logs_ms = DEFAULT_KEEP_LOGS_MS,
                                   .keep_nodes_ms = DEFAULT_KEEP_NODES_MS,

@@ -31,6 +31,7 @@ struct config {
     enum policy policy;
     const char *min_free;   /* as written: "256MiB"; NULL: not given */
     int64_t min_free_bytes; /* -1: chosen by the size of the disk */
+    int64_t idle_after_ms;  /* 0: never */
     int64_t keep_jobs_ms, keep_logs_ms, keep_nodes_ms, keep_runs_ms, keep_usage_ms; /* 0: for ever */
     const char *prices, *currency;                                                  /* or NULL */
     int64_t logs_share_percent;                                                     /* of the disk */

@@ -190,6 +190,7 @@ static bool open_writer(struct daemon *daemon, struct err *err)
 {
     const struct writer_config config = {.heartbeat_ms = daemon->config.heartbeat_ms,
                                          .share_half_life_ms = daemon->config.share_half_life_ms,
+                                         .idle_after_ms = daemon->config.idle_after_ms,
                                          .policy = daemon->config.policy};
     const struct moment now = {.boot_ms = clock_boot_ms(), .wall_ms = clock_wall_ms()};
     daemon->writer = writer_open(daemon->store, &config, now, err);

@@ -96,6 +96,12 @@
 #define LIMIT_IDEMPOTENCY_KEY 128
 /* a first answer is given again for this long at least, and for twice as long at most */
 #define IDEMPOTENCY_KEPT_MS (72LL * 3600 * 1000)
+/* before its owner is told: evaluations and checkpoints are over by then */
+#define DEFAULT_IDLE_AFTER_MS (30LL * 60 * 1000)
+/* between telling and preempting: a person can answer */
+#define DEFAULT_IDLE_GRACE_MS (15LL * 60 * 1000)
+/* of both; a year */
+#define LIMIT_IDLE_S (365LL * 24 * 3600)
 /* a hundred years */
 #define LIMIT_KEEP_DAYS       36500
 #define DEFAULT_KEEP_JOBS_MS  (90LL * 24 * 3600 * 1000)

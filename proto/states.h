@@ -78,6 +78,8 @@
     X(PLACED, "placed", "the job got its GPUs, for a new attempt")                                           \
     X(STARTED, "started", "the gang was told to start")                                                      \
     X(RUNNING, "running", "all ranks were started")                                                          \
+    X(IDLE, "idle", "its GPUs have been nearly unused for a time")                                           \
+    X(BUSY, "busy", "its GPUs are in use again")                                                             \
     X(WARNED, "warned", "the early signal was sent, before the time limit")                                  \
     X(CANCEL_ASKED, "cancel_asked", "a person canceled the job")                                             \
     X(STOPPING, "stopping", "the gang is being ended")                                                       \
@@ -230,6 +232,11 @@
     X(CONT, "CONT")                                                                                          \
     X(URG, "URG")
 
+/* What follows when the GPUs of a job are idle for a time. X(name, spelling, meaning) */
+#define IDLE_ACTIONS(X)                                                                                      \
+    X(TELL, "tell", "its owner is told")                                                                     \
+    X(PREEMPT, "preempt", "its owner is told; later it gives back its GPUs, and is held")
+
 /* How a node keeps the processes of an attempt together. Only earlier agents say cgroup1. */
 #define ISOLATIONS(X)                                                                                        \
     X(NONE, "none")                                                                                          \
@@ -262,6 +269,7 @@
 #define AS_ENUM_TEST(name, ...)      NODE_TEST_##name,
 #define AS_ENUM_ACCOUNT(name, ...)   ACCOUNT_##name,
 #define AS_ENUM_EARLY(name, ...)     EARLY_##name,
+#define AS_ENUM_IDLE(name, ...)      IDLE_##name,
 
 enum job_state { JOB_STATES(AS_ENUM_JOB) JOB_STATE_COUNT };
 enum attempt_state { ATTEMPT_STATES(AS_ENUM_ATTEMPT) ATTEMPT_STATE_COUNT };
@@ -289,6 +297,7 @@ enum wait_reason { WAIT_REASONS(AS_ENUM_WAIT) WAIT_REASON_COUNT };
 enum node_test { NODE_TESTS(AS_ENUM_TEST) NODE_TEST_COUNT };
 enum account_kind { ACCOUNT_KINDS(AS_ENUM_ACCOUNT) ACCOUNT_KIND_COUNT };
 enum early_signal { EARLY_SIGNALS(AS_ENUM_EARLY) EARLY_SIGNAL_COUNT };
+enum idle_action { IDLE_ACTIONS(AS_ENUM_IDLE) IDLE_ACTION_COUNT };
 
 /* The spelling of a value (static text; states in capitals, the rest as in the lists), and the value of a
  * spelling; false when there is no such spelling. */
@@ -321,6 +330,7 @@ STATES_DECLARE(wait_reason, wait_reason)
 STATES_DECLARE(node_test, node_test)
 STATES_DECLARE(account_kind, account_kind)
 STATES_DECLARE(early_signal, early_signal)
+STATES_DECLARE(idle_action, idle_action)
 
 bool job_state_terminal(enum job_state state);
 bool attempt_state_holds_gpus(enum attempt_state state);

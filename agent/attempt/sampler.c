@@ -64,7 +64,7 @@ static void read_gpus(const struct attempt *attempt, struct sample *sample)
 static void begin_use(struct attempt *attempt)
 {
     struct sampler *sampler = &attempt->sampler;
-    sampler->used_us = clock_boot_us();
+    sampler->used_us = sampler->busy_us = clock_boot_us();
     for (size_t i = 0; i < watched(attempt); i++) {
         sampler->energy_mj[i] = look_at(attempt, i).energy_mj;
     }
@@ -93,6 +93,26 @@ static void add_use(struct attempt *attempt)
         add_energy(sampler, i, seen.energy_mj);
     }
     sampler->used_us += elapsed_ms * 1000;
+}
+
+int64_t sampler_idle_ms(struct attempt *attempt)
+{
+    struct sampler *sampler = &attempt->sampler;
+    if (!sampler->timer.on || watched(attempt) == 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < watched(attempt); i++) {
+        int64_t percent = look_at(attempt, i).busy_percent;
+        if (percent < 0) {
+            return -1;
+        }
+        if (percent >= GPU_IDLE_PERCENT) {
+            sampler->busy_us = clock_boot_us();
+            return 0;
+        }
+    }
+    int64_t idle_ms = (clock_boot_us() - sampler->busy_us) / 1000;
+    return idle_ms > 0 ? idle_ms : 1;
 }
 
 /* --- samples -------------------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ struct sampler {
     struct sample sample;
     int64_t carrier;                      /* the number of the last heartbeat that carried it */
     struct gpu_use use;                   /* since its ranks began, or the agent was started again */
+    int64_t busy_us;                      /* CLOCK_BOOTTIME of the last look that saw a GPU in use */
     int64_t used_us;                      /* CLOCK_BOOTTIME up to which that counts */
     int64_t energy_mj[LIMIT_SAMPLE_GPUS]; /* of each GPU at that time; -1: not known */
 };
@@ -31,6 +32,10 @@ struct sampler {
 void sampler_begin(struct attempt *attempt);
 /* They have ended: a sample that still waits is dropped. */
 void sampler_end(struct attempt *attempt);
+
+/* How long all its GPUs have been nearly unused, by the last look at them; 0: one is in use; -1: not known,
+ * or it has none. Called with each heartbeat. */
+int64_t sampler_idle_ms(struct attempt *attempt);
 
 /* Of two attempts whose samples wait: whether that of the first was measured earlier, and is to go first. */
 bool sampler_precedes(const struct attempt *attempt, const struct attempt *other);

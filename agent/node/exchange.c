@@ -161,6 +161,14 @@ static void samples_carried(struct node *node, int64_t number)
     }
 }
 
+static void add_idle(struct node *node, struct node_attempt *attempts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct entry *entry = node_find(node, attempts[i].attempt_id);
+        attempts[i].idle_ms = entry != NULL ? sampler_idle_ms(entry->attempt) : -1;
+    }
+}
+
 static json_t *heartbeat_body(void *closure)
 {
     const struct heartbeat *heartbeat = closure;
@@ -172,6 +180,7 @@ static json_t *heartbeat_body(void *closure)
         .seq = ++node->heartbeat_seq,
     };
     message.attempts = reconciler_list(node->reconciler, &message.attempt_count);
+    add_idle(node, message.attempts, message.attempt_count);
     message.faults = node->context->faults(node->context->closure);
     message.samples = collect_samples(node, heartbeat->number, &message.sample_count);
     message.machine =

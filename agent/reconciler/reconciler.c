@@ -362,7 +362,9 @@ struct node_attempt *reconciler_list(const struct reconciler *reconciler, size_t
 #undef X
     struct node_attempt *list = xzalloc((reconciler->count + 1) * sizeof *list);
     for (size_t i = 0; i < reconciler->count; i++) {
-        list[i] = (struct node_attempt){reconciler->items[i].attempt_id, states[reconciler->items[i].phase]};
+        list[i] = (struct node_attempt){.attempt_id = reconciler->items[i].attempt_id,
+                                        .state = states[reconciler->items[i].phase],
+                                        .idle_ms = -1};
     }
     *ret_count = reconciler->count;
     return list;

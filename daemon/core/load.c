@@ -78,6 +78,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     job->seq = life->seq;
     job->event_ms = life->event_ms;
     job->attempt_number = life->attempt;
+    job->idle_since_ms = life->idle_since_ms;
     job->user_failures = (int32_t)life->user_failures;
     job->infra_failures = (int32_t)life->infra_failures;
     job->priority = (int32_t)life->priority;

@@ -559,6 +559,7 @@ struct writer *writer_open(struct store *store, const struct writer_config *conf
                                      .next_job_key = store_next_job_key(store),
                                      .heartbeat_ms = config->heartbeat_ms,
                                      .share_half_life_ms = config->share_half_life_ms,
+                                     .idle_after_ms = config->idle_after_ms,
                                      .pass_work = config->pass_work,
                                      .policy = config->policy};
     struct writer *writer = xzalloc(sizeof *writer);

@@ -72,6 +72,7 @@ struct writer_measures {
 struct writer_config {
     int64_t heartbeat_ms;
     int64_t share_half_life_ms;
+    int64_t idle_after_ms;
     int64_t pass_work; /* for tests: struct core_config */
     enum policy policy;
 };

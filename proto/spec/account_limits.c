@@ -20,7 +20,10 @@ void account_limits_init(struct account_limits *limits)
                                       .weight = WEIGHT_OF_ONE,
                                       .keep_jobs_days = -1,
                                       .keep_logs_days = -1,
-                                      .keep_runs_days = -1};
+                                      .keep_runs_days = -1,
+                                      .idle_after_ms = -1,
+                                      .idle_action = IDLE_TELL,
+                                      .idle_grace_ms = DEFAULT_IDLE_GRACE_MS};
 }
 
 static void types_finish(struct type_limit *types, size_t count)
@@ -61,7 +64,7 @@ static bool only_members(const json_t *json, enum account_kind kind, struct err 
     static const char *const members[ACCOUNT_KIND_COUNT] = {
         [ACCOUNT_PROJECT] =
             (" quota max_gpus max_running_jobs max_queued_jobs gpu_hours weight keep_jobs_days "
-             "keep_logs_days keep_runs_days "),
+             "keep_logs_days keep_runs_days idle_after_s idle_action idle_grace_s "),
         [ACCOUNT_USER] = " max_gpus max_running_jobs max_queued_jobs gpu_hours weight ",
         [ACCOUNT_POOL] = " lend ",
     };
@@ -176,6 +179,30 @@ static bool read_weight(const json_t *json, struct account_limits *limits, struc
     return true;
 }
 
+/* *ret_ms is left unchanged where the member is absent. */
+static bool read_seconds(const json_t *json, const char *name, int64_t *ret_ms, struct err *err)
+{
+    int64_t seconds = -1;
+    if (!json_read_int(json, name, 0, LIMIT_IDLE_S, &seconds, err)) {
+        return false;
+    }
+    *ret_ms = seconds >= 0 ? seconds * 1000 : *ret_ms;
+    return true;
+}
+
+static bool read_idle(const json_t *json, struct account_limits *limits, struct err *err)
+{
+    const char *action = NULL;
+    if (!read_seconds(json, "idle_after_s", &limits->idle_after_ms, err) ||
+        !read_seconds(json, "idle_grace_s", &limits->idle_grace_ms, err) ||
+        !json_read_text(json, "idle_action", &action, err)) {
+        return false;
+    }
+    return action == NULL || idle_action_from_text(action, &limits->idle_action) ||
+           err_field(err, ERR_FIELD, "idle_action", "write tell or preempt", "there is no action \"%.64s\"",
+                     action);
+}
+
 static bool read_members(const json_t *json, struct account_limits *limits, struct err *err)
 {
     return read_types(json, "quota", 1, &limits->quota, &limits->quota_count, err) &&
@@ -186,7 +213,7 @@ static bool read_members(const json_t *json, struct account_limits *limits, stru
            json_read_int(json, "keep_jobs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_jobs_days, err) &&
            json_read_int(json, "keep_logs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_logs_days, err) &&
            json_read_int(json, "keep_runs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_runs_days, err) &&
-           json_read_bool(json, "lend", &limits->lends, err);
+           read_idle(json, limits, err) && json_read_bool(json, "lend", &limits->lends, err);
 }
 
 bool account_limits_decode(const json_t *json, enum account_kind kind, struct account_limits *ret_limits,
@@ -249,6 +276,13 @@ void account_limits_encode(const struct account_limits *limits, enum account_kin
     set_count(json, "keep_jobs_days", limits->keep_jobs_days);
     set_count(json, "keep_logs_days", limits->keep_logs_days);
     set_count(json, "keep_runs_days", limits->keep_runs_days);
+    set_count(json, "idle_after_s", limits->idle_after_ms >= 0 ? limits->idle_after_ms / 1000 : -1);
+    if (limits->idle_action != IDLE_TELL) {
+        json_object_set_new(json, "idle_action", json_string(idle_action_text(limits->idle_action)));
+    }
+    if (limits->idle_grace_ms != DEFAULT_IDLE_GRACE_MS) {
+        set_count(json, "idle_grace_s", limits->idle_grace_ms / 1000);
+    }
     if (limits->weight != WEIGHT_OF_ONE) {
         json_object_set_new(json, "weight", number_json(limits->weight, WEIGHT_OF_ONE));
     }

@@ -31,7 +31,11 @@ struct account_limits {
     int64_t weight;    /* of the fair share */
     /* Of projects, after the end of a job or a run; 0: for ever; -1: as configured. */
     int64_t keep_jobs_days, keep_logs_days, keep_runs_days;
-    bool lends; /* of pools: jobs that ask for on-demand GPUs may borrow there */
+    int64_t idle_after_ms; /* of projects: GPUs that are nearly unused for so long are idle; 0: never; -1: as
+                              configured */
+    enum idle_action idle_action; /* of projects, likewise */
+    int64_t idle_grace_ms;        /* between the two parts of PREEMPT */
+    bool lends;                   /* of pools: jobs that ask for on-demand GPUs may borrow there */
 };
 
 /* Sets no limit at all. */

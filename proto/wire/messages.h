@@ -44,6 +44,7 @@ struct device_faults {
 struct node_attempt {
     uint64_t attempt_id;
     enum member_state state;
+    int64_t idle_ms; /* how long its GPUs there have been nearly unused; 0: they are used; -1: not known */
 };
 
 struct register_message {

@@ -24,6 +24,9 @@ static json_t *encode_attempts(const struct node_attempt *attempts, size_t count
         json_t *item = json_object();
         member_put_int(item, "epoch", (int64_t)attempts[i].attempt_id);
         member_put_text(item, "state", member_state_text(attempts[i].state));
+        if (attempts[i].idle_ms >= 0) {
+            member_put_int(item, "idle_ms", attempts[i].idle_ms);
+        }
         json_array_append_new(array, item);
     }
     return array;
@@ -41,8 +44,10 @@ static bool decode_attempts(const json_t *json, struct node_attempt **ret_attemp
     for (size_t i = 0; i < *ret_count; i++) {
         const json_t *item = json_array_get(array, i);
         struct node_attempt *attempt = &(*ret_attempts)[i];
+        attempt->idle_ms = -1;
         if (!member_need_attempt_id(item, "epoch", &attempt->attempt_id, err) ||
-            !member_read_member_state(item, "state", true, &attempt->state, err)) {
+            !member_read_member_state(item, "state", true, &attempt->state, err) ||
+            !json_read_int(item, "idle_ms", 0, INT64_MAX, &attempt->idle_ms, err)) {
             return member_err_inside(err, "attempts", i);
         }
     }

@@ -275,6 +275,7 @@ static bool read_array(json_t *json, const char *name, struct array_view *array,
     M(exit, "exit_code", exit_code)                                                                          \
     M(rank, "failed_rank", failed_rank)                                                                      \
     M(text, "failed_node", failed_node)                                                                      \
+    M(time, "idle_since", idle_since_ms)                                                                     \
     M(cause, "cause", cause)                                                                                 \
     M(text, "reason", reason)                                                                                \
     M(array, "array", array)                                                                                 \

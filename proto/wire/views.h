@@ -57,6 +57,7 @@ struct job_view {
                                 terminal */
     int64_t failed_rank;     /* the first rank that failed; -1: none */
     const char *failed_node; /* or NULL */
+    int64_t idle_since_ms;   /* wall clock: its GPUs have been nearly unused since then; 0: they are used */
     enum cause cause;
     const char *reason; /* one sentence: why it waits, or why it ended this way; NULL: nothing to say */
     struct array_view array;

@@ -36,6 +36,7 @@ int main(void)
     srunner_add_suite(runner, queue_snapshot_suite());
     srunner_add_suite(runner, remove_suite());
     srunner_add_suite(runner, simulate_reader_suite());
+    srunner_add_suite(runner, idle_suite());
     srunner_add_suite(runner, warning_suite());
     srunner_add_suite(runner, window_suite());
     srunner_run_all(runner, CK_ENV);

@@ -36,6 +36,7 @@ Suite *reason_suite(void);
 Suite *plan_suite(void);
 Suite *simulate_reader_suite(void);
 Suite *warning_suite(void);
+Suite *idle_suite(void);
 Suite *window_suite(void);
 
 #endif

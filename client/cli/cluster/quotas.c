@@ -98,7 +98,7 @@ static const struct verb verb_list = {
 
 struct set_options {
     struct option_list quotas, bounds;
-    const char *running, *queued, *hours, *weight, *jobs, *logs, *runs;
+    const char *running, *queued, *hours, *weight, *jobs, *logs, *runs, *idle, *action, *grace;
     bool force;
 };
 
@@ -116,6 +116,13 @@ static const struct option_row set_rows[] = {
     ROW_TEXT(struct set_options, logs, 0, "keep-logs", "DAYS", "the same of their output; 0: with the job"),
     ROW_TEXT(struct set_options, runs, 0, "keep-runs", "DAYS",
              "the same of MLflow's runs of its jobs; 0: never"),
+    ROW_TEXT(struct set_options, idle, 0, "idle-after", "TIME",
+             "of a project: a job whose GPUs are nearly unused for so long is idle; 0: never"),
+    ROW_TEXT(
+        struct set_options, action, 0, "idle-action", "tell|preempt",
+        "what happens to idle jobs: their owners are told; or also they give their GPUs back, and are held"),
+    ROW_TEXT(struct set_options, grace, 0, "idle-grace", "TIME",
+             "between telling and preempting (15m without)"),
     ROW_FLAG(struct set_options, force, 0, "force",
              "attempts above a smaller quota go on as borrowed, the youngest first"),
     ROW_FORMAT,
@@ -225,6 +232,30 @@ static bool apply_weight(json_t *limits, const char *text, struct err *err)
     return true;
 }
 
+static bool apply_time(json_t *limits, const char *member, const char *option, const char *text,
+                       struct err *err)
+{
+    int64_t ms;
+    if (text == NULL) {
+        return true;
+    }
+    if (strcmp(text, NO_LIMIT) != 0 && !text_to_duration_ms(text, &ms)) {
+        return refuse(option, "30m", text, err);
+    }
+    json_object_set_new(limits, member, strcmp(text, NO_LIMIT) == 0 ? json_null() : json_integer(ms / 1000));
+    return true;
+}
+
+static bool apply_idle(json_t *limits, const struct set_options *options, struct err *err)
+{
+    if (options->action != NULL) {
+        json_object_set_new(limits, "idle_action",
+                            json_string(options->action)); /* the controller checks it */
+    }
+    return apply_time(limits, "idle_after_s", "idle-after", options->idle, err) &&
+           apply_time(limits, "idle_grace_s", "idle-grace", options->grace, err);
+}
+
 static bool apply(json_t *limits, const struct set_options *options, struct err *err)
 {
     return apply_types(limits, "quota", "quota", &options->quotas, err) &&
@@ -234,7 +265,8 @@ static bool apply(json_t *limits, const struct set_options *options, struct err 
            apply_count(limits, "keep_jobs_days", "keep-jobs", options->jobs, LIMIT_KEEP_DAYS, err) &&
            apply_count(limits, "keep_logs_days", "keep-logs", options->logs, LIMIT_KEEP_DAYS, err) &&
            apply_count(limits, "keep_runs_days", "keep-runs", options->runs, LIMIT_KEEP_DAYS, err) &&
-           apply_hours(limits, options->hours, err) && apply_weight(limits, options->weight, err);
+           apply_idle(limits, options, err) && apply_hours(limits, options->hours, err) &&
+           apply_weight(limits, options->weight, err);
 }
 
 /* --- the verbs --- */

@@ -181,6 +181,7 @@ static const struct column facts[] = {
     COLUMN("started", "started_at", show_moment),
     COLUMN("ended", "ended_at", show_moment),
     COLUMN("ran", "started_at", show_span),
+    COLUMN("idle since", "idle_since", show_moment),
     COLUMN("exit code", "exit_code", cell_plain),
     COLUMN("failed rank", "failed_rank", cell_plain),
     COLUMN("failed node", "failed_node", cell_plain),

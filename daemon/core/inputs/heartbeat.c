@@ -4,6 +4,7 @@
 #include "daemon/core/inputs/heartbeat.h"
 
 #include "daemon/core/fleet/node.h"
+#include "daemon/core/lifecycle/idle.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "proto/limits.h"
@@ -24,9 +25,11 @@ bool heartbeat_take(struct core *core, const struct input *input, struct err *er
     node->contested = node->rival != NULL;
     node_take_faults(core, node, &heartbeat->faults);
     for (size_t i = 0; i < heartbeat->attempt_count; i++) {
-        const struct member *member = member_on(node, heartbeat->attempts[i].attempt_id);
+        struct member *member = member_on(node, heartbeat->attempts[i].attempt_id);
         if (member == NULL || !member_is_listed(member)) {
             record_fenced(core, heartbeat->attempts[i].attempt_id, heartbeat->attempt_count);
+        } else {
+            idle_heard(core, member, heartbeat->attempts[i].idle_ms);
         }
     }
     return true;

@@ -11,6 +11,7 @@
 #include "daemon/core/lifecycle/attempt.h"
 #include "daemon/core/lifecycle/eviction.h"
 #include "daemon/core/lifecycle/expiry.h"
+#include "daemon/core/lifecycle/idle.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/trace.h"
@@ -103,6 +104,7 @@ static void watch_attempt(struct core *core, struct attempt *attempt)
         }
     }
     deadline_note(core, attempt->deadline_ms);
+    idle_watch(core, attempt);
     for (size_t i = 0; i < attempt->member_count; i++) {
         if (!watch_member(core, attempt->members[i])) {
             return;
@@ -144,6 +146,7 @@ bool tick_boot(struct core *core, const struct input *input, struct err *err)
     }
     for (struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
         expiry_set(core, attempt);
+        attempt->idle_told_ms = core->now_ms;
     }
     account_boot(core);
     core->wall_offset_ms = input->wall_ms - core->now_ms;

@@ -3,6 +3,7 @@
  * acknowledged cancel wins over any retry and any other end. Failures of the infrastructure never cost a
  * retry of the user. attempt.c runs the gangs. */
 #include "daemon/core/lifecycle/job.h"
+#include "daemon/core/lifecycle/idle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -282,6 +283,14 @@ static void requeue(struct core *core, struct job *job, enum cause cause)
     assert(fired);
 }
 
+/* Else it would take its GPUs again at once, and leave them idle. */
+static void hold_idle(struct core *core, struct job *job)
+{
+    bool fired = job_fire(core, job, JOB_EVENT_HOLD, record_detail(core, "by", IDLE_HOLDER),
+                          record_text(core, " by %s", IDLE_HOLDER));
+    assert(fired);
+}
+
 static void conclude_user_fault(struct core *core, struct job *job, const struct attempt *attempt)
 {
     if (++job->user_failures <= job->retries) {
@@ -321,6 +330,8 @@ void job_never(struct core *core, struct job *job, const char *reason)
 void job_conclude(struct core *core, struct job *job, const struct attempt *attempt)
 {
     assert(job->attempt == attempt && attempt->state == ATTEMPT_ENDED);
+    bool gives_way = idle_gives_way(core, job) && attempt->cause == CAUSE_PREEMPTED;
+    job->idle_since_ms = 0;
     if (job->cause == CAUSE_CANCELED) {
         conclude_canceled(core, job, attempt);
         return;
@@ -345,6 +356,9 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
     case CAUSE_DECLINED:
     case CAUSE_PREEMPTED:
         requeue(core, job, attempt->cause);
+        if (gives_way) {
+            hold_idle(core, job);
+        }
         return;
     case CAUSE_PORT_TAKEN:
     case CAUSE_PREPARE_EXPIRED:

@@ -32,6 +32,7 @@ struct attempt {
     int64_t worst_code; /* largest exit code of ranks that we did not kill; failed_code after a restart of the
                            controller while the attempt stops */
     int64_t since_ms;   /* when its current state began, or the controller started */
+    int64_t idle_told_ms;    /* when its owner was told that its GPUs are idle, or the controller started */
     int64_t deadline_ms;     /* by state: prepare expiry, time limit, flush expiry */
     struct member **members; /* by node rank; owned */
     size_t member_count;

@@ -18,6 +18,7 @@ struct core_config {
     int64_t heartbeat_ms; /* interval of heartbeats; a node is SUSPECT after HEARTBEATS_MISSED of them */
     enum policy policy;
     int64_t share_half_life_ms; /* half-life of past use; 0: DEFAULT_SHARE_HALF_LIFE_MS */
+    int64_t idle_after_ms;      /* GPUs that are nearly unused for so long are idle; 0: never */
     int64_t pass_work;          /* the most that one scheduling pass does; 0: LIMIT_PASS_WORK */
 };
 

@@ -53,6 +53,7 @@ struct job {
     int32_t user_failures, infra_failures;
     char *pool; /* of the newest attempt; owned; or NULL */
     int64_t started_ms, ended_ms;
+    int64_t idle_since_ms; /* wall clock: its GPUs are idle, and its owner was told; 0: no */
     int64_t exit_code, failed_rank;
     const char *failed_node; /* borrowed from the node, or NULL */
     enum cause cause;        /* CANCELED while the job is live: a cancel was acknowledged */

@@ -20,9 +20,10 @@ struct member {
     MEMBER_OWN_ROW(ROW_FIELD, ) /* texts are owned */
     int64_t *devices;           /* indices; owned */
     size_t device_count;
-    int64_t port;               /* held when it was prepared; 0: none, or not known, because no row has it */
-    int64_t results_missing;    /* ranks of a function whose value is not stored yet */
-    uint64_t version;           /* of its order */
+    int64_t port;            /* held when it was prepared; 0: none, or not known, because no row has it */
+    int64_t idle_since_ms;   /* its GPUs are nearly unused; NEVER: they are used; 0: nothing was heard yet */
+    int64_t results_missing; /* ranks of a function whose value is not stored yet */
+    uint64_t version;        /* of its order */
     struct member *prev, *next; /* of the node, while the attempt is live */
     uint32_t slot;
 };

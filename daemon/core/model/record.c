@@ -107,6 +107,7 @@ static struct job_life life_of(struct arena *arena, const struct job *job)
         .exit_code = job->exit_code,
         .failed_rank = job->failed_rank,
         .failed_node = arena_copy(arena, job->failed_node),
+        .idle_since_ms = job->idle_since_ms,
         .cause = job->cause,
         .reason = reason_of(arena, job),
     };

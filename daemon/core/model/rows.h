@@ -48,9 +48,10 @@
     X(S, NUMBER, ran_ms, LIFE)        /* with all GPUs, over all attempts that have ended */                 \
     X(S, NUMBER, started_ms, LIFE)                                                                           \
     X(S, NUMBER, ended_ms, LIFE)                                                                             \
-    X(S, NUMBER, exit_code, LIFE)   /* -1 while not terminal */                                              \
-    X(S, NUMBER, failed_rank, LIFE) /* -1: none */                                                           \
-    X(S, TEXT, failed_node, LIFE)   /* or NULL */                                                            \
+    X(S, NUMBER, exit_code, LIFE)     /* -1 while not terminal */                                            \
+    X(S, NUMBER, failed_rank, LIFE)   /* -1: none */                                                         \
+    X(S, TEXT, failed_node, LIFE)     /* or NULL */                                                          \
+    X(S, NUMBER, idle_since_ms, LIFE) /* its GPUs are idle, and its owner was told; 0: no */                 \
     X(S, WORD(cause), cause, LIFE)                                                                           \
     X(S, TEXT, reason, LIFE) /* or NULL */
 

@@ -66,6 +66,14 @@ bool account_pool_lends(const struct core *core, const char *pool);
 void account_take(struct core *core, struct attempt *attempt);
 void account_give_back(struct core *core, struct attempt *attempt);
 
+/* What happens to jobs of the project whose GPUs are idle. */
+struct idle_rule {
+    int64_t after_ms; /* 0: nothing */
+    enum idle_action action;
+    int64_t grace_ms;
+};
+struct idle_rule account_idle_rule(const struct core *core, const struct account *project);
+
 /* How far past use moves the job's queue entry back, or forward (negative): the use of its project, and of
  * its owner within the project, beyond their shares. */
 int64_t account_delay_ms(struct core *core, const struct job *job);

@@ -169,6 +169,20 @@ bool account_admits(const struct core *core, const char *project, const char *ow
            admits(core, account_find(core, NULL, owner), request, err);
 }
 
+/* --- idle GPUs ------------------------------------------------------------------------------------------ */
+
+struct idle_rule account_idle_rule(const struct core *core, const struct account *project)
+{
+    const struct account_limits *limits = &project->limits;
+    if (!project->limited) {
+        return (struct idle_rule){.after_ms = core->config.idle_after_ms};
+    }
+    return (struct idle_rule){.after_ms = limits->idle_after_ms >= 0 ? limits->idle_after_ms
+                                                                     : core->config.idle_after_ms,
+                              .action = limits->idle_action,
+                              .grace_ms = limits->idle_grace_ms};
+}
+
 /* --- quotas --------------------------------------------------------------------------------------------- */
 
 static int64_t quota_of(const struct account *account, const char *type)

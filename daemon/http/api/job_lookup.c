@@ -153,8 +153,9 @@ void job_view_fill(struct job_view *view, const struct job_birth *birth, const s
                               .exit_code = life->exit_code,
                               .failed_rank = life->failed_rank,
                               .failed_node = life->failed_node,
+                              .idle_since_ms = life->idle_since_ms,
                               .cause = life->cause,
-                              .reason = life->reason,
+                              .reason = life->idle_since_ms != 0 ? "its GPUs are idle" : life->reason,
                               .array = view_of(array),
                               .array_id = birth->array_id,
                               .task = birth->task};

@@ -498,12 +498,22 @@ static const char *const version_10[] = {
     NULL,
 };
 
+/* Idle GPUs: new kinds of events. */
+static const char *const version_11[] = {
+    "ALTER TABLE jobs ADD COLUMN idle_since_ms /* its GPUs are idle, and its owner was told; 0: no */ "
+    "INTEGER "
+    "NOT NULL DEFAULT 0",
+    REMADE("events", TABLE_OF_EVENTS),
+    NULL,
+};
+
 /* From this version on pages have sums (pages.c). */
 enum { SUMS_VERSION = 4 };
 
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1, version_2, version_3, version_4, version_5,
-                                              version_6, version_7, version_8, version_9, version_10};
+static const char *const *const versions[] = {version_1, version_2,  version_3, version_4,
+                                              version_5, version_6,  version_7, version_8,
+                                              version_9, version_10, version_11};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

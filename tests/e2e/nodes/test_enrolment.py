@@ -414,7 +414,8 @@ def test_machines_are_added_over_ssh_each_with_its_own_outcome(site: Site) -> No
     (tools / "setsid").chmod(0o755)
     env = {"PATH": f"{tools}:{os.environ['PATH']}", "FAKE_HOMES": str(homes)}
     homes.mkdir()
-    settings = ("cpu-slots=1", "name=m1", f"config={config}", f"state={site.folder}/m1/state", f"run={site.folder}/m1/run", f"python={PYTHON}")
+    folders = (f"config={config}", f"state={site.folder}/m1/state", f"run={site.folder}/m1/run")
+    settings = ("cpu-slots=1", "name=m1", f"python={PYTHON}", *folders)
     try:
         added = site.gpuctl("nodes", "add", "me@m1", "me@refused", *(word for setting in settings for word in ("--set", setting)), env=env)
         assert added.returncode == 1, added.stderr

@@ -16,7 +16,7 @@ import pytest
 
 from harness import BUILD, PYTHON, Cluster, Problem, Program, eventually, run_gpuctl
 
-LIBRARY = BUILD / "tests" / "unit" / "libfake-nvml.so"
+LIBRARY = (BUILD / "tests" / "unit" / "libfake-nvml.so").resolve()
 
 
 class GpuNode:

@@ -50,6 +50,13 @@ def test_a_job_that_waits_shows_why(state: str) -> None:
 # --- the board ---
 
 
+def test_a_job_that_runs_shows_a_reason_only_while_its_gpus_are_idle() -> None:
+    for since in ("2026-11-21T09:30:00.000Z", None):
+        board = Board()
+        board.take_view(view(idle_since=since, reason="its GPUs are idle"))
+        assert ("its GPUs are idle" in card.card_html(board.facts(), "job0", "http://c")) == (since is not None)
+
+
 def test_a_course_keeps_its_span_and_its_last_value_in_few_points() -> None:
     board = Board()
     board.take_points([point("loss", value) for value in range(100_000)])

@@ -187,7 +187,7 @@ START_TEST(a_heartbeat_is_told_what_the_node_is_not_to_have_any_more)
 {
     autocluster struct cluster *c = open_with_silent_node(ON_DISCONNECT_REQUEUE);
     uint64_t attempt_id = rows_attempt_id(c->rows, "aaaa");
-    struct node_attempt listed[] = {{attempt_id, MEMBER_RUNNING}, {attempt_id + 7, MEMBER_RUNNING}};
+    struct node_attempt listed[] = {{attempt_id, MEMBER_RUNNING, -1}, {attempt_id + 7, MEMBER_RUNNING, -1}};
     heartbeat_listing(c, "b", listed, 1);
     ck_assert_uint_eq(c->step.fenced_count, 0);
     heartbeat_listing(c, "b", listed, 2);

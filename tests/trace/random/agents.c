@@ -495,15 +495,30 @@ static int64_t break_or_mend(struct agents *agents, struct agent *agent)
     return agent->broken;
 }
 
+/* All that the agent holds; its GPUs are used, idle, or it cannot tell. */
+static size_t list_held(struct agents *agents, const struct agent *agent, struct node_attempt *listed)
+{
+    for (size_t i = 0; i < agent->held_count; i++) {
+        int64_t idle_ms = (int64_t)chance_below(agents->chance, 4) * 20000 - 1;
+        listed[i] = (struct node_attempt){.attempt_id = agent->held[i].attempt_id,
+                                          .state = MEMBER_RUNNING,
+                                          .idle_ms = agents->healthy ? 0 : idle_ms};
+    }
+    return agent->held_count;
+}
+
 void agents_heartbeat(struct agents *agents, unsigned percent)
 {
     for (size_t i = 0; i < AGENT_COUNT; i++) {
         struct agent *agent = &agents->all[i];
         if (chance_of(agents->chance, percent) || agents->healthy) {
             struct device_fault fault = {.index = break_or_mend(agents, agent), .reason = "GPU is lost"};
+            struct node_attempt listed[HELD_MAX];
             const struct heartbeat_message message = {
                 .node = agent->name,
                 .boot_id = agent->boot,
+                .attempts = listed,
+                .attempt_count = list_held(agents, agent, listed),
                 .faults = {.told = true, .items = &fault, .count = fault.index >= 0 ? 1 : 0}};
             if (cluster_step(agents->cluster,
                              &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &message}) == ERR_NONE) {

@@ -245,7 +245,8 @@ static const char *const quotas[] = {
     NULL,
     "{\"quota\":{\"A10\":2}}",
     "{\"quota\":{\"a10\":4,\"H100\":1},\"max_gpus\":{\"A10\":12}}",
-    "{\"quota\":{\"H100\":8},\"weight\":2.5,\"max_running_jobs\":2}",
+    "{\"quota\":{\"H100\":8},\"weight\":2.5,\"max_running_jobs\":2,\"idle_after_s\":30,"
+    "\"idle_action\":\"preempt\",\"idle_grace_s\":5}",
 };
 static const char *const bounds[] = {
     NULL,
@@ -373,6 +374,19 @@ static void ask_about_some(struct walk *walk, int step)
          .environment = environment, .time_limit_ms = step % 3 == 0 ? 60000 : 0, .priority = step % 5 - 2);
 }
 
+/* Also tasks, whose ids nobody chose. */
+static void release_all(struct walk *walk)
+{
+    const struct rows *rows = walk->cluster->rows;
+    for (int64_t key = 1; key < rows_next_key(rows); key++) {
+        const char *id = rows_job_id(rows, key);
+        const struct job_life *life = id != NULL ? rows_job(rows, id) : NULL;
+        if (life != NULL && life->state == JOB_HELD) {
+            release(walk->cluster, id);
+        }
+    }
+}
+
 /* Nothing goes wrong any more, and every node stays: within bounded time every job ends. */
 static void come_to_an_end(struct walk *walk)
 {
@@ -380,12 +394,8 @@ static void come_to_an_end(struct walk *walk)
         expire(walk->cluster, agents_name(walk->agents, i), 0);
     }
     agents_heal(walk->agents);
-    for (int number = 0; number < walk->jobs; number++) {
-        char id[17];
-        job_name(number, id);
-        release(walk->cluster, id);
-    }
     for (int round = 0; round < 2000 && core_live_jobs(walk->cluster->core) > 0; round++) {
+        release_all(walk); /* what gave way because it was idle is held once it has ended */
         for (size_t i = 0; i < AGENT_COUNT; i++) {
             agents_act(walk->agents, i, 0);
             agents_act(walk->agents, i, 5);

@@ -23,8 +23,8 @@ START_TEST(register_arrives_as_it_was_sent)
 {
     struct device devices[] = {{0, "GPU-1", "A10", 24LL * GIB, 3}, {1, "slot-1", "cpu", 0, -1}};
     autojson json_t *labels = json_pack("{s:s}", "zone", "a");
-    struct node_attempt attempts[] = {{ATTEMPT_ID, MEMBER_RUNNING},
-                                      {UINT64_C(0x7fffffffffffffff), MEMBER_EXITED}};
+    struct node_attempt attempts[] = {{ATTEMPT_ID, MEMBER_RUNNING, -1},
+                                      {UINT64_C(0x7fffffffffffffff), MEMBER_EXITED, -1}};
     struct register_message message = {.protocol = PROTOCOL,
                                        .name = "n1",
                                        .boot_id = "b",
@@ -97,7 +97,7 @@ END_TEST
 
 START_TEST(heartbeat_arrives_as_it_was_sent)
 {
-    struct node_attempt attempts[] = {{ATTEMPT_ID, MEMBER_PREPARED}};
+    struct node_attempt attempts[] = {{ATTEMPT_ID, MEMBER_PREPARED, 61000}};
     struct heartbeat_message message = {
         .node = "n1", .boot_id = "b", .agent_id = "i", .seq = 17, .attempts = attempts, .attempt_count = 1};
     SEND(heartbeat_message, &message, copy);
@@ -107,6 +107,7 @@ START_TEST(heartbeat_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.seq, 17);
     ck_assert(!copy.faults.told);
     ck_assert_int_eq(copy.attempts[0].state, MEMBER_PREPARED);
+    ck_assert_int_eq(copy.attempts[0].idle_ms, 61000);
     heartbeat_message_finish(&copy);
 }
 END_TEST
@@ -469,6 +470,8 @@ START_TEST(log_reply_arrives_as_it_was_sent)
 }
 END_TEST
 
+#define YEAR_MS (365LL * 24 * 3600 * 1000)
+
 START_TEST(a_full_node_fits_the_limits_of_its_bodies)
 {
     static struct node_attempt attempts[LIMIT_NODE_ATTEMPTS];
@@ -476,7 +479,7 @@ START_TEST(a_full_node_fits_the_limits_of_its_bodies)
     static struct rank_result results[LIMIT_NODE_DEVICES];
     static const char hash[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
     for (size_t i = 0; i < LIMIT_NODE_ATTEMPTS; i++) {
-        attempts[i] = (struct node_attempt){UINT64_C(0x7fffffffffff0000) + i, MEMBER_PREPARED};
+        attempts[i] = (struct node_attempt){UINT64_C(0x7fffffffffff0000) + i, MEMBER_PREPARED, YEAR_MS};
         ranks[i] = (struct rank_exit){LIMIT_GPUS - 1, 137, 9, 1795253400125, GIB, GIB, false};
         results[i] = (struct rank_result){
             .rank = LIMIT_GPUS - 1, .kind = RESULT_EXCEPTION, .size = LIMIT_BLOB_BYTES, .hash = hash};
@@ -485,7 +488,7 @@ START_TEST(a_full_node_fits_the_limits_of_its_bodies)
         .node = "n1", .boot_id = "b", .seq = 1, .attempts = attempts, .attempt_count = LIMIT_NODE_ATTEMPTS};
     autojson json_t *heartbeat_json = heartbeat_message_encode(&heartbeat);
     autofree char *heartbeat_text = json_text(heartbeat_json);
-    ck_assert_int_le((long long)strlen(heartbeat_text), LIMIT_JSON_BYTES);
+    ck_assert_int_le((long long)strlen(heartbeat_text), LIMIT_REPORT_BYTES);
     struct report_message report = {.node = "n1",
                                     .boot_id = "b",
                                     .attempt_id = 1,

@@ -117,7 +117,8 @@ struct change job_insert(int64_t key)
                                         .reason = "because",
                                         .priority = 21,
                                         .time_limit_ms = 22,
-                                        .ran_ms = 23};
+                                        .ran_ms = 23,
+                                        .idle_since_ms = 24};
     return change;
 }
 
@@ -218,15 +219,15 @@ void print_job(struct text *out, const struct job_birth *birth, const struct job
                 birth->key, birth->id, birth->owner, or_null(birth->name), birth->project, birth->gpus,
                 or_null(birth->gpu_type), birth->created_ms);
     text_printf(out, " spec %.*s", (int)birth->spec_length, or_null(birth->spec));
-    text_printf(out,
-                " %s seq %" PRId64 " attempt %" PRId64 " failures %" PRId64 " %" PRId64
-                " pool %s started %" PRId64 " ended %" PRId64 " code %" PRId64 " failed %" PRId64
-                " on %s cause %s reason %s priority %" PRId64 " limit %" PRId64 " ran %" PRId64
-                " task %" PRId64 " of %" PRId64 "\n",
-                job_state_text(life->state), life->seq, life->attempt, life->user_failures,
-                life->infra_failures, or_null(life->pool), life->started_ms, life->ended_ms, life->exit_code,
-                life->failed_rank, or_null(life->failed_node), cause_text(life->cause), or_null(life->reason),
-                life->priority, life->time_limit_ms, life->ran_ms, birth->task, birth->array_key);
+    text_printf(
+        out,
+        " %s seq %" PRId64 " attempt %" PRId64 " failures %" PRId64 " %" PRId64 " pool %s started %" PRId64
+        " ended %" PRId64 " code %" PRId64 " failed %" PRId64 " on %s cause %s reason %s priority %" PRId64
+        " limit %" PRId64 " ran %" PRId64 " idle %" PRId64 " task %" PRId64 " of %" PRId64 "\n",
+        job_state_text(life->state), life->seq, life->attempt, life->user_failures, life->infra_failures,
+        or_null(life->pool), life->started_ms, life->ended_ms, life->exit_code, life->failed_rank,
+        or_null(life->failed_node), cause_text(life->cause), or_null(life->reason), life->priority,
+        life->time_limit_ms, life->ran_ms, life->idle_since_ms, birth->task, birth->array_key);
 }
 
 void visit_one_job(const struct job_record *job, void *closure)

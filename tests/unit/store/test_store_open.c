@@ -99,8 +99,11 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
-/* What version 10 brought. */
-#define WITHOUT_HOURS "DROP TABLE hours;" DROP_COLUMN("members", "use")
+/* What version 11 brought. */
+#define WITHOUT_IDLE DROP_COLUMN("jobs", "idle_since_ms")
+
+/* What versions 10 and later brought. */
+#define WITHOUT_HOURS WITHOUT_IDLE "DROP TABLE hours;" DROP_COLUMN("members", "use")
 
 /* What versions 8 and later brought. */
 #define WITHOUT_RETENTION                                                                                    \
@@ -209,6 +212,25 @@ START_TEST(a_database_of_the_ninth_version_takes_the_role_of_today_and_keeps_its
     rig_close();
     expect_number("SELECT count(*) FROM tokens INDEXED BY tokens_created WHERE created_ms > 0", "2");
     expect_number("SELECT node = 'n' FROM tokens WHERE id = 'old'", "1");
+}
+END_TEST
+
+/* As version 10 knew the events. */
+START_TEST(a_database_of_the_tenth_version_takes_the_events_of_today_and_keeps_its_own)
+{
+    struct change job = job_insert(1),
+                  event = {.kind = CHANGE_EVENT_INSERT, .event = {.job_key = 1, .seq = 1, .at_ms = 5}};
+    rig_write((struct change[]){job, event}, 2);
+    rig_close();
+    rig_meddle("PRAGMA writable_schema = ON;"
+               "UPDATE sqlite_schema SET sql = replace(sql, ' WHEN ''idle'' THEN 1', '');"
+               "PRAGMA writable_schema = RESET;" WITHOUT_IDLE "PRAGMA user_version = 10");
+    rig_reopen();
+    event.event = (struct event_row){.job_key = 1, .seq = 2, .at_ms = 6, .kind = EVENT_IDLE};
+    rig_write_one(event);
+    rig_close();
+    expect_number("SELECT sum(at_ms) FROM events", "11");
+    expect_number("SELECT idle_since_ms FROM jobs", "0");
 }
 END_TEST
 
@@ -491,6 +513,7 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, a_database_of_the_first_version_goes_on_with_all_its_rows);
     tcase_add_test(cases, an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_come);
     tcase_add_test(cases, a_database_of_the_third_version_takes_the_causes_of_today);
+    tcase_add_test(cases, a_database_of_the_tenth_version_takes_the_events_of_today_and_keeps_its_own);
     tcase_add_test(cases, a_database_of_the_ninth_version_takes_the_role_of_today_and_keeps_its_tokens);
     tcase_add_test(cases,
                    a_database_of_the_second_version_learns_priority_and_limit_of_live_jobs_from_their_specs);

@@ -80,6 +80,7 @@ export interface Job {
   created_at: string;
   started_at: string | null;
   ended_at: string | null;
+  idle_since: string | null;
   reason: string | null;
   array: ArrayProgress | null;
   task: number | null; // its number in its array

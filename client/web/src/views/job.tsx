@@ -45,6 +45,7 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="Submitted">{moment(Date.parse(found.created_at))}</Fact>
       <Fact name="Started">{found.started_at && moment(Date.parse(found.started_at))}</Fact>
       <Fact name="Ran">{ran(found)}</Fact>
+      <Fact name="Idle since">{found.idle_since && moment(Date.parse(found.idle_since))}</Fact>
       <Fact name="Runs">{runs.length > 0 && runs.map((run) => <RunLink key={run.run_id} run={run} />)}</Fact>
     </dl>
   );

@@ -80,8 +80,9 @@ def _where(view: dict[str, Any]) -> str:
 
 
 def _reason(view: dict[str, Any]) -> str:
-    """Return why the job waits or why it ended badly; "" for a job that runs or has succeeded."""
-    return "" if view["state"] in ("RUNNING", "SUCCEEDED") else str(view.get("reason") or "")
+    """Return why the job waits, why it ended badly, or that its GPUs are idle; else ""."""
+    quiet = view["state"] == "SUCCEEDED" or (view["state"] == "RUNNING" and not view.get("idle_since"))
+    return "" if quiet else str(view.get("reason") or "")
 
 
 def _percent(fraction: float) -> str:
