@@ -102,6 +102,7 @@ static void writer_ready(struct watch *watch)
     if (news.touched_count > 0) {
         server->busy_ms = server->now_ms;
     }
+    server->jobs_version += news.touched_count > 0 || news.jobs_gone;
     take_answers(server, news.answered);
     for (size_t i = 0; i < news.order_count; i++) {
         outbox_put(server->outbox, news.orders[i]);

@@ -32,13 +32,6 @@ static const char *type_of(const char *name)
     return "application/octet-stream";
 }
 
-/* "*" and lists of tags fit nothing: then the bytes go out again. */
-static bool has_it(const struct request *request, const char *etag)
-{
-    const char *theirs = request->headers.if_none_match;
-    return theirs != NULL && strcmp(strncmp(theirs, "W/", 2) == 0 ? theirs + 2 : theirs, etag) == 0;
-}
-
 /* Browsers write "gzip, deflate, br". A weight of 0 would refuse it: no browser sends one. */
 static bool takes_packed(const struct request *request)
 {
@@ -54,7 +47,7 @@ static bool reply(struct request *request, const struct web_file *file)
     char etag[ETAG_DIGITS + 3];
     hash_hex(sent->bytes, sent->length, digest);
     snprintf(etag, sizeof etag, "\"%.*s\"", ETAG_DIGITS, digest);
-    if (has_it(request, etag)) {
+    if (request_has(request, etag)) {
         request_reply(request, 304, type_of(file->name), xstrdup(""), 0);
     } else {
         struct text body = {0};

@@ -105,6 +105,7 @@ static void add_orders(struct news_box *box, struct node_orders *orders)
 void news_box_add_step(struct news_box *box, const struct core *core, const struct step *step)
 {
     add_touched(box, step);
+    box->news.jobs_gone |= step->change_count > 0 && step->changes[0].kind == CHANGE_JOB_DELETE;
     for (size_t i = 0; i < step->dirty_count; i++) {
         struct node_orders *orders = core_orders(core, step->dirty_nodes[i]);
         if (orders != NULL) {

@@ -26,6 +26,7 @@ struct writer_news {
     size_t order_count;
     struct job_touch *touched; /* jobs whose state or history changed */
     size_t touched_count;
+    bool jobs_gone;               /* some were removed */
     struct core_figures figures;  /* the newest */
     struct queue_snapshot *queue; /* the newest; NULL: none since the last call */
     struct writer_end *ends;      /* at most LIMIT_RECENT_ENDS */

@@ -124,6 +124,8 @@ static bool asks_for_others(const struct request *request)
     return owner != NULL && !request_may_see(request, owner);
 }
 
+#define TAG_BYTES 80
+
 /* A page that is being made. The rows of each piece are those behind the piece before. */
 struct listing {
     struct pieces pieces;
@@ -131,8 +133,25 @@ struct listing {
     int64_t left;
     bool bounded; /* it is known where the search ends */
     bool over;    /* and that there is nothing behind */
+    char tag[TAG_BYTES];
     struct text json;
 };
+
+/* Of what a list shows to this person now. What is read may be newer than its tag, never older: then the same
+ * comes once more. */
+static void write_tag(const struct request *request, char tag[TAG_BYTES])
+{
+    const struct server *server = request->server;
+    snprintf(tag, TAG_BYTES, "\"%u-%llu-%.16s\"", server->config.incarnation,
+             (unsigned long long)server->jobs_version, identity_id(request->who));
+}
+
+static bool reply_unchanged(struct request *request, const char *tag)
+{
+    request_reply(request, 304, "application/json", xstrdup(""), 0);
+    request_header(request, "ETag", tag);
+    return true;
+}
 
 static void listing_free(struct pieces *pieces)
 {
@@ -168,6 +187,8 @@ static void end_page(struct listing *listing, bool more)
     member_write_text(json, "],\"next\":", more || !listing->over ? cursor : NULL);
     text_append(json, "}");
     request_reply_json(listing->pieces.request, 200, json);
+    request_header(listing->pieces.request, "ETag", listing->tag);
+    request_header(listing->pieces.request, "Cache-Control", "private, no-cache");
 }
 
 static enum pieces_state list_piece(struct pieces *pieces, struct err *err)
@@ -198,7 +219,13 @@ bool jobs_list(struct request *request, struct err *err)
     if (asks_for_others(request)) {
         return request_reply_literal(request, 200, "{\"jobs\":[],\"next\":null}");
     }
+    char tag[TAG_BYTES];
+    write_tag(request, tag);
+    if (request_has(request, tag)) {
+        return reply_unchanged(request, tag);
+    }
     struct listing *listing = xzalloc(sizeof *listing);
+    memcpy(listing->tag, tag, sizeof tag);
     listing->pieces = (struct pieces){.work = list_piece, .free = listing_free};
     listing->filter = filter;
     listing->left = filter.limit;

@@ -78,12 +78,13 @@ struct server {
     size_t asks;         /* with the writer */
     int64_t body_bytes;  /* kept for bodies above LIMIT_JSON_BYTES */
     struct blocks request_blocks, ask_blocks;
-    size_t submits;     /* of these, submissions */
-    struct join *joins; /* of nodes, that are with the writer */
-    int64_t busy_ms;    /* when a person or a live job was last seen */
-    bool ending;        /* asked to stop: nothing may park any more */
-    bool refusing;      /* asked to end for good: no submissions any more */
-    bool telling;       /* agents are told to end, too */
+    size_t submits;        /* of these, submissions */
+    struct join *joins;    /* of nodes, that are with the writer */
+    uint64_t jobs_version; /* grows with each change of a job that a list shows */
+    int64_t busy_ms;       /* when a person or a live job was last seen */
+    bool ending;           /* asked to stop: nothing may park any more */
+    bool refusing;         /* asked to end for good: no submissions any more */
+    bool telling;          /* agents are told to end, too */
     enum server_end end;
     int64_t end_ms; /* it ends now, whatever is under way */
 

@@ -147,6 +147,12 @@ void request_header(struct request *request, const char *name, const char *value
     }
 }
 
+bool request_has(const struct request *request, const char *tag)
+{
+    const char *theirs = request->headers.if_none_match;
+    return theirs != NULL && strcmp(strncmp(theirs, "W/", 2) == 0 ? theirs + 2 : theirs, tag) == 0;
+}
+
 enum MHD_Result request_queue_reply(struct request *request)
 {
     if (request->closing || request->server->ending) {

@@ -134,6 +134,10 @@ bool request_reply_stream(struct request *request, unsigned status, const char *
 /* Adds a header to the reply that was given in this turn of the loop; value is copied. */
 void request_header(struct request *request, const char *name, const char *value);
 
+/* Whether the sender has this version already, by If-None-Match: "*" and lists of tags fit nothing, then the
+ * bytes go out again. tag is quoted. */
+bool request_has(const struct request *request, const char *tag);
+
 /* Says that the reply comes after the handler has returned: by the writer, a deadline, a waiter or a watched
  * file descriptor. A handler that neither replies nor calls this is a defect and aborts. true. */
 bool request_wait(struct request *request);

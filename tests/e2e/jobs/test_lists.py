@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harness import Api, Cluster, Problem, run_gpuctl
+from harness import Api, Cluster, Problem, eventually, run_gpuctl
 from paper_node import registration
 
 MANY = 1100  #: jobs: an answer looks at 500
@@ -127,6 +127,30 @@ def test_nodes_and_tokens_come_in_pages_and_gpuctl_shows_all_of_them(make_cluste
         assert sum(few, []) == sum(most, []) == [item[key] for item in shown]
         assert len({item[key] for item in shown}) == len(shown) > ROWS + 5
         assert [item[order] for item in shown] == sorted(item[order] for item in shown)
+
+
+def test_a_list_that_has_not_changed_is_not_sent_again_to_who_has_it(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(1)
+    ann, bob = cluster.user("ann"), cluster.user("bob")
+
+    def ask(api: Api, tag: str = "") -> tuple[int, str, bytes]:
+        status, headers, body = api.raw("GET", "/v1/jobs?limit=5", headers={"If-None-Match": tag} if tag else {})
+        return status, headers["etag"], body
+
+    job = ann.submit(["true"])
+    ann.wait(job)
+    status, tag, body = ask(ann)
+    assert status == 200 and job in body.decode()
+    assert ask(ann, tag) == (304, tag, b"")
+    assert ask(bob, tag)[0] == 200  # of another person, who sees other jobs
+    other = ann.submit(["true"])
+    ann.wait(other)
+    status, later, body = ask(ann, tag)
+    assert status == 200 and other in body.decode()
+    tag = eventually(lambda: ask(ann, later)[0] == 304 and later, "the list to stay as it is")
+    cluster.api.call("DELETE", f"/v1/jobs/{job}")
+    status, _, body = ask(ann, tag)
+    assert status == 200 and job not in body.decode()
 
 
 def test_a_page_that_cannot_be_is_refused_by_the_name_of_the_parameter(many: Cluster) -> None:
