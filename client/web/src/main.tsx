@@ -8,6 +8,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { Failure, signIn, signOut } from "./controller/api";
 import { codeOfAddress, forget, proof } from "./controller/session";
+import { Keys, type Place } from "./parts/keys";
 import { FrameContext, useCrumbs, type Crumb } from "./parts/renew";
 import { ExperimentsView } from "./views/experiments";
 import { JobView } from "./views/job";
@@ -60,7 +61,14 @@ function View({ address, search }: { address: string; search: URLSearchParams })
   return <Nothing address={address} />;
 }
 
-const MENU = [["Overview", "/"], ["Jobs", "/jobs"], ["Nodes", "/nodes"], ["Usage", "/usage"], ["Experiments", "/experiments"], ["Submit", "/submit"]] as const;
+const MENU: Place[] = [
+  { letter: "o", text: "Overview", path: "/" },
+  { letter: "j", text: "Jobs", path: "/jobs" },
+  { letter: "n", text: "Nodes", path: "/nodes" },
+  { letter: "u", text: "Usage", path: "/usage" },
+  { letter: "e", text: "Experiments", path: "/experiments" },
+  { letter: "s", text: "Submit", path: "/submit" },
+];
 
 /** Whether an address belongs to an entry of the menu. */
 const isIn = (address: string, path: string) => (path === "/" ? address === "" || address === "/" : address.startsWith(path));
@@ -68,7 +76,7 @@ const isIn = (address: string, path: string) => (path === "/" ? address === "" |
 function Menu({ address }: { address: string }) {
   return (
     <nav class="menu" aria-label="Views">
-      {MENU.map(([text, path]) => <a key={path} href={`#${path}`} {...(isIn(address, path) && { "aria-current": "page" as const })}>{text}</a>)}
+      {MENU.map(({ text, path }) => <a key={path} href={`#${path}`} {...(isIn(address, path) && { "aria-current": "page" as const })}>{text}</a>)}
     </nav>
   );
 }
@@ -158,6 +166,7 @@ function Page() {
         {signed && <Menu address={address} />}
         {signed && <button type="button" onClick={() => void signOut().then(() => leave(""))}>Sign out</button>}
       </header>
+      {signed && <Keys places={MENU} />}
       {matter.trouble !== "" && <p id="trouble" role="status">{matter.trouble}</p>}
       <main>
         {signed && (matter.refusal !== "" ? <p class="line">{matter.refusal}</p> : <View key={address} address={address} search={search} />)}

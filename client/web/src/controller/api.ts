@@ -410,6 +410,11 @@ export async function jobs(filter: Record<string, string>, most: number, signal:
   return { jobs: all, more: cursor !== null };
 }
 
+/** A page of jobs: those behind a cursor; "" for the newest. */
+export function jobsBehind(filter: Record<string, string>, cursor: string, signal: AbortSignal): Promise<{ jobs: Job[]; next: string | null }> {
+  return ask(`/v1/jobs?${query({ ...filter, limit: String(JOBS_PAGE), ...(cursor && { cursor }) })}`, signal);
+}
+
 /** Cancels a job, holds it back, or releases it. */
 export async function changeJob(id: string, change: "cancel" | "hold" | "release"): Promise<void> {
   await ask(`${ofJob(id)}/${change}`, undefined, {});

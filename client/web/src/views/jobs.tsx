@@ -2,16 +2,17 @@
 // Jobs in one live table. The filter stands in the address, so a link leads to what its sender saw. Selected jobs are canceled, held back or
 // released together.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
-import { changeJob, Failure, jobs, type Job } from "../controller/api";
+import { changeJob, Failure, type Job } from "../controller/api";
+import { useJobList } from "../parts/job_list";
+import { LongTable, type Column } from "../parts/long_table";
 import { Progress, ran } from "../parts/progress";
-import { useCrumbs, useRenewed } from "../parts/renew";
+import { useCrumbs } from "../parts/renew";
 import { Chip } from "../parts/state";
-import { Table } from "../parts/table";
 import { moment } from "../parts/words";
 
-const PAGE = 200; // jobs, each time that somebody asks for more
+const PAGE = 1000; // jobs, each time that somebody asks for more
 const LIVE = ["HELD", "BLOCKED", "QUEUED", "STAGING", "PLACED", "RUNNING"];
 const ENDED = ["SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"];
 const STATES: Record<string, string[]> = { all: [], live: LIVE, ended: ENDED };
@@ -19,6 +20,52 @@ const TEXTS = ["name", "owner", "project"] as const; // filters that somebody ty
 const CHANGES = { cancel: "Cancel", hold: "Hold", release: "Release" } as const;
 
 type Change = keyof typeof CHANGES;
+
+/** What a column is sorted by. */
+const ORDERS: Record<string, (job: Job) => string | number> = {
+  Job: (job) => job.name ?? job.id,
+  State: (job) => job.state,
+  Owner: (job) => job.owner,
+  Project: (job) => job.project,
+  GPUs: (job) => job.gpus,
+  Submitted: (job) => Date.parse(job.created_at),
+  Ran: (job) => (job.started_at === null ? 0 : Date.parse(job.ended_at ?? new Date().toISOString()) - Date.parse(job.started_at)),
+};
+const TITLES = ["Select", "Job", "State", "Owner", "Project", "GPUs", "Submitted", "Ran", "Reason"];
+
+function setParameter(search: URLSearchParams, name: string, value: string): void {
+  const changed = new URLSearchParams(search);
+  changed.set(name, value);
+  if (value === "" || value === "all") {
+    changed.delete(name);
+  }
+  location.hash = `#/jobs${changed.size > 0 ? `?${changed}` : ""}`;
+}
+
+/** The jobs in the order of the address: "GPUs" or, backward, "-GPUs"; the newest first without one. */
+function sorted(listed: Job[], order: string): Job[] {
+  const by = ORDERS[order.replace(/^-/, "")];
+  if (by === undefined) {
+    return listed;
+  }
+  const sign = order.startsWith("-") ? -1 : 1;
+  return [...listed].sort((a, b) => {
+    const [one, other] = [by(a), by(b)];
+    return sign * (one < other ? -1 : one > other ? 1 : 0);
+  });
+}
+
+function columnsOf(search: URLSearchParams): Column[] {
+  const order = search.get("sort") ?? "";
+  return TITLES.map((title) => {
+    if (ORDERS[title] === undefined) {
+      return { title };
+    }
+    const now = order === title ? "ascending" : order === `-${title}` ? "descending" : "none";
+    const next = now === "none" ? title : now === "ascending" ? `-${title}` : "";
+    return { title, sort: { now, press: () => setParameter(search, "sort", next) } };
+  });
+}
 
 /** The parameters of the API for those of the address. */
 function filterOf(search: URLSearchParams): Record<string, string> {
@@ -39,14 +86,7 @@ function TextFilter({ name, begin, set }: { name: string; begin: string; set: (n
 }
 
 function Filter({ search }: { search: URLSearchParams }) {
-  const set = (name: string, value: string) => {
-    const changed = new URLSearchParams(search);
-    changed.set(name, value);
-    if (value === "" || value === "all") {
-      changed.delete(name);
-    }
-    location.hash = `#/jobs${changed.size > 0 ? `?${changed}` : ""}`;
-  };
+  const set = (name: string, value: string) => setParameter(search, name, value);
   const titles = [...Object.keys(STATES), ...LIVE, ...ENDED];
   return (
     <>
@@ -71,7 +111,7 @@ function row(job: Job, selected: boolean, select: (on: boolean) => void) {
     `${job.gpus} ${job.gpu_type ?? ""}`,
     moment(Date.parse(job.created_at)),
     ran(job),
-    <div class="reason">{job.reason}</div>,
+    <span class="faint" title={job.reason ?? ""}>{job.reason}</span>,
   ];
 }
 
@@ -79,9 +119,10 @@ export function JobsView({ search }: { search: URLSearchParams }) {
   const [most, setMost] = useState(PAGE);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState("");
-  const [found, again] = useRenewed(`${search} ${most}`, async (signal) => ({ value: await jobs(filterOf(search), most, signal), more: true }));
+  const seen = useRef<[number, number]>([0, 0]);
+  const [found, again] = useJobList(filterOf(search), most, seen);
   useCrumbs({ text: "jobs" });
-  const listed = found?.jobs ?? [];
+  const listed = sorted(found?.jobs ?? [], search.get("sort") ?? "");
   const chosen = listed.filter((job) => selected.has(job.id));
   const select = (id: string, on: boolean) => {
     const changed = new Set(selected);
@@ -121,13 +162,13 @@ export function JobsView({ search }: { search: URLSearchParams }) {
       {refused !== "" && <p class="line error" role="alert">{refused}</p>}
       {found && listed.length === 0 && <p class="line">There is no such job.</p>}
       {listed.length > 0 && (
-        <div>
-          <Table
-            titles={["Select", "Job", "State", "Owner", "Project", "GPUs", "Submitted", "Ran", "Reason"]}
-            rows={listed.map((job) => row(job, selected.has(job.id), (on) => select(job.id, on)))}
-            keys={listed.map((job) => job.id)}
-          />
-        </div>
+        <LongTable
+          columns={columnsOf(search)}
+          count={listed.length}
+          row={(index) => row(listed[index]!, selected.has(listed[index]!.id), (on) => select(listed[index]!.id, on))}
+          keyOf={(index) => listed[index]!.id}
+          seen={seen}
+        />
       )}
       {found?.more && <button type="button" onClick={() => setMost(most + PAGE)}>Show older jobs</button>}
     </section>
