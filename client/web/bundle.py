@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles the web page and writes its files as C: bundle.py ESBUILD SOURCES OUTPUT.
 
-The script and the style sheet are bundled by esbuild under names that hold a hash of their bytes, so browsers keep them for good; the page
-itself names them. Each file comes as it is and compressed. The script ends with the licence of the library that is in it.
+The scripts and the style sheet are bundled by esbuild under names that hold a hash of their bytes, so browsers keep them for good. The page
+names the first script, which names the one that draws charts. Each file comes as it is and compressed. Scripts end with the licences of
+libraries.
 """
 
 import gzip
@@ -18,9 +19,10 @@ from embed import initializer  # noqa: E402
 
 def bundle(esbuild: str, sources: Path, folder: Path) -> list[Path]:
     """The script, the style sheet and what they refer to, in the folder."""
-    licence = (sources / "node_modules" / "preact" / "LICENSE").read_text()
-    options = ["--bundle", "--minify", "--format=esm", "--target=es2022", "--log-level=warning", f"--footer:js=/* Preact\n{licence}*/"]
-    words = [esbuild, str(sources / "src" / "main.tsx"), *options, f"--outdir={folder}", "--entry-names=[name]-[hash]"]
+    licences = "".join(f"/* {name}\n{(sources / 'node_modules' / name / 'LICENSE').read_text()}*/\n" for name in ("preact", "uplot"))
+    options = ["--bundle", "--minify", "--format=esm", "--splitting", "--target=es2022", "--log-level=warning", f"--footer:js={licences}"]
+    names = ["--entry-names=[name]-[hash]", "--chunk-names=[name]-[hash]"]
+    words = [esbuild, str(sources / "src" / "main.tsx"), *options, f"--outdir={folder}", *names]
     subprocess.run(words, check=True, cwd=sources)
     return sorted(folder.iterdir())
 

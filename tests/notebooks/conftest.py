@@ -17,6 +17,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "e2e")]
 
 from harness import Cluster  # noqa: E402
 from kernel import Notebook  # noqa: E402
+from lab import CHROMIUM  # noqa: E402
 
 
 def _shared(folder: Path, slots: list[int]) -> Iterator[Cluster]:
@@ -37,6 +38,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def large_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes of eight slots each."""
     yield from _shared(tmp_path_factory.mktemp("large"), [8, 8])
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: deploy/python-environment --tests")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,18 +18,14 @@ from typing import Any
 
 import pytest
 
-from harness import GPUCTL, PATIENCE, ROOT, Api, Cluster, eventually, run_gpuctl
-from lab import CHROMIUM, SHOTS
+from harness import GPUCTL, PATIENCE, ROOT, Cluster, eventually, run_gpuctl
+from lab import CHROMIUM
+from reader import BLUE, IMAGE, LINES, SCRIPT, Reader, drawn, legend, opened, rows
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: deploy/python-environment --tests")
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium"),
     pytest.mark.skipif(importlib.util.find_spec("mlflow") is None, reason="MLflow's client could not be installed"),
 ]
-
-#: Would run, if anything read it as HTML.
-SCRIPT = "<script>window.ran = 1</script>"
-IMAGE = "<img src=x onerror='window.ran = 2'>"
 
 TRAIN = f"""
 import os, time
@@ -54,47 +49,6 @@ if rank == 0:
 """
 
 LINK = re.compile(r"View run .* at: (http\S+)")
-
-
-class Reader:
-    """A tab of the browser, and all that it complained of."""
-
-    def __init__(self, browser: Any, width: int = 1300, dark: bool = False):
-        self.context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme="dark" if dark else "light")
-        self.tab = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.tab.set_default_timeout(PATIENCE * 1000)
-        self.tab.on("console", lambda message: self.said.append(message.text))
-        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
-        self.tab.on("request", lambda request: self.asked.append(request.url))
-
-    def text(self) -> str:
-        return str(self.tab.locator("body").inner_text())
-
-    def sees(self, *words: str) -> None:
-        eventually(lambda: all(word in self.text() for word in words), f"{words} on the page, which says {self.text()[:2000]}")
-
-    def sign_in(self, token: str) -> None:
-        self.tab.get_by_label("Token").fill(token)
-        self.tab.get_by_role("button", name="Sign in").click()
-
-    def shoot(self, name: str) -> None:
-        if SHOTS is not None:
-            self.tab.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
-
-    def fits(self) -> bool:
-        """Nothing sticks out to the right."""
-        return bool(self.tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A browser without a window."""
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 class Training:
@@ -145,17 +99,19 @@ def test_the_page_of_a_run_shows_what_was_logged_renews_itself_and_runs_nothing(
     reader.said.clear()
     reader.sign_in(training.cluster.admin_token)
     reader.sees(f"learn {IMAGE}", "RUNNING", training.job, "4 on 2 nodes", "one value", "0.001", SCRIPT + IMAGE, "picture.svg")
-    chart = reader.tab.get_by_role("img", name="loss over steps")
-    eventually(lambda: chart.locator("path.stroke").count() == 4, "the line of each rank")
-    reader.tab.mouse.move(0, 0)
-    chart.hover()
-    reader.sees("rank 3")
+    chart = reader.tab.get_by_role(
+        "img", name="loss over steps: rank 0 last 0.02, from 0.02 to 1; rank 1 last 1.02, from 1.02 to 2; rank 2"
+    )
+    eventually(lambda: chart.locator("canvas").count() == 1, "the canvas")
+    loss = reader.tab.locator("figure", has=chart)
+    assert legend(loss) == ["step 49", "rank 0 0.02", "rank 1 1.02", "rank 2 2.02", "rank 3 3.02"]
+    eventually(lambda: all(drawn(chart, colour) for colour in LINES), "the line of each rank")
 
     training.go()
     assert LINK.findall(training.cluster.api.log(training.job)) == [url]  # as MLflow's client printed it at the end
     reader.sees("FINISHED", "0.875")
-    accuracy = reader.tab.get_by_role("img", name="accuracy over steps")
-    eventually(lambda: accuracy.locator("path.stroke").count() == 1, "the line of the metric that has two values now")
+    accuracy = reader.tab.get_by_role("img", name="accuracy over steps: last 0.875, from 0.5 to 0.875")
+    eventually(lambda: drawn(accuracy, BLUE), "the line of the metric that has two values now")
 
     reader.tab.get_by_text("notes", exact=True).click()
     name = IMAGE.replace("'", "") + ".html"
@@ -228,17 +184,6 @@ def test_a_link_signs_in_once_and_the_session_ends_with_its_token(cluster: Clust
     for one in (reader, late):
         assert all("401" in said for said in one.said)
         one.context.close()
-
-
-def opened(browser: Any, api: Api, url: str, view: str, **options: Any) -> Reader:
-    """A reader who is signed in and looks at a view."""
-    reader = Reader(browser, **options)
-    reader.tab.goto(f"{url}/#code={api.post('/v1/session/codes')['code']}&to={urllib.parse.quote(view, safe='')}")
-    return reader
-
-
-def rows(reader: Reader) -> list[str]:
-    return [str(row) for row in reader.tab.locator("tbody tr").all_inner_texts()]
 
 
 def test_jobs_are_listed_filtered_and_changed_together(cluster: Cluster, browser: Any) -> None:
@@ -469,29 +414,6 @@ def test_what_a_function_returned_is_shown_by_rank(cluster: Cluster, browser: An
     reader.sees("Results", "returned", '{"rank":0,', '{"rank":1,', IMAGE)
     assert reader.tab.locator(".ranks .good").count() == 2
     assert reader.tab.evaluate("window.ran") is None and reader.said == []
-    reader.context.close()
-
-
-def test_what_gpus_used_is_drawn_over_the_time(cluster: Cluster, browser: Any) -> None:
-    def samples(route: Any) -> None:
-        now = int(time.time() * 1000)
-        gpus = [
-            {"index": index, "uuid": f"G{index}", "utilization_percent": [10 * index, None, 90], "memory_bytes": [1 << 30] * 3,
-             "power_w": [None] * 3, "temperature_c": [60, 61, 62]}
-            for index in range(2)
-        ]  # fmt: skip
-        times = [now - 60000, now - 30000, now]
-        route.fulfill(json={"node": "node0", "at_ms": times, "cpu_percent": [1, 2, 3], "memory_bytes": [1, 2, 3], "gpus": gpus})
-
-    reader = opened(browser, cluster.api, cluster.url, "/nodes")
-    reader.tab.route("**/samples?*", samples)
-    reader.tab.get_by_role("link", name="node0").click()
-    chart = reader.tab.get_by_role("img", name="GPU utilization in percent over time")
-    eventually(lambda: chart.locator("path.stroke").count() == 2, "a line for each GPU")
-    assert reader.tab.get_by_role("img", name="GPU temperature in °C over time").count() == 1
-    assert reader.tab.get_by_role("img", name="GPU power in watts over time").count() == 0
-    reader.shoot("page-node-use")
-    assert reader.said == [] and reader.fits()
     reader.context.close()
 
 

@@ -18,7 +18,7 @@ from harness import ROOT, Cluster, eventually
 from lab import CHROMIUM, Lab, Page
 
 pytest.importorskip("jupyterlab", reason="JupyterLab is not installed: deploy/python-environment --tests")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: deploy/python-environment --tests")
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: deploy/python-environment --tests")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium")
 
 Open = Callable[..., Page]
@@ -62,15 +62,6 @@ def lab(large_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
             made.stop()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A browser without a window."""
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
 def open_page(lab: Lab, browser: Any, request: pytest.FixtureRequest) -> Iterator[Open]:
     """Open a notebook of some cells in a tab of its own."""
@@ -91,7 +82,9 @@ def test_the_card_shows_progress_and_metrics_and_stays_when_the_notebook_is_save
 ) -> None:
     go = tmp_path / "go"
     page = open_page(
-        IMPORT + UNTIL + f"""
+        IMPORT
+        + UNTIL
+        + f"""
 @distributed(gpus=2, remote=True, name="learn")
 def work():
     for step in range(10):
@@ -141,7 +134,8 @@ work.distributed()
 @pytest.mark.parametrize(("width", "dark"), [(1100, False), (520, True)], ids=["light", "dark-and-narrow"])
 def test_of_many_ranks_each_has_one_line_and_nothing_is_cut_off(open_page: Open, width: int, dark: bool) -> None:
     page = open_page(
-        IMPORT + """
+        IMPORT
+        + """
 @distributed(gpus=16, remote=True, name="a-name-that-somebody-has-made-very-long-to-say-all-of-it")
 def work():
     rank = runtime.get_global_rank()
@@ -178,7 +172,9 @@ work.distributed()
 def test_the_stop_button_cancels_the_job_and_the_cell_runs_again(large_cluster: Cluster, open_page: Open, tmp_path: Path) -> None:
     go = tmp_path / "go"
     page = open_page(
-        IMPORT + UNTIL + f"""
+        IMPORT
+        + UNTIL
+        + f"""
 @distributed(gpus=2, remote=True, name="stopped")
 def work():
     print("begun", flush=True)
@@ -206,7 +202,8 @@ work.distributed()
 
 def test_a_flood_of_output_leaves_the_card_and_the_last_lines(open_page: Open) -> None:
     page = open_page(
-        IMPORT + """
+        IMPORT
+        + """
 @distributed(gpus=2, remote=True)
 def flood():
     if runtime.get_global_rank() == 0:
@@ -228,7 +225,9 @@ flood.distributed()
 def test_a_bar_that_a_rank_draws_is_on_the_card_while_it_grows(open_page: Open, tmp_path: Path) -> None:
     go = tmp_path / "go"
     page = open_page(
-        IMPORT + UNTIL + f"""
+        IMPORT
+        + UNTIL
+        + f"""
 @distributed(gpus=2, remote=True)
 def work():
     import sys

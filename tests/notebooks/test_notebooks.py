@@ -62,7 +62,9 @@ def test_a_call_shows_one_card_that_is_updated_while_the_job_runs(cluster: Clust
     go = tmp_path / "go"
     notebook = open_notebook(
         cluster,
-        IMPORT + UNTIL + f"""
+        IMPORT
+        + UNTIL
+        + f"""
 @distributed(gpus=2, remote=True, name="learn")
 def work(go):
     rank = runtime.get_global_rank()
@@ -102,7 +104,8 @@ work.distributed({str(go)!r})
 def test_updates_are_few_however_often_progress_is_told(cluster: Cluster, open_notebook: Open) -> None:
     notebook = open_notebook(
         cluster,
-        IMPORT + """
+        IMPORT
+        + """
 import time
 @distributed(gpus=1, remote=True)
 def busy():
@@ -143,7 +146,8 @@ def test_a_job_that_waits_shows_why_and_its_place_in_the_queue(cluster: Cluster,
 def test_the_error_shows_the_traceback_of_the_rank_once_with_the_lines_of_the_cell(cluster: Cluster, open_notebook: Open) -> None:
     notebook = open_notebook(
         cluster,
-        IMPORT + """
+        IMPORT
+        + """
 @distributed(gpus=2, remote=True)
 def train():
     def step():
@@ -176,7 +180,9 @@ def test_an_interrupt_cancels_the_job_and_the_cell_can_be_run_again(cluster: Clu
     go = tmp_path / "go"
     notebook = open_notebook(
         cluster,
-        IMPORT + UNTIL + f"""
+        IMPORT
+        + UNTIL
+        + f"""
 @distributed(gpus=2, remote=True)
 def work():
     print("begun")
@@ -211,7 +217,9 @@ def test_a_second_interrupt_leaves_the_job_and_the_card_says_so(cluster: Cluster
     go = tmp_path / "go"
     notebook = open_notebook(
         cluster,
-        IMPORT + UNTIL + f"""
+        IMPORT
+        + UNTIL
+        + f"""
 @distributed(gpus=1, remote=True)
 def stubborn():
     import signal
@@ -252,7 +260,8 @@ stubborn.distributed()
 def test_of_many_ranks_the_first_is_shown_live_and_the_others_are_folded(large_cluster: Cluster, open_notebook: Open) -> None:
     notebook = open_notebook(
         large_cluster,
-        IMPORT + """
+        IMPORT
+        + """
 @distributed(gpus=16, remote=True)
 def speak():
     for line in range(300):
@@ -277,7 +286,8 @@ speak.distributed() == list(range(16))
 def test_the_rank_that_failed_is_unfolded_and_marked(large_cluster: Cluster, open_notebook: Open) -> None:
     notebook = open_notebook(
         large_cluster,
-        IMPORT + """
+        IMPORT
+        + """
 @distributed(gpus=16, remote=True)
 def work():
     print("here", flush=True)
@@ -305,7 +315,8 @@ work.distributed()
 def test_calls_on_several_threads_have_a_card_each(cluster: Cluster, open_notebook: Open, workers: int) -> None:
     notebook = open_notebook(
         cluster,
-        IMPORT + f"""
+        IMPORT
+        + f"""
 from concurrent.futures import ThreadPoolExecutor
 @distributed(gpus=1, remote=True)
 def square(n):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: which view the address names, who is signed in, and what is said when the controller refuses or does not answer.
 
+import "uplot/dist/uPlot.min.css";
 import "./page.css";
 
 import { render, type ComponentChildren } from "preact";
@@ -10,6 +11,7 @@ import { Failure, signIn, signOut } from "./controller/api";
 import { codeOfAddress, forget, proof } from "./controller/session";
 import { Keys, type Place } from "./parts/keys";
 import { FrameContext, useCrumbs, type Crumb } from "./parts/renew";
+import { CompareView } from "./views/compare";
 import { ExperimentsView } from "./views/experiments";
 import { JobView } from "./views/job";
 import { JobsView } from "./views/jobs";
@@ -26,7 +28,8 @@ import { UsageView } from "./views/usage";
 const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentChildren][] = [
   [/^\/?$/, () => <OverviewView />],
   [/^\/experiments\/?$/, () => <ExperimentsView />],
-  [/^\/experiments\/(\d+)(?:\/runs)?\/?$/, ([, id]) => <RunsView id={id!} />],
+  [/^\/experiments\/(\d+)(?:\/runs)?\/?$/, ([, id], search) => <RunsView id={id!} search={search} />],
+  [/^\/experiments\/(\d+)\/compare$/, ([, id], search) => <CompareView id={id!} search={search} />],
   [/^\/experiments\/(\d+)\/runs\/([0-9a-zA-Z_-]+)(?:\/.*)?$/, ([, experimentId, id]) => <RunView experimentId={experimentId!} id={id!} />],
   [/^\/jobs\/?$/, (_, search) => <JobsView search={search} />],
   [/^\/jobs\/([a-z2-7]+(?:\.\d+)?)$/, ([, id]) => <JobView id={id!} />],

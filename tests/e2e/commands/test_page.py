@@ -39,6 +39,12 @@ def files_of(anyone: Api) -> list[str]:
     return ["/", *re.findall(r'(?:href|src)="([^"]+)"', page)]
 
 
+def scripts_of(anyone: Api) -> list[str]:
+    """The paths of scripts that the scripts of the page fetch when they need them."""
+    texts = [anyone.raw("GET", path)[2].decode() for path in files_of(anyone) if path.endswith(".js")]
+    return [f"/web/{name}" for text in texts for name in re.findall(r'import\("\./([^"]+)"\)', text)]
+
+
 def test_the_files_of_the_page_are_for_anyone_and_reach_this_server_alone(cluster: Cluster) -> None:
     anyone = Api(cluster.url, None)
     types = {
@@ -49,7 +55,8 @@ def test_the_files_of_the_page_are_for_anyone_and_reach_this_server_alone(cluste
     }
     paths = files_of(anyone)
     assert [re.sub(r"-[A-Z0-9]{8}\.", "-X.", path) for path in paths] == ["/", "/web/icon.svg", "/web/main-X.css", "/web/main-X.js"]
-    for path in paths:
+    assert [re.sub(r"-[A-Z0-9]{8}\.", "-X.", path) for path in scripts_of(anyone)] == ["/web/uPlot.esm-X.js"]
+    for path in paths + scripts_of(anyone):
         status, headers, body = anyone.raw("GET", path)
         assert status == 200 and headers["content-type"] == types[path.rpartition(".")[2] if path != "/" else "html"]
         assert headers["content-security-policy"] == CSP and headers["vary"] == "Accept-Encoding"
@@ -67,13 +74,16 @@ def test_the_files_of_the_page_are_for_anyone_and_reach_this_server_alone(cluste
 
 def test_the_page_is_small(cluster: Cluster) -> None:
     anyone = Api(cluster.url, None)
-    sent = sum(len(anyone.raw("GET", path, headers={"Accept-Encoding": "gzip"})[2]) for path in files_of(anyone))
-    assert sent < 40_000, sent
+
+    def sent(paths: list[str]) -> int:
+        return sum(len(anyone.raw("GET", path, headers={"Accept-Encoding": "gzip"})[2]) for path in paths)
+
+    assert sent(files_of(anyone)) < 40_000 and sent(scripts_of(anyone)) < 30_000
 
 
 def test_the_files_of_the_page_name_no_other_place_and_hold_no_markup_that_runs(cluster: Cluster) -> None:
     anyone = Api(cluster.url, None)
-    for path in files_of(anyone):
+    for path in files_of(anyone) + scripts_of(anyone):
         text = anyone.raw("GET", path)[2].decode()
         places = set(re.findall(r"https?://[^\s\"'`)]+", text))
         assert all(place.startswith("http://www.w3.org/") for place in places), (path, places)  # the names of SVG and its like

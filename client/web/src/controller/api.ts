@@ -330,15 +330,21 @@ export async function runs(id: string, pages: number, signal: AbortSignal): Prom
   return { runs: all, more: page !== "" };
 }
 
+/** Those of an experiment that have these ids and are not deleted. */
+export async function runsOf(id: string, ids: string[], signal: AbortSignal): Promise<Run[]> {
+  const asked = { experiment_ids: [id], max_results: ids.length, filter: `attributes.run_id IN (${ids.map((one) => `'${one}'`).join(",")})` };
+  return (await ask<{ runs?: Run[] }>(`${MLFLOW}runs/search`, signal, asked)).runs ?? [];
+}
+
 export async function run(id: string, signal: AbortSignal): Promise<Run> {
   return (await ask<{ run: Run }>(`${MLFLOW}runs/get?${query({ run_id: id })}`, signal)).run;
 }
 
 /** The points of a metric, oldest first, and whether they are all. */
-export async function history(id: string, name: string, signal?: AbortSignal): Promise<{ points: Point[]; whole: boolean }> {
+export async function history(id: string, name: string, signal?: AbortSignal, most = PAGES): Promise<{ points: Point[]; whole: boolean }> {
   const points: Point[] = [];
   let page = "";
-  for (let pages = 0; pages < PAGES; pages++) {
+  for (let pages = 0; pages < most; pages++) {
     const asked = { run_id: id, metric_key: name, max_results: String(PAGE), ...(page && { page_token: page }) };
     const reply = await ask<{ metrics?: Metric[]; next_page_token?: string }>(`${MLFLOW}metrics/get-history?${query(asked)}`, signal);
     for (const point of reply.metrics ?? []) {
@@ -358,10 +364,27 @@ export async function artifacts(id: string, path: string, signal?: AbortSignal):
   return { root: reply.root_uri, files: reply.files ?? [] };
 }
 
+function fileOf(root: string, path: string): string {
+  const whole = `${root.slice(ROOT.length)}/${path}`;
+  return FILES + whole.split("/").filter(Boolean).map(encodeURIComponent).join("/");
+}
+
 /** The bytes of an artifact. */
 export async function artifact(root: string, path: string): Promise<Blob> {
-  const whole = `${root.slice(ROOT.length)}/${path}`;
-  return (await send(FILES + whole.split("/").filter(Boolean).map(encodeURIComponent).join("/"))).blob();
+  return (await send(fileOf(root, path))).blob();
+}
+
+/** The first bytes of an artifact, at most so many and what came with them; nothing behind them is fetched. */
+export async function artifactStart(root: string, path: string, most: number): Promise<Blob> {
+  const reader = (await send(fileOf(root, path))).body!.getReader();
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
+  for (let read = await reader.read(); !read.done && bytes < most; read = await reader.read()) {
+    pieces.push(read.value);
+    bytes += read.value.byteLength;
+  }
+  await reader.cancel();
+  return new Blob(pieces).slice(0, most);
 }
 
 // --- jobs

@@ -1,206 +1,235 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chart of a metric as SVG: lines over the step, or over the time where no steps were given. Values that are not finite leave gaps.
+// A chart: uPlot on a canvas. It has the width of its place and the colours of the style sheet, shows the values under the pointer, and zooms
+// into what is dragged over; a double click shows all again. With the keyboard: arrows and Escape. uPlot is fetched with the first chart.
 
-import { useState } from "preact/hooks";
+import type uPlot from "uplot";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import type { Point } from "../controller/api";
+import { COLOURS, keyOf, known, spellX, summary, type Axis, type Line } from "./lines";
 import { duration, number } from "./words";
 
-const WIDTH = 460;
 const HEIGHT = 190;
-const LEFT = 52;
-const RIGHT = 10;
-const TOP = 8;
-const BOTTOM = 24;
-const DOTS = 600; // points of a line; more are thinned
-const COLOURS = 8; // that the style sheet has
+const VALUES_WIDTH = 58; // of the y axis
+const FONT = "11px system-ui, sans-serif";
+/** Distances of marks: steps are whole, times in whole seconds. */
+const STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((factor) => factor * 10 ** power)).flat();
+const SECONDS = [1, 60, 3600].flatMap((unit) => [1, 2, 5, 10, 15, 30].map((count) => count * unit)).filter((distance) => distance < 36000);
+const DAYS = [0.5, 1, 2, 4, 7, 14, 28, 56, 112].map((days) => days * 86400);
+const DISTANCES: Record<Axis, number[] | undefined> = { step: STEPS, after: undefined, clock: [...SECONDS, ...DAYS] };
 
-export interface Series {
-  label: string;
-  points: Point[];
-}
-interface Dot {
-  x: number;
-  y: number;
-}
-interface Line {
-  label: string;
-  points: Dot[];
-}
-type Extent = [number, number];
-type Place = (dot: Dot) => [number, number];
-type Found = Dot & { label: string; index: number };
+type Data = (number | null | undefined)[][];
 
-const isFinite = (dot: Dot) => Number.isFinite(dot.y);
+const wantsDark = matchMedia("(prefers-color-scheme: dark)");
 
-/** Of neighbours that share a place the smallest and the largest, so that no peak is lost. */
-function thin(points: Dot[]): Dot[] {
-  if (points.length <= DOTS) {
-    return points;
+let fetched: Promise<typeof uPlot> | undefined;
+
+/** uPlot; undefined until it is here, null: it could not be fetched. */
+function usePlot(): typeof uPlot | null | undefined {
+  const [plot, setPlot] = useState<{ make: typeof uPlot | null }>();
+  useEffect(() => {
+    fetched ??= import("uplot").then((module) => module.default);
+    fetched.then(
+      (make) => setPlot({ make }),
+      () => {
+        fetched = undefined;
+        setPlot({ make: null });
+      },
+    );
+  }, []);
+  return plot?.make;
+}
+
+/** Whether the page is dark, anew when that changes. */
+function useDark(): boolean {
+  const [dark, setDark] = useState(wantsDark.matches);
+  useEffect(() => {
+    const changed = () => setDark(wantsDark.matches);
+    wantsDark.addEventListener("change", changed);
+    return () => wantsDark.removeEventListener("change", changed);
+  }, []);
+  return dark;
+}
+
+/** All lines over one column of x, which begins and ends with the span. Of a stack each one has what comes behind it, too. */
+function columns(make: typeof uPlot, lines: Line[], span: number[], stacked: boolean): { shown: Data; drawn: Data } {
+  const shown: Data = make.join([[span], ...lines.map((line) => [line.x, line.y])] as uPlot.AlignedData[]) as Data;
+  if (!stacked) {
+    return { shown, drawn: shown };
   }
-  const kept: Dot[] = [];
-  const share = points.length / (DOTS / 2);
-  for (let at = 0; at < DOTS / 2; at++) {
-    const part = points.slice(Math.floor(at * share), Math.floor((at + 1) * share));
-    const finite = part.filter(isFinite);
-    const some = finite[0] ?? part[0]!;
-    const low = finite.reduce((a, b) => (b.y < a.y ? b : a), some);
-    const high = finite.reduce((a, b) => (b.y > a.y ? b : a), some);
-    kept.push(...(low.x <= high.x ? [low, high] : [high, low]));
+  const drawn = [...shown];
+  for (let place = drawn.length - 2; place > 0; place--) {
+    drawn[place] = drawn[place]!.map((value, index) => (value === undefined ? value : (value ?? 0) + (drawn[place + 1]![index] ?? 0)));
   }
-  return kept;
+  return { shown, drawn };
 }
 
-/** Round numbers between two, about `count` of them. */
-function ticks(from: number, to: number, count: number): number[] {
-  const raw = (to - from) / count;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = power * ([1, 2, 5, 10].find((factor) => power * factor >= raw) ?? 10);
-  const found: number[] = [];
-  for (let at = Math.ceil(from / step); at * step <= to + step * 1e-9; at++) {
-    found.push(at * step);
+const two = (value: number) => String(value).padStart(2, "0");
+
+/** "19:05:07", "19:05" or "11-23", by the distance of the marks in seconds; also the day where one begins. */
+function clock(x: number, distance: number): string {
+  const at = new Date(x * 1000);
+  const isDay = at.getHours() === 0 && at.getMinutes() === 0 && at.getSeconds() === 0;
+  if (distance >= 86400 || isDay) {
+    return `${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   }
-  return found;
+  return `${two(at.getHours())}:${two(at.getMinutes())}${distance < 60 ? `:${two(at.getSeconds())}` : ""}`;
 }
 
-/** The extent of some numbers, widened where it is a single one or leaves no room. */
-function extent(values: number[], margin: number): Extent {
-  let from = Infinity;
-  let to = -Infinity;
-  for (const value of values) {
-    from = Math.min(from, value);
-    to = Math.max(to, value);
-  }
-  if (from > to) {
-    return [0, 1];
-  }
-  const room = from === to ? Math.abs(from) * 0.1 || 1 : (to - from) * margin;
-  return [from - room, to + room];
+const spellMark = (axis: Axis, x: number, distance: number) => (axis === "clock" ? clock(x, distance) : axis === "after" ? duration(x * 1000) : number(x));
+
+interface Shape {
+  axis: Axis;
+  colours: number[];
+  stacked: boolean;
+  sync?: string | undefined;
+  points: (places: (number | null)[] | null) => void; // what the pointer is at, a place in each column; null: it is gone
 }
 
-/** The lines of a chart, and whether their x axis is the time. */
-function prepare(series: Series[]): { byTime: boolean; lines: Line[] } {
-  const all = series.flatMap((one) => one.points);
-  const byTime = all.every((point) => point.step === all[0]!.step);
-  const start = Math.min(...series.map((one) => one.points[0]?.at ?? Infinity));
-  const lines = series.map((one) => {
-    const points = one.points.map((point) => ({ x: byTime ? (point.at - start) / 1000 : point.step, y: point.value }));
-    return { label: one.label, points: thin(points.sort((a, b) => a.x - b.x)) };
-  });
-  return { byTime, lines };
+function options(make: typeof uPlot, width: number, { axis, colours, stacked, sync, points }: Shape): uPlot.Options {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  const marks = { stroke: colour("faint"), font: FONT, ticks: { show: false } };
+  return {
+    width,
+    height: HEIGHT,
+    padding: [10, 20, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, points: { show: !stacked }, ...(sync && { sync: { key: sync, scales: ["x", null] } }) },
+    scales: { x: { time: axis === "clock" }, ...(stacked && { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } }) },
+    axes: [
+      {
+        ...marks,
+        size: 26,
+        space: 72,
+        grid: { show: false },
+        ...(DISTANCES[axis] && { incrs: DISTANCES[axis] }),
+        values: (_plot, all, _axis, _space, distance) => all.map((x) => spellMark(axis, x, distance)),
+      },
+      { ...marks, size: VALUES_WIDTH, grid: { stroke: colour("line"), width: 1 }, values: (_plot, all) => all.map((y) => number(y, 4)) },
+    ],
+    series: [
+      {},
+      ...colours.map((index) => ({
+        stroke: colour(`c${index % COLOURS}`),
+        width: stacked ? 0 : 1.8,
+        ...(index >= COLOURS && { dash: [6, 4] }),
+        points: { ...(stacked && { show: false }), fill: colour("card") },
+        ...(stacked && { fill: colour(`c${index % COLOURS}`), paths: make.paths.bars!({ size: [0.8, 100], align: 1 }) }),
+      })),
+    ],
+    hooks: { setCursor: [(plot) => points(plot.cursor.idx === null || plot.cursor.idx === undefined ? null : plot.cursor.idxs!)] },
+  };
 }
 
-function path(points: Dot[], place: Place): string {
-  let text = "";
-  let pen = false;
-  for (const point of points) {
-    if (!isFinite(point)) {
-      pen = false;
-      continue;
+const isZoomed = (plot: uPlot) => plot.scales["x"]!.min! > plot.data[0][0]! || plot.scales["x"]!.max! < plot.data[0].at(-1)!;
+
+function renewData(plot: uPlot, data: Data): void {
+  const { min, max } = plot.scales["x"]!;
+  if (isZoomed(plot)) {
+    plot.setData(data as uPlot.AlignedData, false);
+    plot.setScale("x", { min: min!, max: max! });
+  } else {
+    plot.setData(data as uPlot.AlignedData);
+  }
+}
+
+/** Moves the cursor to the next place where there is a value, in one direction. */
+function step(plot: uPlot, by: 1 | -1): void {
+  const xs = plot.data[0];
+  const isSome = (place: number) => plot.data.some((column, index) => index > 0 && typeof column[place] === "number");
+  let at = (plot.cursor.idx ?? (by > 0 ? -1 : xs.length)) + by;
+  while (at >= 0 && at < xs.length && !isSome(at)) {
+    at += by;
+  }
+  if (at >= 0 && at < xs.length) {
+    plot.setCursor({ left: plot.valToPos(xs[at]!, "x"), top: 0 }, true);
+  }
+}
+
+function heedKey(plot: uPlot | null, event: KeyboardEvent): void {
+  if (plot !== null && ["ArrowLeft", "ArrowRight", "Escape"].includes(event.key)) {
+    event.preventDefault();
+    if (event.key === "Escape") {
+      plot.setData(plot.data);
+    } else {
+      step(plot, event.key === "ArrowRight" ? 1 : -1);
     }
-    const [x, y] = place(point);
-    text += `${pen ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`;
-    pen = true;
   }
-  return text;
 }
 
-/** The dots that stand nearest to a place on the x axis, one a line. */
-function nearest(lines: Line[], x: number): Found[] {
-  return lines.flatMap((line, index) => {
-    const finite = line.points.filter(isFinite);
-    const best = finite.reduce<Dot | null>((a, b) => (a !== null && Math.abs(a.x - x) <= Math.abs(b.x - x) ? a : b), null);
-    return best !== null ? [{ ...best, label: line.label, index }] : [];
-  });
-}
-
-function Axes({ x, y, place, spell }: { x: Extent; y: Extent; place: Place; spell: (value: number) => string }) {
-  return (
-    <>
-      {ticks(y[0], y[1], 4).map((value) => {
-        const at = place({ x: x[0], y: value })[1];
-        return (
-          <g key={value}>
-            <line class="grid" x1={LEFT} x2={WIDTH - RIGHT} y1={at} y2={at} />
-            <text x={LEFT - 6} y={at + 3.5} text-anchor="end">{number(value, 4)}</text>
-          </g>
-        );
-      })}
-      {ticks(x[0], x[1], 5).map((value) => (
-        <text key={value} x={place({ x: value, y: y[0] })[0]} y={HEIGHT - 6} text-anchor="middle">{spell(value)}</text>
-      ))}
-    </>
-  );
-}
-
-function Stroke({ line, index, place }: { line: Line; index: number; place: Place }) {
-  const finite = line.points.filter(isFinite);
-  const colour = `colour-${index % COLOURS}`;
-  if (finite.length === 1) {
-    const [cx, cy] = place(finite[0]!);
-    return <circle class={`dot ${colour}`} cx={cx} cy={cy} r={3.2} />;
-  }
-  return <path class={`stroke ${colour}`} d={path(line.points, place)} />;
-}
-
-function Legend({ found, spell, byTime }: { found: Found[]; spell: (value: number) => string; byTime: boolean }) {
-  const at = found.length > 0 ? Math.max(...found.map((dot) => dot.x)) : 0;
+/** The values at the cursor; without one the last ones, of a stack the sums. */
+function Legend({ lines, shown, at, axis, stacked }: { lines: Line[]; shown: Data | undefined; at: (number | null)[] | null; axis: Axis; stacked: boolean }) {
+  const value = (line: Line, index: number) => {
+    if (at !== null) {
+      return shown?.[index + 1]?.[at[index + 1] ?? -1];
+    }
+    return stacked ? known(line).reduce((a, b) => a + b, 0) : known(line).at(-1);
+  };
+  const x = at === null ? Math.max(...lines.map((line) => line.x.at(-1) ?? -Infinity)) : shown?.[0]?.[at[0] ?? -1];
+  const where = stacked && at === null ? (lines.length > 0 ? "in all" : "nothing yet") : typeof x === "number" && Number.isFinite(x) ? spellX(axis, x) : "";
   return (
     <div class="legend">
-      <span class="at">{`${byTime ? "after" : "step"} ${spell(at)}`}</span>
-      {found.map((dot) => (
-        <span key={dot.index} class={`key colour-${dot.index % COLOURS}`}>{dot.label && `${dot.label} `}<b>{number(dot.y)}</b></span>
-      ))}
+      <span class="at">{where}</span>
+      {lines.map((line, index) => {
+        const read = value(line, index);
+        return (
+          <span key={index} class={keyOf(line.colour ?? index)}>
+            {line.label && `${line.label} `}<b>{typeof read === "number" ? number(read, stacked ? 3 : 5) : ""}</b>
+          </span>
+        );
+      })}
     </div>
   );
 }
 
-/** What stands under the pointer: a line across, and a dot on each stroke. */
-function Cursor({ found, place }: { found: Found[]; place: Place }) {
-  const at = place(found[0]!)[0];
-  return (
-    <>
-      <line class="cursor" x1={at} x2={at} y1={TOP} y2={HEIGHT - BOTTOM} />
-      {found.map((dot) => {
-        const [cx, cy] = place(dot);
-        return <circle key={dot.index} class={`dot colour-${dot.index % COLOURS}`} cx={cx} cy={cy} r={3.2} />;
-      })}
-    </>
-  );
+export interface ChartProps {
+  title: string;
+  lines: Line[];
+  axis: Axis;
+  span?: [number, number] | undefined; // what the x axis has at least
+  sync?: string | undefined; // charts of one name share their cursor and their zoom
+  stacked?: boolean; // as bars, one on another
+  note?: string | false | undefined;
 }
 
-/** A figure. `whole` false: it shows only the first points. */
-export function Chart({ name, series, whole }: { name: string; series: Series[]; whole: boolean }) {
-  const [pointed, setPointed] = useState<Found[]>([]);
-  const { byTime, lines } = prepare(series.filter((one) => one.points.length > 0));
-  const x = extent(lines.flatMap((line) => line.points.map((point) => point.x)), 0);
-  const y = extent(lines.flatMap((line) => line.points.filter(isFinite).map((point) => point.y)), 0.06);
-  const place: Place = (dot) => [
-    LEFT + ((dot.x - x[0]) / (x[1] - x[0])) * (WIDTH - LEFT - RIGHT),
-    HEIGHT - BOTTOM - ((dot.y - y[0]) / (y[1] - y[0])) * (HEIGHT - TOP - BOTTOM),
-  ];
-  const spell = (value: number) => (byTime ? duration(value * 1000) : number(value));
-  const follow = (event: PointerEvent) => {
-    const box = (event.currentTarget as SVGSVGElement).getBoundingClientRect();
-    const at = ((event.clientX - box.left) / box.width) * WIDTH;
-    setPointed(nearest(lines, x[0] + ((at - LEFT) / (WIDTH - LEFT - RIGHT)) * (x[1] - x[0])));
-  };
+export function Chart({ title, lines, axis, span, sync, stacked = false, note }: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const [at, setAt] = useState<(number | null)[] | null>(null);
+  const make = usePlot();
+  const dark = useDark();
+  const colours = lines.map((line, index) => line.colour ?? index);
+  const data = useMemo(() => (make ? columns(make, lines, span ?? [], stacked) : undefined), [make, lines, span?.[0], span?.[1]]);
+  const over = stacked ? "" : axis === "step" ? " over steps" : " over time";
+  const label = useMemo(() => `${title}${over}: ${summary(lines, stacked)}`, [title, over, lines]);
+  useEffect(() => {
+    if (plot.current !== null && data !== undefined) {
+      renewData(plot.current, data.drawn);
+    }
+  }, [data]);
+  useEffect(() => {
+    if (!make || data === undefined) {
+      return;
+    }
+    const points = (places: (number | null)[] | null) => setAt(places && [...places]);
+    const made = new make(options(make, box.current!.clientWidth, { axis, colours, stacked, sync, points }), data.drawn as uPlot.AlignedData, box.current!);
+    plot.current = made;
+    const watch = new ResizeObserver(([entry]) => made.setSize({ width: Math.floor(entry!.contentRect.width), height: HEIGHT }));
+    watch.observe(box.current!);
+    return () => {
+      watch.disconnect();
+      made.destroy();
+      plot.current = null;
+      setAt(null);
+    };
+  }, [make, dark, axis, sync, colours.join()]);
   return (
     <figure class="card chart">
-      <figcaption>{name}</figcaption>
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        role="img"
-        aria-label={`${name} over ${byTime ? "time" : "steps"}`}
-        onPointerMove={follow}
-        onPointerLeave={() => setPointed([])}
-      >
-        <Axes x={x} y={y} place={place} spell={spell} />
-        {lines.map((line, index) => <Stroke key={line.label} line={line} index={index} place={place} />)}
-        {pointed.length > 0 && <Cursor found={pointed} place={place} />}
-      </svg>
-      <Legend found={pointed.length > 0 ? pointed : nearest(lines, x[1])} spell={spell} byTime={byTime} />
-      {!whole && <p class="faint">Only the first points are shown; gpuctl metrics has all.</p>}
+      <figcaption>{title}</figcaption>
+      <div class="plot" ref={box} role="img" tabIndex={0} aria-label={label} onKeyDown={(event) => heedKey(plot.current, event)} />
+      {make === null && <p class="error">What draws charts could not be fetched. Load the page again.</p>}
+      <Legend lines={lines} shown={data?.shown} at={at} axis={axis} stacked={stacked} />
+      {note && <p class="faint">{note}</p>}
     </figure>
   );
 }

@@ -3,20 +3,27 @@
 
 import type { ComponentChildren } from "preact";
 
-/** Columns whose title begins with # hold numbers. `keys` name the rows, so that a row that stays keeps its element. */
-export function Table({ titles, rows, keys }: { titles: string[]; rows: ComponentChildren[][]; keys?: string[] }) {
-  const kind = titles.map((title) => (title.startsWith("#") ? "number" : undefined));
+interface TableProps {
+  titles: ComponentChildren[];
+  rows: ComponentChildren[][];
+  keys?: string[];
+  marked?: boolean[]; // rows that stand out
+}
+
+/** Columns whose title is a text that begins with # hold numbers. `keys` name the rows, so that a row that stays keeps its element. */
+export function Table({ titles, rows, keys, marked }: TableProps) {
+  const kind = titles.map((title) => (typeof title === "string" && title.startsWith("#") ? "number" : undefined));
   return (
     <div class="table">
       <table>
         <thead>
           <tr>
-            {titles.map((title, index) => <th key={title} scope="col" class={kind[index]}>{title.replace(/^#/, "")}</th>)}
+            {titles.map((title, index) => <th key={index} scope="col" class={kind[index]}>{typeof title === "string" ? title.replace(/^#/, "") : title}</th>)}
           </tr>
         </thead>
         <tbody>
           {rows.map((cells, row) => (
-            <tr key={keys?.[row] ?? row}>{cells.map((cell, index) => <td key={index} class={kind[index]}>{cell}</td>)}</tr>
+            <tr key={keys?.[row] ?? row} class={marked?.[row] ? "marked" : undefined}>{cells.map((cell, index) => <td key={index} class={kind[index]}>{cell}</td>)}</tr>
           ))}
         </tbody>
       </table>

@@ -3,7 +3,7 @@
 
 import { useRef } from "preact/hooks";
 
-import { changeJob, explanation, job, jobEvents, jobResults, jobRuns, jobs, jobTiming, newestAttempt, nodeSamples, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
+import { changeJob, explanation, job, jobEvents, jobResults, jobRuns, jobs, jobTiming, newestAttempt, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
 import { useChange } from "../parts/change";
 import { Explanation } from "../parts/explanation";
 import { Output } from "../parts/output";
@@ -11,10 +11,10 @@ import { Fact, Part } from "../parts/page";
 import { Progress, ran } from "../parts/progress";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { Ranks } from "../parts/ranks";
-import { SampleCharts, type Used } from "../parts/samples";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
 import { Timeline } from "../parts/timeline";
+import { Use } from "../parts/use";
 import { moment, size } from "../parts/words";
 
 const ENDED = ["SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"];
@@ -81,34 +81,10 @@ function History({ events }: { events: JobEvent[] }) {
   return <Table titles={["At", "What", "Detail"]} rows={rows} keys={events.map((event) => String(event.seq))} />;
 }
 
-const SAMPLES_RENEW_MS = 30000;
-const SAMPLED_NODES = 8; // whose use is drawn
-const DAY_MS = 86400000; // for so long samples are kept
-
 function Results({ results }: { results: Result[] }) {
   const said = (result: Result) => (result.kind === "exception" ? JSON.stringify(result.error ?? {}) : result.json === undefined ? `${size(result.size)}, which only Python can read` : JSON.stringify(result.json));
   const rows = results.map((result) => [String(result.rank), result.kind === "exception" ? "raised" : "returned", <code>{said(result)}</code>]);
   return <Table titles={["Rank", "It", "Value"]} rows={rows} keys={results.map((result) => String(result.rank))} />;
-}
-
-/** The GPUs of the job over the time in which it ran, as far as that is known. */
-function Use({ found }: { found: JobDetail }) {
-  const since = Math.max(Date.parse(found.started_at!), Date.now() - DAY_MS);
-  const until = found.ended_at === null ? undefined : Date.parse(found.ended_at);
-  const nodes = found.nodes.slice(0, SAMPLED_NODES);
-  const [all] = useRenewed(`${found.id} ${until}`, async (signal) => {
-    const value: Used[] = [];
-    for (const one of nodes) {
-      const devices = new Set(one.devices.split(",").map(Number));
-      const samples = await nodeSamples(one.node, since, until, signal).catch(() => null); // the node may be gone
-      if (samples !== null) {
-        value.push({ node: one.node, samples, devices });
-      }
-    }
-    return { value, more: until === undefined };
-  }, SAMPLES_RENEW_MS);
-  const some = all?.some((one) => one.samples.at_ms.length > 1);
-  return some ? <Part title="What its nodes used" kind="metrics"><SampleCharts all={all!} /></Part> : null;
 }
 
 /** What may be done with a job in this state. */
@@ -162,7 +138,7 @@ export function JobView({ id }: { id: string }) {
             <Part title="Tasks" kind="metrics"><Tasks id={id} tasks={tasks} /></Part>
           )}
           {results.length > 0 && <Part title="Results" kind="artifacts"><Results results={results} /></Part>}
-          {newest.started_at !== null && newest.nodes.length > 0 && <Use found={newest} />}
+          {newest.started_at !== null && newest.nodes.length > 0 && <Use found={newest} runs={runs} />}
           {timing !== null && <Part title="Where the time went" kind="artifacts"><Timeline timing={timing} /></Part>}
           <Part title="History" kind="artifacts"><History events={events} /></Part>
         </div>

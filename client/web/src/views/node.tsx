@@ -54,7 +54,7 @@ function Samples({ name }: { name: string }) {
         </label>
       </div>
       {found.at_ms.length < 2 && <p class="faint">There are charts here once the node has been measured twice: each 30 s.</p>}
-      {found.at_ms.length >= 2 && <SampleCharts all={[{ node: name, samples: found }]} />}
+      {found.at_ms.length >= 2 && <SampleCharts all={[{ node: name, samples: found }]} sync={name} />}
     </>
   );
 }

@@ -5,7 +5,7 @@ import { overview, usage, type Overview } from "../controller/api";
 import { Bar } from "../parts/bar";
 import { Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { Stack, stepsOf } from "../parts/stack";
+import { Stack } from "../parts/stack";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
 import { duration } from "../parts/words";
@@ -95,8 +95,8 @@ function LastDay() {
   if (found === undefined) {
     return null;
   }
-  const steps = stepsOf(found.usage, Date.parse(found.since), Date.parse(found.until), HOUR_MS, (row) => row.owner!, (at) => `${String(at.getHours()).padStart(2, "0")}:00`);
-  return <Stack title="GPU hours in each hour of the last day, by user" unit="GPU h" steps={steps} />;
+  const times = { since: Date.parse(found.since), until: Date.parse(found.until), stepMs: HOUR_MS };
+  return <Stack title="GPU hours in each hour of the last day, by user" rows={found.usage} {...times} name={(row) => row.owner!} />;
 }
 
 export function OverviewView() {

@@ -4,7 +4,7 @@
 import { usage, type Usage, type UsageRow } from "../controller/api";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { save } from "../parts/save";
-import { Stack, stepsOf } from "../parts/stack";
+import { Stack } from "../parts/stack";
 import { Table } from "../parts/table";
 
 const RENEW_MS = 60000;
@@ -117,12 +117,11 @@ export function UsageView({ search }: { search: URLSearchParams }) {
   }, RENEW_MS);
   useCrumbs({ text: "usage" });
   const stepMs = step === "hour" ? HOUR_MS : DAY_MS;
-  const label = (at: Date) => (step === "hour" ? `${String(at.getHours()).padStart(2, "0")}:00` : `${at.getMonth() + 1}-${String(at.getDate()).padStart(2, "0")}`);
   return (
     <section>
       <h1>Usage</h1>
       <Tools span={span} by={by} found={found} />
-      {found && <Stack title={`GPU hours in each ${step}`} unit="GPU h" steps={stepsOf(found.usage, Date.parse(found.since), Date.parse(found.until), stepMs, (row) => nameOf(row, by), label)} />}
+      {found && <Stack title={`GPU hours in each ${step}`} rows={found.usage} since={Date.parse(found.since)} until={Date.parse(found.until)} stepMs={stepMs} name={(row) => nameOf(row, by)} />}
       {found && <div class="part"><Listing found={found} by={by} /></div>}
       <p class="faint">A job uses its GPUs from the moment that they are its own until they are free again. Idle time and energy are known once it has ended.</p>
     </section>

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reader of the web page in a real browser: what it says, what its charts have drawn, and what the browser complained of."""
+
+from __future__ import annotations
+
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+from harness import PATIENCE, Api, eventually
+from lab import SHOTS
+
+#: Would run, if anything read it as HTML.
+SCRIPT = "<script>window.ran = 1</script>"
+IMAGE = "<img src=x onerror='window.ran = 2'>"
+
+#: Of the first lines of a chart on a light page, as red, green and blue.
+LINES = [(42, 91, 208), (217, 100, 30), (31, 146, 89), (160, 63, 192)]
+BLUE, ORANGE = LINES[:2]
+
+COUNT_PIXELS = """(box, [red, green, blue]) => {
+    const canvas = box.querySelector("canvas");
+    if (canvas === null) {
+        return 0;
+    }
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4) {
+        const distance = Math.abs(data[at] - red) + Math.abs(data[at + 1] - green) + Math.abs(data[at + 2] - blue);
+        count += data[at + 3] > 200 && distance < 12;
+    }
+    return count;
+}"""
+
+
+class Reader:
+    """A tab of the browser, and all that it complained of."""
+
+    def __init__(self, browser: Any, width: int = 1300, dark: bool = False):
+        self.context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme="dark" if dark else "light")
+        self.tab = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.tab.set_default_timeout(PATIENCE * 1000)
+        self.tab.on("console", lambda message: self.said.append(message.text))
+        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
+        self.tab.on("request", lambda request: self.asked.append(request.url))
+
+    def text(self) -> str:
+        return str(self.tab.locator("body").inner_text())
+
+    def sees(self, *words: str) -> None:
+        eventually(lambda: all(word in self.text() for word in words), f"{words} on the page, which says {self.text()[:2000]}")
+
+    def sign_in(self, token: str) -> None:
+        self.tab.get_by_label("Token").fill(token)
+        self.tab.get_by_role("button", name="Sign in").click()
+
+    def shoot(self, name: str) -> None:
+        if SHOTS is not None:
+            self.tab.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
+
+    def fits(self) -> bool:
+        """Nothing sticks out to the right."""
+        return bool(self.tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+
+
+def opened(browser: Any, api: Api, url: str, view: str, **options: Any) -> Reader:
+    """A reader who is signed in and looks at a view."""
+    reader = Reader(browser, **options)
+    reader.tab.goto(f"{url}/#code={api.post('/v1/session/codes')['code']}&to={urllib.parse.quote(view, safe='')}")
+    return reader
+
+
+def rows(reader: Reader) -> list[str]:
+    return [str(row) for row in reader.tab.locator("tbody tr").all_inner_texts()]
+
+
+def drawn(chart: Any, colour: tuple[int, int, int]) -> int:
+    """How many pixels of a chart have a colour."""
+    return int(chart.evaluate(COUNT_PIXELS, list(colour)))
+
+
+def legend(figure: Any) -> list[str]:
+    """What the legend of a chart says: of the x axis, and of each line."""
+    return [str(text) for text in figure.locator(".legend > span").all_inner_texts()]
+
+
+def place(chart: Any, fraction: float) -> tuple[float, float]:
+    """Where on the page a fraction of the x axis is."""
+    box = chart.locator(".u-over").bounding_box()
+    return box["x"] + 0.5 + (box["width"] - 1) * fraction, box["y"] + box["height"] / 2
+
+
+def point(reader: Reader, chart: Any, fraction: float) -> None:
+    """Move the pointer to a fraction of the x axis, once the chart is drawn."""
+    chart.locator("canvas").wait_for()
+    chart.scroll_into_view_if_needed()
+    reader.tab.mouse.move(*place(chart, fraction))
+
+
+def drag(reader: Reader, chart: Any, begin: float, end: float) -> None:
+    point(reader, chart, begin)
+    reader.tab.mouse.down()
+    reader.tab.mouse.move(*place(chart, end), steps=3)
+    reader.tab.mouse.up()
