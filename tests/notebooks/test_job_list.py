@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from harness import Api, Cluster, eventually
-from test_browser import Reader, browser, opened, pytestmark  # noqa: F401
+from lab import CHROMIUM
+from reader import Reader, opened
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium")
 
 MANY = 2500  #: jobs: twelve answers and a half
 ROW = 38  #: pixels
@@ -24,7 +27,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     ann = ours.user("ann")
     for begin in range(0, MANY, 500):
         lines = "".join(json.dumps(spec(number)) + "\n" for number in range(begin, begin + 500))
-        status, _, answer = ann.raw("POST", "/v1/jobs:batch", lines.encode(), {"Content-Type": "application/x-ndjson", "Idempotency-Key": f"b{begin}"})
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": f"from {begin}"}
+        status, _, answer = ann.raw("POST", "/v1/jobs:batch", lines.encode(), headers)
         assert status == 200, answer
     yield ours
     ours.controller.kill()  # it would take a while to cancel them one by one
