@@ -58,7 +58,8 @@ def open_all(reader: Reader) -> None:
 
 def ids(api: Api) -> dict[str, str]:
     """The list as the API has it: ids by name."""
-    found, cursor = {}, ""
+    found: dict[str, str] = {}
+    cursor = ""
     while cursor is not None:
         page = api.get(f"/v1/jobs?limit=200{cursor and '&cursor=' + cursor}")
         found.update((job["name"], job["id"]) for job in page["jobs"])

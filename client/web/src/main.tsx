@@ -5,7 +5,7 @@ import "uplot/dist/uPlot.min.css";
 import "./page.css";
 
 import { render, type ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Failure, signIn, signOut } from "./controller/api";
 import { codeOfAddress, forget, proof } from "./controller/session";
@@ -115,18 +115,24 @@ function matterOf(failure: Failure | null): Matter {
 /** Whether no code is being used. Whoever is signed in already stays so when one is refused. */
 function useCode(hash: string, askIn: (why: string) => void): boolean {
   const [using, setUsing] = useState(hash.startsWith("#code="));
+  const asked = useRef(false);
   useEffect(() => {
     const code = codeOfAddress();
     if (code === null) {
+      setUsing(asked.current); // the address may have changed before its code was seen
       return;
     }
+    asked.current = true;
     setUsing(true);
     signIn({ code }).catch((failure: unknown) => {
       if (!(failure instanceof Failure)) {
         throw failure;
       }
       askIn(proof() === undefined ? failure.message : "");
-    }).finally(() => setUsing(false));
+    }).finally(() => {
+      asked.current = false;
+      setUsing(false);
+    });
   }, [hash]);
   return !using;
 }
