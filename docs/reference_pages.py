@@ -226,6 +226,7 @@ def exit_codes_page() -> str:
         "## All other commands\n",
         "Each failure also has a line on stderr which says what is wrong and what to do. [Error codes](errors.md) explains the codes.\n",
         table(["exit code", "meaning", "error codes"], rows),
+        "`gpuctl logs --grep` and `gpuctl logs --errors` exit as grep does: 1 also when no line was found, and then stderr is empty.\n",
     )
 
 

@@ -123,6 +123,25 @@
 #define LIMIT_INDEX_BLOCK_RECORDS 128
 /* records that are passed at once in the search for a wanted one: as many bytes of an index as a piece has */
 #define LIMIT_LOG_PASSED_RECORDS 1024
+/* output that one answer of a search looks at: 0.1 s for a text; its cursor goes on from there ... */
+#define LIMIT_SEARCH_BYTES (16 * MIB)
+/* ... or after this time: expressions are slower, and others wait for the thread of searches */
+#define LIMIT_SEARCH_US (250 * 1000)
+/* a longer line counts as several: the C library takes time in the square of the length, 20 ms of this */
+#define LIMIT_SEARCH_LINE_BYTES 4096
+/* bytes of a stream that a search reads at once */
+#define SEARCH_BUFFER_BYTES (256 * KIB)
+/* bytes of what is searched for */
+#define LIMIT_SEARCH_PATTERN 256
+/* characters of an expression times its repetitions, which are nodes of its automaton: 60 bytes each */
+#define LIMIT_SEARCH_NODES 2048
+/* bytes after which an automaton is made anew: each may add a state, of some KiB */
+#define LIMIT_SEARCH_STATES (8 * KIB)
+/* bytes of lines in one answer: 256 lines of the greatest length */
+#define LIMIT_SEARCH_ANSWER_BYTES MIB
+/* searches of output that wait, of one user and in all: 16 s of the thread of searches at most */
+#define LIMIT_LOG_SEARCHES_OWNER 8
+#define LIMIT_LOG_SEARCHES       64
 /* streams whose sync state is remembered, 300 bytes each */
 #define LIMIT_LOG_SYNC_ENTRIES 16384
 /* with less free space submissions, blobs and artifacts are refused: a twentieth of the disk, but no less
@@ -157,7 +176,7 @@
 #define RETRY_AFTER_MS 1000
 /* path and query: 200 ids of a filter, and within LIMIT_HEADER_BYTES */
 #define LIMIT_URI_BYTES (4 * KIB)
-/* a route knows at most 8, and `state` may come once per state */
+/* a route knows at most 10, and `state` may come once per state */
 #define LIMIT_QUERY_PARAMETERS 32
 /* bytes of a body that are read after it was refused, so that the refusal arrives: a whole batch of
  * submissions */

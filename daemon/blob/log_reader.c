@@ -72,7 +72,7 @@ void log_piece_id(const struct log_piece *piece, size_t length, char out[LOG_ID_
              (long long)piece->offset + (long long)length);
 }
 
-static bool id_parse(const char *id, int64_t *ret_attempt, int64_t *ret_record, int64_t *ret_offset)
+bool log_id_parse(const char *id, int64_t *ret_attempt, int64_t *ret_record, int64_t *ret_offset)
 {
     long long attempt, record, offset;
     char rest;
@@ -90,7 +90,7 @@ static bool id_parse(const char *id, int64_t *ret_attempt, int64_t *ret_record, 
 bool log_id_attempt(const char *id, int64_t *ret_attempt)
 {
     int64_t record, offset;
-    return id_parse(id, ret_attempt, &record, &offset);
+    return log_id_parse(id, ret_attempt, &record, &offset);
 }
 
 /* Moves the reader past the piece of the id. The records before it are not read: see meet. */
@@ -98,7 +98,7 @@ static bool skip_to(struct log_reader *reader, const char *after, struct err *er
 {
     int64_t attempt, record, offset;
     struct log_record found;
-    if (!id_parse(after, &attempt, &record, &offset) || attempt != reader->attempt ||
+    if (!log_id_parse(after, &attempt, &record, &offset) || attempt != reader->attempt ||
         !log_index_read(&reader->index, record, &found) || offset > found.offset + found.length) {
         return err_field(err, ERR_FIELD, "Last-Event-ID", "send the id of an event of this stream, or none",
                          "the id \"%.64s\" is not of these logs", after);

@@ -83,7 +83,8 @@ void log_reader_close(struct log_reader *reader);
 bool log_reader_next(struct log_reader *reader, bool *ret_found, struct log_piece *ret_piece,
                      struct err *err);
 
-/* Parses the attempt in an id; false if the text is no id. */
+/* Parses an id, or the attempt in it; false if the text is no id. */
+bool log_id_parse(const char *id, int64_t *ret_attempt, int64_t *ret_record, int64_t *ret_offset);
 bool log_id_attempt(const char *id, int64_t *ret_attempt);
 
 #endif

@@ -27,6 +27,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/base/waiters.h"
 #include "daemon/http/listener.h"
+#include "daemon/http/logs/log_searches.h"
 #include "daemon/http/api/uploads.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/orders/outbox.h"
@@ -325,8 +326,8 @@ struct server *server_open(const struct server_config *config, struct err *err)
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
         !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
         !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
-        !samples_open(server, err) || !usage_open(server, err) || !backups_open(server, err) ||
-        !retention_open(server, err) || !scrubbing_open(server, err)) {
+        !log_searches_open(server, err) || !samples_open(server, err) || !usage_open(server, err) ||
+        !backups_open(server, err) || !retention_open(server, err) || !scrubbing_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -383,6 +384,7 @@ void server_close(struct server *server)
     backups_close(server);
     mlflow_close(server);
     samples_close(server);
+    log_searches_close(server);
     usage_close(server);
     overview_close(server);
     cleanup_close(&server->loop_fd);

@@ -67,6 +67,16 @@ static bool decode_hash(const struct field *field, json_t *value, struct job_spe
     return true;
 }
 
+static bool decode_id(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    const char *id = json_string_value(value);
+    if (id == NULL || !text_is_id(id)) {
+        return err_field(err, ERR_FIELD, field->name, NULL, "%s must be the id of a job", field->name);
+    }
+    *(const char **)place_of(field, spec) = id;
+    return true;
+}
+
 static bool decode_int(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
     return json_read_int(spec->json, field->name, field->min, field->max, place_of(field, spec), err);
@@ -271,6 +281,7 @@ static const struct field fields[] = {
     FIELD("on_disconnect", on_disconnect, decode_on_disconnect, 0, 0),
     FIELD("after", dependencies, decode_dependencies, 0, 0),
     FIELD("hold", hold, decode_bool, 0, 0),
+    FIELD("retry_of", retry_of, decode_id, 0, 0),
     FIELD("host_id", host_id, decode_hash, 0, 0),
     FIELD("function", function, decode_function, 0, 0),
     FIELD("array", tasks, decode_array, 0, 0),
@@ -487,6 +498,7 @@ json_t *job_spec_encode(const struct job_spec *spec)
     if (spec->hold) {
         member_put_bool(json, "hold", true);
     }
+    member_put_text(json, "retry_of", spec->retry_of);
     member_put_text(json, "host_id", spec->host_id);
     return json;
 }

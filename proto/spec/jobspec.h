@@ -95,8 +95,9 @@ struct job_spec {
     const json_t *sweep; /* object of arrays of strings and numbers: one task for each combination; or NULL */
     struct job_dependency *dependencies; /* owned */
     size_t dependency_count;
-    bool hold;           /* held from the start */
-    const char *host_id; /* SHA-256 of the submitter's machine id; needed with remote=false */
+    bool hold;            /* held from the start */
+    const char *retry_of; /* id of the job that this one repeats, for people; NULL: none */
+    const char *host_id;  /* SHA-256 of the submitter's machine id; needed with remote=false */
 };
 
 /* Decodes and checks every field. An unknown field is ERR_UNKNOWN_FIELD with the nearest known name, a wrong

@@ -356,13 +356,16 @@ def test_a_job_is_submitted_with_a_form_that_shows_the_same_for_programs(cluster
     reader.tab.get_by_label("Command").fill("sh -c 'echo \"two  words\"; exit 0'")
     reader.tab.get_by_label("Name", exact=True).fill("clicked")
     reader.tab.get_by_label("GPUs", exact=True).fill("2")
-    reader.sees("It would start now.", "gpuctl submit --name clicked --gpus 2 -- sh -c", '"command": ["sh","-c","echo', "curl http")
+    reader.sees("It would start now.", "gpuctl submit --name clicked --gpus 2 -- sh -c")
+    line = reader.tab.locator("pre", has_text="gpuctl submit").inner_text()
+    for form, text in (("Python", '"command": ["sh", "-c", "echo'), ("curl", "curl http"), ("gpuctl", "gpuctl submit")):
+        reader.tab.get_by_role("button", name=form, exact=True).click()
+        reader.sees(text)
     reader.tab.get_by_label("GPU type").fill("X9")
     reader.sees("It would be refused", "X9")
     reader.tab.get_by_label("GPU type").fill("")
     reader.sees("It would start now.")
     reader.shoot("page-submit")
-    line = reader.tab.locator("pre", has_text="gpuctl submit").inner_text()
     reader.tab.get_by_role("button", name="Submit").click()
     reader.sees("clicked", "two  words", "SUCCEEDED")
     (job,) = user.get("/v1/jobs?name=clicked")["jobs"]

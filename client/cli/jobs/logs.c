@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl logs`: shows the output of a job, merged or of one stream, so far or as it comes. */
+/* `gpuctl logs`: shows the output of a job, merged or of one stream, so far or as it comes; or the lines of
+ * it that have a pattern. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,8 @@ struct logs_options {
     bool follow;
     int64_t rank, attempt, tail; /* -1: not given */
     const char *stream;
+    const char *grep; /* or NULL */
+    bool errors, ignore_case, fixed_strings;
 };
 
 static const struct option_row rows[] = {
@@ -29,11 +32,38 @@ static const struct option_row rows[] = {
             LIMIT_TAIL_LINES, .absent = NOT_GIVEN),
     ROW_INT(struct logs_options, attempt, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1,
             INT32_MAX, .absent = NOT_GIVEN),
+    ROW_TEXT(struct logs_options, grep, 0, "grep", "PATTERN",
+             "only lines that match an extended regular expression"),
+    ROW_FLAG(struct logs_options, errors, 0, "errors", "only lines that look like an error"),
+    ROW_FLAG(struct logs_options, ignore_case, 0, "ignore-case", "with --grep: letters match in both cases"),
+    ROW_FLAG(struct logs_options, fixed_strings, 0, "fixed-strings", "with --grep: a text, no expression"),
     ROWS_END};
+
+static bool searches(const struct logs_options *options)
+{
+    return options->grep != NULL || options->errors;
+}
+
+static bool check(const struct call *call, struct err *err)
+{
+    const struct logs_options *options = call->options;
+    if (options->grep != NULL && options->errors) {
+        return err_field(err, ERR_USAGE, "errors", "give one of the two",
+                         "--grep and --errors exclude each other");
+    }
+    if (searches(options) && (options->follow || options->tail != NOT_GIVEN)) {
+        return err_field(err, ERR_USAGE, options->follow ? "follow" : "tail",
+                         "leave it out, or pipe into grep", "--%s does not go with a search",
+                         options->follow ? "follow" : "tail");
+    }
+    return options->grep != NULL || (!options->ignore_case && !options->fixed_strings) ||
+           err_field(err, ERR_USAGE, "grep", "add --grep PATTERN",
+                     "--ignore-case and --fixed-strings are about --grep");
+}
 
 static void make_path(const struct logs_options *options, const char *id, struct text *path)
 {
-    text_printf(path, "/v1/jobs/%s/logs", id);
+    text_printf(path, "/v1/jobs/%s/logs%s", id, searches(options) ? "/search" : "");
     pages_number(path, "rank", options->rank);
     pages_number(path, "attempt", options->attempt);
     api_query(path, "stream", options->stream);
@@ -85,11 +115,58 @@ static bool merge_streams(struct api *api, const struct logs_options *options, c
     return follow_output(stream, output, err);
 }
 
+/* --- searched --- */
+
+struct search {
+    struct output *output;
+    bool found;
+};
+
+static bool take_page(const json_t *page, void *closure, struct err *err)
+{
+    struct search *search = closure;
+    const json_t *matches = pages_list(page, "matches", err);
+    size_t i;
+    json_t *match;
+    if (matches == NULL) {
+        return false;
+    }
+    json_array_foreach (matches, i, match) {
+        const json_t *line = json_object_get(match, "text");
+        int64_t rank = json_integer_value(json_object_get(match, "rank"));
+        output_write(search->output, rank, STREAM_STDOUT, json_string_value(line), json_string_length(line));
+        output_write(search->output, rank, STREAM_STDOUT, "\n", 1);
+        search->found = true;
+    }
+    return output_flush(search->output, err);
+}
+
+/* As grep: 1 when no line has it. All lines go to stdout. */
+static bool search_output(const struct call *call, struct text *path, int *ret_exit, struct err *err)
+{
+    const struct logs_options *options = call->options;
+    autooutput struct output *output = output_create(stdout, stderr, -1);
+    struct search search = {.output = output};
+    api_query(path, "q", options->grep);
+    api_query(path, options->errors ? "errors" : "regex", options->fixed_strings ? "0" : "1");
+    api_query(path, "case", options->ignore_case ? "0" : "1");
+    pages_number(path, "limit", LIMIT_LIST_ROWS);
+    if ((options->rank == NOT_GIVEN && !follow_prefix(call->api, call->id, false, output, err)) ||
+        !pages_each(call->api, path->bytes, "cursor", take_page, &search, err)) {
+        return false;
+    }
+    *ret_exit = search.found ? 0 : 1;
+    return true;
+}
+
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct logs_options *options = call->options;
     autotext struct text path = {0};
     make_path(options, call->id, &path);
+    if (searches(options)) {
+        return search_output(call, &path, ret_exit, err);
+    }
     bool as_it_is = options->rank != NOT_GIVEN && options->stream != NULL && !options->follow &&
                     options->tail == NOT_GIVEN;
     return as_it_is ? copy_stream(call->api, path.bytes, options->stream, err)
@@ -100,10 +177,14 @@ const struct verb verb_logs = {
     .name = "logs",
     .arguments = "ID",
     .summary = "Show the output of a job.",
-    .details = "Without --rank the ranks are merged, and each line says whose it is. What ranks wrote to "
-               "stderr goes to stderr.",
+    .details =
+        "Without --rank the ranks are merged, and each line says whose it is. What ranks wrote to "
+        "stderr goes to stderr.\n"
+        "--grep and --errors print matching lines of all streams on stdout, in the order of their arrival.\n"
+        "The exit code is 0 when there is one, and 1 when there is none.",
     OF_A_JOB,
     .options_size = sizeof(struct logs_options),
     .rows = {rows},
+    .check = check,
     .run = run,
 };

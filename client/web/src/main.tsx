@@ -32,7 +32,7 @@ const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentCh
   [/^\/experiments\/(\d+)\/compare$/, ([, id], search) => <CompareView id={id!} search={search} />],
   [/^\/experiments\/(\d+)\/runs\/([0-9a-zA-Z_-]+)(?:\/.*)?$/, ([, experimentId, id]) => <RunView experimentId={experimentId!} id={id!} />],
   [/^\/jobs\/?$/, (_, search) => <JobsView search={search} />],
-  [/^\/jobs\/([a-z2-7]+(?:\.\d+)?)$/, ([, id]) => <JobView id={id!} />],
+  [/^\/jobs\/([a-z2-7]+(?:\.\d+)?)$/, ([, id], search) => <JobView id={id!} search={search} />],
   [/^\/nodes\/?$/, () => <NodesView />],
   [/^\/nodes\/([A-Za-z0-9._-]+)$/, ([, name]) => <NodeView key={name} name={name!} />],
   [/^\/usage\/?$/, (_, search) => <UsageView search={search} />],

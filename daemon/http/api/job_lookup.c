@@ -38,7 +38,8 @@ static bool read_job(const struct request *request, const char *id, bool *ret_fo
                                         .created_ms = job.birth.created_ms,
                                         .ended_ms = job.life.ended_ms,
                                         .tasks = job.array.tasks,
-                                        .placed = job.array.placed};
+                                        .placed = job.array.placed,
+                                        .task = job.birth.task};
         memcpy(ret_facts->id, job.birth.id, ID_LENGTH + 1);
     }
     return !rows.failed;

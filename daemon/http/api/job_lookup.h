@@ -25,6 +25,7 @@ struct job_facts {
     int64_t created_ms, ended_ms;
     int64_t tasks;  /* of the array that it is; 0: it is none */
     int64_t placed; /* of these, have become jobs */
+    int64_t task;   /* its number in its array; -1: it is no task */
 };
 
 /* The job that the request's argument names: by its id, or as the task of an array, "ID.17". ERR_NOT_FOUND

@@ -37,6 +37,7 @@ struct server {
     struct deadlines *deadlines;
     struct waiters *waiters;
     struct outbox *outbox;
+    struct log_searches *log_searches;
     struct samples *samples; /* what nodes use */
     struct usage *usage;
     struct overview *overview;

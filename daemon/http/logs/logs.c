@@ -177,11 +177,9 @@ static bool read_output(const struct query *query, const char *job_id, enum stre
     return err_hint(err, "GET /v1/jobs/%s/metrics shows metrics", job_id);
 }
 
-static bool read_query(struct request *request, struct output_query *wanted, struct err *err)
+static bool read_streams(const struct request *request, struct log_query *log, struct err *err)
 {
-    struct log_query *log = &wanted->log;
-    int64_t follow = 1;
-    *wanted = (struct output_query){.log = {.attempt = -1, .rank = -1, .stream = STREAM_COUNT}, .tail = -1};
+    *log = (struct log_query){.attempt = -1, .rank = -1, .stream = STREAM_COUNT};
     if (!job_find(request, &log->job, err)) {
         return false;
     }
@@ -193,13 +191,20 @@ static bool read_query(struct request *request, struct output_query *wanted, str
     }
     const struct query *query = request->query;
     int64_t attempts = log->job.attempt > 0 ? log->job.attempt : 1;
-    bool ok = query_int(query, "attempt", 1, attempts, &log->attempt, err) &&
-              query_int(query, "rank", 0, log->job.gpus - 1, &log->rank, err) &&
-              read_output(query, log->job.id, &log->stream, err) &&
-              query_int(query, "tail", 0, INT64_MAX, &wanted->tail, err) &&
-              query_int(query, "follow", 0, 1, &follow, err);
-    log->follow = follow != 0;
     log->after = request->headers.last_event_id;
+    return query_int(query, "attempt", 1, attempts, &log->attempt, err) &&
+           query_int(query, "rank", 0, log->job.gpus - 1, &log->rank, err) &&
+           read_output(query, log->job.id, &log->stream, err);
+}
+
+static bool read_query(const struct request *request, struct output_query *wanted, struct err *err)
+{
+    int64_t follow = 1;
+    wanted->tail = -1;
+    bool ok = read_streams(request, &wanted->log, err) &&
+              query_int(request->query, "tail", 0, INT64_MAX, &wanted->tail, err) &&
+              query_int(request->query, "follow", 0, 1, &follow, err);
+    wanted->log.follow = follow != 0;
     return ok;
 }
 
@@ -243,6 +248,11 @@ static bool check_stays(const struct request *request, const struct log_query *l
                  "gpuctld --keep-logs says how long output stays; gpuctl results and gpuctl events go on");
     }
     return !had;
+}
+
+bool logs_read_query(const struct request *request, struct log_query *ret_query, struct err *err)
+{
+    return read_streams(request, ret_query, err) && check_stays(request, ret_query, err);
 }
 
 /* --- one stream as bytes -------------------------------------------------------------------------------- */

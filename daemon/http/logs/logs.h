@@ -6,9 +6,11 @@
 #include <stdbool.h>
 
 #include "daemon/store/store.h"
+#include "daemon/http/logs/log_cursor.h"
 #include "proto/base/err.h"
 #include "proto/wire/messages.h"
 
+struct request;
 struct server;
 
 /* Stores the tails of the streams in an exit report and wakes those who follow; called before the report goes
@@ -17,5 +19,9 @@ struct server;
  */
 bool logs_store_tails(struct server *server, const struct report_message *report,
                       const struct attempt_record *attempt_id, struct err *err);
+
+/* Reads which output of a job the request asks for: its parameters attempt, rank and stream, and
+ * Last-Event-ID. ERR_GONE when all of it was removed. */
+bool logs_read_query(const struct request *request, struct log_query *ret_query, struct err *err);
 
 #endif

@@ -131,6 +131,18 @@ static void name_tracking(const struct server *server, struct order *order, stru
     order->tracking_run_id = names->run_id;
 }
 
+/* The spec without what is for people alone, which agents of earlier versions refuse. New reference. */
+static json_t *spec_for_node(const struct outbox *outbox, int64_t spec_key, struct err *err)
+{
+    autojson json_t *spec = specs_get(outbox->server->specs, spec_key, err);
+    if (spec == NULL || json_object_get(spec, "retry_of") == NULL) {
+        return give(spec);
+    }
+    json_t *copy = json_copy(spec);
+    json_object_del(copy, "retry_of");
+    return copy;
+}
+
 /* Fills the orders of the reply, with specs for those that start something. The caller releases the specs. */
 static bool fill_orders(const struct outbox *outbox, const struct box *box, uint64_t seen,
                         struct poll_reply *reply, json_t **specs, struct names *names, struct err *err)
@@ -144,7 +156,7 @@ static bool fill_orders(const struct outbox *outbox, const struct box *box, uint
         struct order *order = &reply->orders[reply->order_count];
         *order = item->order;
         if (order->phase != ORDER_STOP) {
-            order->spec = specs[reply->order_count] = specs_get(outbox->server->specs, item->spec_key, err);
+            order->spec = specs[reply->order_count] = spec_for_node(outbox, item->spec_key, err);
             if (order->spec == NULL) {
                 return false;
             }

@@ -38,6 +38,8 @@
     SEND(POST, "/v1/jobs/{id}/preemption", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, preempt_job, 0,      \
          "Have a job give back its GPUs and wait again")                                                     \
     SEND(PATCH, "/v1/jobs/{id}", USER, JSON, LIMIT_JSON_BYTES, true, amend_change, 0, "Change a live job")   \
+    SEND(POST, "/v1/jobs/{id}/retry", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, jobs_retry, 0,            \
+         "Submit a job that has ended again")                                                                \
     SEND(POST, "/v1/jobs/{id}/hold", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask, INPUT_HOLD,     \
          "Keep a waiting job back")                                                                          \
     SEND(POST, "/v1/jobs/{id}/release", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask,              \
@@ -51,6 +53,8 @@
           "List the results of a job")                                                                       \
     PLAIN(GET, "/v1/jobs/{id}/logs", USER, "rank stream attempt tail follow", logs_show, 0,                  \
           "Show or follow the output of a job")                                                              \
+    PLAIN(GET, "/v1/jobs/{id}/logs/search", USER, "q regex case errors rank stream attempt limit cursor",    \
+          log_searches_show, 0, "Search the output of a job")                                                \
     PLAIN(GET, "/v1/jobs/{id}/metrics", USER, "attempt rank name limit cursor", metrics_show, 0,             \
           "Show or follow the metrics of a job")                                                             \
     PLAIN(GET, "/v1/jobs/{id}/runs", USER, NULL, mlflow_runs_list, 0,                                        \

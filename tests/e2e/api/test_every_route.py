@@ -133,9 +133,14 @@ class Stage:
             self.api.post(f"/v1/jobs/{job}/cancel")
         return self.until(job, way)
 
+    def retries(self) -> list[str]:
+        """What a retry made of the jobs, as far as it lives."""
+        live = self.api.get("/v1/jobs?limit=200&state=QUEUED,HELD,BLOCKED,STAGING,PLACED,RUNNING")["jobs"]
+        return [job["id"] for job in live if job["id"] != self.blocker and job["array_id"] is None]
+
     def clear(self) -> None:
         """Cancel what was made, and wait for the ends; the node of paper tells of none."""
-        for job in self.made:
+        for job in dict.fromkeys([*self.made, *self.retries()]):
             with contextlib.suppress(Problem):
                 self.api.post(f"/v1/jobs/{job}/cancel")
                 if self.api.job(job)["gpu_type"] != "paper":

@@ -61,7 +61,7 @@ WITHIN = {
         "call": "",
     },
     "daemon/http": {
-        "": "submit mlflow api usage samples orders request base auth",
+        "": "submit logs mlflow api usage samples orders request base auth",
         "submit": "api orders request base auth",
         "agent": "logs mlflow api samples orders request base auth",
         "logs": "mlflow api orders request base auth",

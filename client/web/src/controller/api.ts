@@ -97,7 +97,10 @@ export interface JobDetail extends Job {
   priority: number;
   attempt: number;
   exit_code: number | null;
-  spec: object;
+  failed_rank: number | null;
+  failed_node: string | null;
+  cause: string | null;
+  spec: Spec;
   nodes: Placement[];
 }
 export interface JobEvent {
@@ -112,6 +115,18 @@ export interface LogPiece {
   stream: "stdout" | "stderr";
   text: string;
 }
+/** A line of output that a search has found. */
+export interface LogMatch {
+  rank: number;
+  stream: "stdout" | "stderr";
+  attempt: number;
+  offset: number;
+  at: string | null;
+  text: string;
+  cut: boolean;
+}
+/** A stream of a rank of an attempt. */
+export type LogStream = Pick<LogMatch, "rank" | "stream" | "attempt">;
 export interface Node {
   name: string;
   state: string;
@@ -198,6 +213,9 @@ export interface AttemptTiming {
 export interface Attempt {
   attempt: number;
   state: string;
+  cause: string | null;
+  reason: string | null;
+  ended_at: string | null;
   failed_rank: number | null;
   nodes: Placement[];
   ranks: { rank: number; exit_code: number; signal: number | null }[];
@@ -406,9 +424,9 @@ export async function jobEvents(id: string, after: number, signal: AbortSignal):
   return all;
 }
 
-/** The output of all ranks as it comes, from `tail` bytes before the end of each stream on. Ends when the job has ended and all was said. */
-export async function* jobOutput(id: string, tail: number, signal: AbortSignal): AsyncGenerator<LogPiece> {
-  const reply = await send(`${ofJob(id)}/logs?${query({ tail: String(tail) })}`, { signal, headers: { Accept: "text/event-stream" } });
+/** The output of a rank, or of all, as it comes, from `tail` bytes before the end of each stream on. Ends when the job has ended and all was said. */
+export async function* jobOutput(id: string, rank: number | null, tail: number, signal: AbortSignal): AsyncGenerator<LogPiece> {
+  const reply = await send(`${ofJob(id)}/logs?${query({ tail: String(tail), ...(rank !== null && { rank: String(rank) }) })}`, { signal, headers: { Accept: "text/event-stream" } });
   for await (const event of serverEvents(reply, signal)) {
     if (event.name === "end") {
       return;
@@ -418,6 +436,33 @@ export async function* jobOutput(id: string, tail: number, signal: AbortSignal):
     }
   }
   throw new Failure(0, "The connection broke.");
+}
+
+/** Lines of the output, and the cursor of those behind; `asked` has parameters of GET /v1/jobs/{id}/logs/search. */
+export async function searchOutput(id: string, asked: Record<string, string>, cursor: string | null, signal: AbortSignal): Promise<{ matches: LogMatch[]; scanned: number; next: string | null }> {
+  return ask(`${ofJob(id)}/logs/search?${query({ ...asked, ...(cursor !== null && { cursor }) })}`, signal);
+}
+
+/** The bytes of a stream from `from` on, before `until`, as text; "" where there are none. */
+export async function outputPart(id: string, { rank, stream, attempt }: LogStream, from: number, until: number, signal?: AbortSignal): Promise<string> {
+  if (until <= from) {
+    return "";
+  }
+  const asked = query({ rank: String(rank), stream, attempt: String(attempt) });
+  try {
+    const reply = await send(`${ofJob(id)}/logs?${asked}`, { ...(signal && { signal }), headers: { Range: `bytes=${from}-${until - 1}` } });
+    return await reply.text();
+  } catch (failure) {
+    if (failure instanceof Failure && failure.status === 416) {
+      return "";
+    }
+    throw failure;
+  }
+}
+
+/** The last bytes of a stream. */
+export async function outputTail(id: string, { rank, stream, attempt }: LogStream, bytes: number, signal: AbortSignal): Promise<string> {
+  return (await send(`${ofJob(id)}/logs?${query({ rank: String(rank), stream, attempt: String(attempt), tail: String(bytes) })}`, { signal })).text();
 }
 
 /** Jobs, the newest first; an array is one of them. `filter` has parameters of GET /v1/jobs. At most `most`, and whether there are older ones. */
@@ -441,6 +486,12 @@ export function jobsBehind(filter: Record<string, string>, cursor: string, signa
 /** Cancels a job, holds it back, or releases it. */
 export async function changeJob(id: string, change: "cancel" | "hold" | "release"): Promise<void> {
   await ask(`${ofJob(id)}/${change}`, undefined, {});
+}
+
+/** Submits a job that has ended again: the id of the new one. */
+export async function retryJob(id: string): Promise<string> {
+  const reply = await send(`${ofJob(id)}/retry`, { body: {}, headers: { "Idempotency-Key": crypto.randomUUID() } });
+  return ((await reply.json()) as { id: string }).id;
 }
 
 export async function nodes(signal: AbortSignal): Promise<Node[]> {
@@ -497,8 +548,9 @@ export async function jobTiming(id: string, signal: AbortSignal): Promise<Attemp
   return (await ask<{ attempts: AttemptTiming[] }>(`${ofJob(id)}/timing`, signal)).attempts[0] ?? null;
 }
 
-export async function newestAttempt(id: string, signal: AbortSignal): Promise<Attempt | null> {
-  return (await ask<{ attempts: Attempt[] }>(`${ofJob(id)}/attempts`, signal)).attempts[0] ?? null;
+/** The newest attempts, the newest first. */
+export async function attempts(id: string, signal: AbortSignal): Promise<Attempt[]> {
+  return (await ask<{ attempts: Attempt[] }>(`${ofJob(id)}/attempts`, signal)).attempts;
 }
 
 export async function jobResults(id: string, signal: AbortSignal): Promise<Result[]> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of a job's ranks, in the order in which it came, as it comes. Only the newest lines are kept; `gpuctl logs` has all.
+// The output of a job's ranks, or of one, in the order in which it came, as it comes. Only the newest lines are kept; output_search.tsx finds
+// others, and `gpuctl logs` has all.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
@@ -34,11 +35,12 @@ function append(lines: Line[], piece: LogPiece): void {
   lines.splice(0, Math.max(0, lines.length - LINES));
 }
 
-export function Output({ job }: { job: string }) {
+export function LiveOutput({ job, rank }: { job: string; rank: number | null }) {
   const lines = useRef<Line[]>([]).current;
   const [, setShown] = useState(0);
   const [said, setSaid] = useState("");
   const end = useRef<HTMLPreElement>(null);
+  const atEnd = useRef(true); // whoever looks further up is left there
   useEffect(() => {
     const stop = new AbortController();
     let timer = 0;
@@ -50,7 +52,7 @@ export function Output({ job }: { job: string }) {
     };
     const follow = async () => {
       lines.length = 0;
-      for await (const piece of jobOutput(job, TAIL_BYTES, stop.signal)) {
+      for await (const piece of jobOutput(job, rank, TAIL_BYTES, stop.signal)) {
         append(lines, piece);
         setSaid("");
         show();
@@ -73,20 +75,24 @@ export function Output({ job }: { job: string }) {
     };
     start();
     return () => stop.abort();
-  }, [job]);
+  }, [job, rank]);
   useEffect(() => {
     const box = end.current;
-    if (box && box.scrollHeight - box.scrollTop - box.clientHeight < 200) {
-      box.scrollTop = box.scrollHeight; // whoever looks further up is left there
+    if (box && atEnd.current) {
+      box.scrollTop = box.scrollHeight;
     }
   });
+  const scrolled = () => {
+    const box = end.current!;
+    atEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < 200;
+  };
   const ranks = new Set(lines.map((line) => line.rank));
   return (
     <>
       {said !== "" && <p class="faint">{said}</p>}
       {lines.length === 0 && said === "" && <p class="faint">None yet.</p>}
       {lines.length > 0 && (
-        <pre ref={end} class="output" tabIndex={0} aria-label="Output">
+        <pre ref={end} class="output" tabIndex={0} aria-label="Output" onScroll={scrolled}>
           {lines.map((line, index) => (
             <span key={index} class={line.stream === "stderr" ? "error" : undefined}>{ranks.size > 1 && <i>{`${line.rank} `}</i>}{`${line.text}\n`}</span>
           ))}

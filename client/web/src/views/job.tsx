@@ -3,13 +3,15 @@
 
 import { useRef } from "preact/hooks";
 
-import { changeJob, explanation, job, jobEvents, jobResults, jobRuns, jobs, jobTiming, newestAttempt, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
+import { attempts, changeJob, explanation, job, jobEvents, jobResults, jobRuns, jobs, jobTiming, retryJob, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
 import { useChange } from "../parts/change";
 import { Explanation } from "../parts/explanation";
-import { Output } from "../parts/output";
+import { Output } from "../parts/output_search";
 import { Fact, Part } from "../parts/page";
+import { Postmortem } from "../parts/postmortem";
 import { Progress, ran } from "../parts/progress";
 import { useCrumbs, useRenewed } from "../parts/renew";
+import { Reproduce, sourceOf } from "../parts/reproduce";
 import { Ranks } from "../parts/ranks";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
@@ -30,6 +32,7 @@ function RunLink({ run }: { run: JobRun }) {
 }
 
 function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
+  const old = found.spec.retry_of as string | undefined; // the job that it repeats
   return (
     <dl>
       <Fact name="State"><Chip state={found.state} /></Fact>
@@ -46,6 +49,7 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="Started">{found.started_at && moment(Date.parse(found.started_at))}</Fact>
       <Fact name="Ran">{ran(found)}</Fact>
       <Fact name="Idle since">{found.idle_since && moment(Date.parse(found.idle_since))}</Fact>
+      <Fact name="Repeats">{old && <a href={`#/jobs/${old}`}><code>{old}</code></a>}</Fact>
       <Fact name="Runs">{runs.length > 0 && runs.map((run) => <RunLink key={run.run_id} run={run} />)}</Fact>
     </dl>
   );
@@ -96,24 +100,31 @@ function changesOf(state: string): ("cancel" | "hold" | "release")[] {
 }
 const TITLES = { cancel: "Cancel", hold: "Hold", release: "Release" };
 
-export function JobView({ id }: { id: string }) {
+export function JobView({ id, search }: { id: string; search: URLSearchParams }) {
   const known = useRef<JobEvent[]>([]);
   const [found, again] = useRenewed(id, async (signal) => {
     const [newest, runs] = await Promise.all([job(id, signal), jobRuns(id, signal)]);
     known.current = [...known.current, ...(await jobEvents(id, known.current.at(-1)?.seq ?? 0, signal))];
     const waits = WAITS.includes(newest.state) ? await explanation(id, signal) : null;
     const placed = newest.attempt > 0 && newest.array === null;
-    const [attempt, timing, results] = placed ? await Promise.all([newestAttempt(id, signal), jobTiming(id, signal), jobResults(id, signal)]) : [null, null, []];
+    const [all, timing, results] = placed ? await Promise.all([attempts(id, signal), jobTiming(id, signal), jobResults(id, signal)]) : [[], null, []];
     const tasks = newest.array === null ? [] : (await jobs({ array: id }, TASKS, signal)).jobs;
-    return { value: { newest, runs, waits, attempt, timing, results, tasks, events: known.current }, more: !ENDED.includes(newest.state) };
+    return { value: { newest, runs, waits, all, timing, results, tasks, events: known.current }, more: !ENDED.includes(newest.state) };
   });
   const [refused, tryTo] = useChange(again);
   useCrumbs({ text: "jobs", href: "#/jobs" }, { text: found?.newest.name ?? id });
   if (found === undefined) {
     return null;
   }
-  const { newest, runs, waits, attempt, timing, results, tasks, events } = found;
+  const { newest, runs, waits, all, timing, results, tasks, events } = found;
   const change = (what: "cancel" | "hold" | "release") => tryTo(changeJob(id, what));
+  const retry = () =>
+    tryTo(
+      retryJob(id).then((made) => {
+        location.hash = `#/jobs/${made}`;
+      }),
+    );
+  const attempt = all[0];
   return (
     <article>
       <div class="tools">
@@ -121,25 +132,28 @@ export function JobView({ id }: { id: string }) {
         <code>{id}</code>
         <span class="gap" />
         {changesOf(newest.state).map((what) => <button key={what} type="button" onClick={() => change(what)}>{TITLES[what]}</button>)}
+        {ENDED.includes(newest.state) && newest.task === null && <button type="button" onClick={retry}>Retry</button>}
       </div>
       {refused !== "" && <p class="line error" role="alert">{refused}</p>}
+      {["FAILED", "TIMED_OUT"].includes(newest.state) && <Postmortem found={newest} all={all} />}
       <div class="columns">
         <div class="side">
           <section class="card"><Facts found={newest} runs={runs} /></section>
-          {attempt !== null && <Part title="Ranks" kind="values"><Ranks attempt={attempt} /></Part>}
+          {attempt && <Part title="Ranks" kind="values"><Ranks attempt={attempt} /></Part>}
           {newest.nodes.length > 0 && <Part title="Nodes" kind="values"><Placements nodes={newest.nodes} /></Part>}
-          <Part title="Specification" kind="tags"><pre class="card">{JSON.stringify(newest.spec, null, 2)}</pre></Part>
+          <Part title="Specification" kind="tags"><pre class="card" tabIndex={0} aria-label="Specification">{JSON.stringify(newest.spec, null, 2)}</pre></Part>
         </div>
         <div class="wide">
           {waits !== null && <Part title="Why it waits" kind="metrics"><Explanation answer={waits} /></Part>}
           {newest.array === null ? (
-            <Part title="Output" kind="metrics"><Output job={id} /></Part>
+            <Part title="Output" kind="metrics"><Output job={id} ranks={attempt?.nodes.reduce((sum, node) => sum + node.local_ranks, 0) ?? newest.gpus} search={search} /></Part>
           ) : (
             <Part title="Tasks" kind="metrics"><Tasks id={id} tasks={tasks} /></Part>
           )}
           {results.length > 0 && <Part title="Results" kind="artifacts"><Results results={results} /></Part>}
           {newest.started_at !== null && newest.nodes.length > 0 && <Use found={newest} runs={runs} />}
           {timing !== null && <Part title="Where the time went" kind="artifacts"><Timeline timing={timing} /></Part>}
+          {newest.task === null && <Part title="To submit it again" kind="values"><Reproduce source={sourceOf(id, newest.spec)} job={id} /></Part>}
           <Part title="History" kind="artifacts"><History events={events} /></Part>
         </div>
       </div>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs in one live table. The filter stands in the address, so a link leads to what its sender saw. Selected jobs are canceled, held back or
-// released together.
+// Jobs in one live table. The filter stands in the address, so a link leads to what its sender saw. Selected jobs are canceled, held back,
+// released or submitted again together.
 
 import { useRef, useState } from "preact/hooks";
 
-import { changeJob, Failure, type Job } from "../controller/api";
+import { changeJob, Failure, retryJob, type Job } from "../controller/api";
 import { useJobList } from "../parts/job_list";
 import { LongTable, type Column } from "../parts/long_table";
 import { Progress, ran } from "../parts/progress";
@@ -17,7 +17,7 @@ const LIVE = ["HELD", "BLOCKED", "QUEUED", "STAGING", "PLACED", "RUNNING"];
 const ENDED = ["SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"];
 const STATES: Record<string, string[]> = { all: [], live: LIVE, ended: ENDED };
 const TEXTS = ["name", "owner", "project"] as const; // filters that somebody types
-const CHANGES = { cancel: "Cancel", hold: "Hold", release: "Release" } as const;
+const CHANGES = { cancel: "Cancel", hold: "Hold", release: "Release", retry: "Retry" } as const;
 
 type Change = keyof typeof CHANGES;
 
@@ -136,7 +136,7 @@ export function JobsView({ search }: { search: URLSearchParams }) {
   const change = async (what: Change) => {
     const failed: string[] = [];
     for (const job of chosen) {
-      await changeJob(job.id, what).catch((failure: unknown) => {
+      await (what === "retry" ? retryJob(job.id) : changeJob(job.id, what)).catch((failure: unknown) => {
         if (!(failure instanceof Failure)) {
           throw failure;
         }

@@ -7,7 +7,8 @@ import { Failure, overview, plan, submit, type Spec, type WaitAnswer } from "../
 import { Explanation } from "../parts/explanation";
 import { Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { lineOf, quoted, wordsOf } from "../parts/shell";
+import { Reproduce } from "../parts/reproduce";
+import { wordsOf } from "../parts/shell";
 
 const PAUSE_MS = 400; // after the last key, before the controller is asked
 const RENEW_MS = 30000;
@@ -29,8 +30,8 @@ const EMPTY: Form = { name: "", command: "", gpus: "1", gpuType: "", pool: "", h
 function specOf(form: Form, words: string[]): Spec {
   return {
     command: words,
-    gpus: Number(form.gpus),
     ...(form.name && { name: form.name }),
+    gpus: Number(form.gpus),
     ...(form.gpuType && { gpu_type: form.gpuType }),
     ...(form.pool && { pool: form.pool }),
     ...(form.hours && { time_limit_s: Math.round(Number(form.hours) * 3600) }),
@@ -38,44 +39,6 @@ function specOf(form: Form, words: string[]): Spec {
     ...(form.retries && { retries: Number(form.retries) }),
     ...(form.reserved !== "auto" && { use_reserved_pool: form.reserved === "true" }),
   };
-}
-
-function commandLine(form: Form, words: string[]): string {
-  const options: [string, string][] = [
-    ["--name", form.name],
-    ["--gpus", form.gpus],
-    ["--gpu-type", form.gpuType],
-    ["--pool", form.pool],
-    ["--time", form.hours && `${Math.round(Number(form.hours) * 60)}m`],
-    ["--project", form.project],
-    ["--retries", form.retries],
-  ];
-  const given = options.filter(([, value]) => value !== "").map(([name, value]) => ` ${name} ${quoted(value)}`);
-  const reserved = form.reserved === "auto" ? "" : form.reserved === "true" ? " --reserved" : " --no-reserved";
-  return `gpuctl submit${given.join("")}${reserved} -- ${lineOf(words)}`;
-}
-
-/** As JSON is Python, but for true, false and null, which no string here is. */
-function python(spec: Spec): string {
-  const fields = Object.entries(spec).map(([name, value]) => `    ${JSON.stringify(name)}: ${typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value)},`);
-  return [
-    "import os, uuid, requests",
-    "",
-    `url = ${JSON.stringify(location.origin)}`,
-    "spec = {",
-    ...fields,
-    "}",
-    'headers = {"Authorization": "Bearer " + os.environ["GPUCTL_TOKEN"], "Idempotency-Key": str(uuid.uuid4())}',
-    'job = requests.post(url + "/v1/jobs", json=spec, headers=headers).json()',
-  ].join("\n");
-}
-
-function curl(spec: Spec): string {
-  return [
-    `curl ${location.origin}/v1/jobs -H "Authorization: Bearer $GPUCTL_TOKEN" \\`,
-    `  -H "Idempotency-Key: $(uuidgen)" -H "Content-Type: application/json" \\`,
-    `  -d ${quoted(JSON.stringify(spec))}`,
-  ].join("\n");
 }
 
 function Field({ form, name, title, set, type, list }: { form: Form; name: keyof Form; title: string; set: (changed: Partial<Form>) => void; type?: string; list?: string }) {
@@ -192,13 +155,7 @@ export function SubmitView() {
             {said.answer !== null && <Explanation answer={said.answer} />}
             {said.answer === null && said.wrong === "" && <p class="faint">Write a command first.</p>}
           </Part>
-          {spec !== null && (
-            <>
-              <Part title="With gpuctl" kind="values"><pre class="card wrap">{commandLine(form, words)}</pre></Part>
-              <Part title="With Python" kind="values"><pre class="card">{python(spec)}</pre></Part>
-              <Part title="With curl" kind="values"><pre class="card">{curl(spec)}</pre></Part>
-            </>
-          )}
+          {spec !== null && <Part title="To submit it from elsewhere" kind="values"><Reproduce source={{ spec }} /></Part>}
         </div>
       </div>
     </section>

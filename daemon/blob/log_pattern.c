@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns patterns of searches. It promises that a pattern has bounded costs whoever wrote it: no
+ * back-references, few repetitions, and automata of the C library, which grow with what they read, are made
+ * anew in time. The lines that look like an error are the table below. */
+#include "daemon/blob/log_pattern.h"
+
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/text/text.h"
+#include "proto/limits_controller.h"
+
+/* An expression is tried only on lines that have its word, which is found much faster. */
+struct error_row {
+    const char *word;
+    const char *expression; /* NULL: the word alone is enough */
+};
+
+/* The first lines of failures of programs, of Python, GPUs, shells and the kernel. */
+static const struct error_row error_rows[] = {
+    {"Traceback (most recent call last)", NULL},
+    {"Error", "(^|[^A-Za-z0-9])[A-Z][A-Za-z0-9]+Error(:|$)"},
+    {"Exception", "(^|[^A-Za-z0-9])[A-Z][A-Za-z0-9]+Exception(:|$)"},
+    {"rror:", "(^|: |\\] )(fatal |internal )?[Ee]rror: "},
+    {"ERROR", "(^|[^A-Za-z0-9_])ERROR([^A-Za-z0-9_]|$)"},
+    {"FATAL", "(^|[^A-Za-z0-9_])FATAL([^A-Za-z0-9_]|$)"},
+    {"CRITICAL", "(^|[^A-Za-z0-9_])CRITICAL([^A-Za-z0-9_]|$)"},
+    {"CUDA error", NULL},
+    {"NCCL WARN", NULL},
+    {"NCCL error", NULL},
+    {"Xid", "NVRM: Xid"},
+    {"ut of memory", "[Oo]ut of memory"},
+    {"oom-kill", NULL},
+    {"Segmentation fault", NULL},
+    {"Bus error", NULL},
+    {"Floating point exception", NULL},
+    {"Illegal instruction", NULL},
+    {"Aborted", "(^|[ :])Aborted( |$)"},
+    {"Killed", "(^|[ :])Killed( |$)"},
+    {"core dumped", NULL},
+    {"terminate called", NULL},
+    {"panic: ", NULL},
+    {"ssertion", "[Aa]ssertion .*failed"},
+    {"No space left on device", NULL},
+    {"command not found", NULL},
+    {"can't open file", NULL},
+};
+
+#define ERROR_ROWS (sizeof error_rows / sizeof *error_rows)
+
+struct expression {
+    const char *source; /* borrowed */
+    int flags;
+    regex_t compiled;
+    size_t read; /* bytes since it was compiled */
+};
+
+struct log_pattern {
+    char *text; /* of a text, or of the expression; NULL: errors */
+    size_t length;
+    bool plain; /* it is found byte for byte */
+    struct expression own;
+    struct expression errors[ERROR_ROWS]; /* source NULL: none */
+};
+
+/* --- expressions ---------------------------------------------------------------------------------------- */
+
+static bool expression_compile(struct expression *expression, struct err *err)
+{
+    int failure = regcomp(&expression->compiled, expression->source, expression->flags);
+    expression->read = 0;
+    if (failure == 0) {
+        return true;
+    }
+    char said[128];
+    regerror(failure, &expression->compiled, said, sizeof said);
+    expression->source = NULL;
+    return err_field(err, ERR_FIELD, "q", "write an extended regular expression, or leave regex out",
+                     "q is no regular expression: %s", said);
+}
+
+static void expression_finish(struct expression *expression)
+{
+    if (expression->source != NULL) {
+        regfree(&expression->compiled);
+    }
+}
+
+/* The library keeps each state of the automaton that it has met, some KiB each: at most one a byte. false:
+ * there is no expression. */
+static bool freshen(struct expression *expression, size_t length)
+{
+    struct err ignored;
+    expression->read += length;
+    if (expression->source == NULL || expression->read <= LIMIT_SEARCH_STATES) {
+        return expression->source != NULL;
+    }
+    regfree(&expression->compiled);
+    return expression_compile(expression, &ignored); /* as it did before, unless memory is short */
+}
+
+static bool expression_finds(struct expression *expression, const char *line, size_t length)
+{
+    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)length}; /* a line may hold NULs */
+    return freshen(expression, length) && regexec(&expression->compiled, line, 1, &range, REG_STARTEND) == 0;
+}
+
+/* The index behind a bracket expression that begins at `at`: "[]a]" and "[^]a]" hold a bracket, and so does
+ * "[[:alpha:]]". */
+static size_t behind_bracket(const char *text, size_t at)
+{
+    at += text[at + 1] == '^' ? 2 : 1;
+    at += text[at] == ']';
+    while (text[at] != '\0' && text[at] != ']') {
+        const char *end = NULL;
+        if (text[at] == '[' && text[at + 1] != '\0' && strchr(":.=", text[at + 1]) != NULL) {
+            const char closing[] = {text[at + 1], ']', '\0'};
+            end = strstr(text + at + 2, closing);
+        }
+        at = end != NULL ? (size_t)(end - text) + 2 : at + 1;
+    }
+    return text[at] != '\0' ? at + 1 : at;
+}
+
+/* What the braces at `at` multiply the expression before them by. */
+static int64_t repeats_of(const char *braces)
+{
+    char *end;
+    int64_t least = strtol(braces + 1, &end, 10);
+    int64_t most = *end == ',' ? strtol(end + 1, &end, 10) : least;
+    most = most > least ? most : least;
+    return most > 1 ? most : 1;
+}
+
+/* Repetitions multiply when they are nested; each copy of a character is a node of the automaton. */
+static bool check_costs(const char *text, struct err *err)
+{
+    int64_t nodes = (int64_t)strlen(text);
+    for (size_t at = 0; text[at] != '\0'; at++) {
+        if (text[at] == '[') {
+            at = behind_bracket(text, at) - 1;
+        } else if (text[at] == '{') {
+            int64_t repeats = repeats_of(text + at);
+            nodes = repeats > LIMIT_SEARCH_NODES ? LIMIT_SEARCH_NODES + 1 : nodes * repeats;
+        } else if (text[at] == '\\' && text[at + 1] >= '1' && text[at + 1] <= '9') {
+            return err_field(err, ERR_FIELD, "q", "write it without \\1 to \\9",
+                             "q has a back-reference, whose search may take for ever");
+        } else if (text[at] == '\\' && text[at + 1] != '\0') {
+            at++;
+        }
+        if (nodes > LIMIT_SEARCH_NODES) {
+            return err_field(err, ERR_FIELD, "q", "write fewer repetitions {N}, or + and *",
+                             "q repeats too much: its length times its repetitions must be at most %d",
+                             LIMIT_SEARCH_NODES);
+        }
+    }
+    return true;
+}
+
+/* The expression that finds the text itself. */
+static char *escaped(const char *text)
+{
+    struct text out = {0};
+    for (; *text != '\0'; text++) {
+        text_append_bytes(&out, strchr("\\^$.[]|()*+?{}", *text) != NULL ? "\\" : "",
+                          strchr("\\^$.[]|()*+?{}", *text) != NULL);
+        text_append_bytes(&out, text, 1);
+    }
+    return text_take(&out);
+}
+
+/* --- patterns ------------------------------------------------------------------------------------------- */
+
+static bool check_text(const char *text, struct err *err)
+{
+    if (*text == '\0') {
+        return err_field(err, ERR_FIELD, "q", "give a text, or errors=1", "q is empty");
+    }
+    if (strlen(text) > LIMIT_SEARCH_PATTERN) {
+        return err_field(err, ERR_FIELD, "q", NULL, "q must have at most %d bytes", LIMIT_SEARCH_PATTERN);
+    }
+    return strpbrk(text, "\r\n") == NULL ||
+           err_field(err, ERR_FIELD, "q", NULL, "q has the end of a line, and lines are searched one by one");
+}
+
+struct log_pattern *log_pattern_create(const char *text, bool regex, bool ignore_case, struct err *err)
+{
+    if (!check_text(text, err) || (regex && !check_costs(text, err))) {
+        return NULL;
+    }
+    struct log_pattern *pattern = xzalloc(sizeof *pattern);
+    pattern->plain = !regex && !ignore_case;
+    pattern->text = regex || pattern->plain ? xstrdup(text) : escaped(text);
+    pattern->length = strlen(pattern->text);
+    if (!pattern->plain) {
+        pattern->own = (struct expression){.source = pattern->text,
+                                           .flags = REG_EXTENDED | (ignore_case ? REG_ICASE : 0) | REG_NOSUB};
+        if (!expression_compile(&pattern->own, err)) {
+            log_pattern_destroy(pattern);
+            return NULL;
+        }
+    }
+    return pattern;
+}
+
+struct log_pattern *log_pattern_errors(void)
+{
+    struct log_pattern *pattern = xzalloc(sizeof *pattern);
+    for (size_t i = 0; i < ERROR_ROWS; i++) {
+        struct err ignored;
+        pattern->errors[i] =
+            (struct expression){.source = error_rows[i].expression, .flags = REG_EXTENDED | REG_NOSUB};
+        if (error_rows[i].expression != NULL) {
+            expression_compile(&pattern->errors[i], &ignored);
+        }
+    }
+    return pattern;
+}
+
+void log_pattern_destroy(struct log_pattern *pattern)
+{
+    if (pattern == NULL) {
+        return;
+    }
+    expression_finish(&pattern->own);
+    for (size_t i = 0; i < ERROR_ROWS; i++) {
+        expression_finish(&pattern->errors[i]);
+    }
+    free(pattern->text);
+    free(pattern);
+}
+
+static bool finds_error(struct log_pattern *pattern, const char *line, size_t length)
+{
+    for (size_t i = 0; i < ERROR_ROWS; i++) {
+        const struct error_row *row = &error_rows[i];
+        if (memmem(line, length, row->word, strlen(row->word)) != NULL &&
+            (row->expression == NULL || expression_finds(&pattern->errors[i], line, length))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool log_pattern_finds(struct log_pattern *pattern, const char *line, size_t length)
+{
+    if (pattern->text == NULL) {
+        return finds_error(pattern, line, length);
+    }
+    return pattern->plain ? memmem(line, length, pattern->text, pattern->length) != NULL
+                          : expression_finds(&pattern->own, line, length);
+}
