@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/traces/collector.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
 
-#define OPTION_COUNT 39
+#define OPTION_COUNT 41
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -173,6 +174,16 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "of these prices, for people: EUR",
          .kind = OPTION_TEXT,
          .target = &config->currency},
+        {.name = "otlp-endpoint",
+         .value_name = "URL",
+         .help = "send traces of jobs to this collector, as OTLP/HTTP to URL/v1/traces (default: to none)",
+         .kind = OPTION_TEXT,
+         .target = &config->otlp_endpoint},
+        {.name = "otlp-headers",
+         .value_name = "FILE",
+         .help = "headers for it, one a line: \"NAME: VALUE\"",
+         .kind = OPTION_TEXT,
+         .target = &config->otlp_headers},
         {.name = "backup-folder",
          .value_name = "DIR",
          .help = "where backups are kept (default STATE/backups)",
@@ -334,6 +345,15 @@ static bool check(struct config *config, struct err *err)
     if (config->share_half_life_ms < 60000 || config->share_half_life_ms > LIMIT_SHARE_HALF_LIFE_MS) {
         return err_field(err, ERR_USAGE, "--share-half-life", "give 7d, for instance",
                          "the half-life of past use must be from a minute to a year");
+    }
+    if (config->otlp_endpoint != NULL && !collector_is_endpoint(config->otlp_endpoint)) {
+        return err_field(err, ERR_USAGE, "--otlp-endpoint",
+                         "give http://collector.example.org:4318, for instance; secrets go to --otlp-headers",
+                         "--otlp-endpoint is not the address of a collector");
+    }
+    if (config->otlp_headers != NULL && config->otlp_endpoint == NULL) {
+        return err_field(err, ERR_USAGE, "--otlp-headers", "give --otlp-endpoint, too",
+                         "--otlp-headers are for a collector, and there is none");
     }
     if ((config->backup_to != NULL) + (config->restore_from != NULL) + (config->check != NULL) > 1) {
         return err_field(err, ERR_USAGE, "--backup", "do one after the other",

@@ -34,6 +34,7 @@ struct config {
     int64_t idle_after_ms;  /* 0: never */
     int64_t keep_jobs_ms, keep_logs_ms, keep_nodes_ms, keep_runs_ms, keep_usage_ms; /* 0: for ever */
     const char *prices, *currency;                                                  /* or NULL */
+    const char *otlp_endpoint, *otlp_headers;                                       /* or NULL */
     int64_t logs_share_percent;                                                     /* of the disk */
     const char *backup_folder;                                                      /* NULL: STATE/backups */
     int64_t backup_interval_ms; /* 0: no automatic backups */

@@ -23,6 +23,8 @@
 #include "daemon/store/database/reserve_file.h"
 #include "daemon/store/store.h"
 #include "daemon/tls.h"
+#include "daemon/traces/collector.h"
+#include "daemon/traces/exporter.h"
 #include "daemon/upkeep.h"
 #include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
@@ -33,6 +35,7 @@
 #include "proto/base/notify.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/limits_controller.h"
 
 #define PEM_BYTES (1024 * 1024) /* a certificate chain */
 
@@ -51,6 +54,7 @@ struct daemon {
     struct worker *worker;
     struct logs *logs;
     struct blobs *blobs;
+    struct exporter *exporter; /* NULL: no traces are sent */
     struct server *server;
 };
 
@@ -140,6 +144,27 @@ static bool open_files(struct daemon *daemon, struct err *err)
            (daemon->blobs = blobs_open(blobs, err)) != NULL;
 }
 
+static bool read_headers(const struct config *config, char **ret_text, struct err *err)
+{
+    const char *path = config->otlp_headers;
+    return path == NULL || (file_read(path, LIMIT_TRACE_HEADERS_BYTES, ret_text, NULL, err) &&
+                            collector_check_headers(*ret_text, err));
+}
+
+static bool open_exporter(struct daemon *daemon, struct err *err)
+{
+    const struct config *config = &daemon->config;
+    autofree char *headers = NULL;
+    if (config->otlp_endpoint == NULL) {
+        return true;
+    }
+    if (!read_headers(config, &headers, err)) {
+        return false;
+    }
+    daemon->exporter = exporter_open(config->otlp_endpoint, headers, daemon->database, err);
+    return daemon->exporter != NULL;
+}
+
 static bool open_server(struct daemon *daemon, struct err *err)
 {
     const struct config *config = &daemon->config;
@@ -176,6 +201,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .keep_usage_ms = config->keep_usage_ms,
                                          .prices = config->prices,
                                          .currency = config->currency,
+                                         .exporter = daemon->exporter,
                                          .logs_share_percent = config->logs_share_percent,
                                          .backup_shelf = daemon->shelf,
                                          .backup_interval_ms = config->backup_interval_ms,
@@ -203,12 +229,13 @@ static bool daemon_open(struct daemon *daemon, struct err *err)
            (daemon->reserve_file = reserve_file_open(daemon->database)) != NULL &&
            (daemon->store = store_open_with(daemon->database, daemon->reserve_file, err)) != NULL &&
            admin_token_first(daemon->store, daemon->config.state, err) && open_writer(daemon, err) &&
-           open_files(daemon, err) && open_server(daemon, err);
+           open_files(daemon, err) && open_exporter(daemon, err) && open_server(daemon, err);
 }
 
 static void daemon_close(struct daemon *daemon)
 {
     server_close(daemon->server);
+    exporter_close(daemon->exporter);
     worker_close(daemon->worker); /* it may still be working on blobs and logs */
     blobs_close(daemon->blobs);
     logs_close(daemon->logs);
@@ -290,9 +317,10 @@ static bool serve(struct daemon *daemon, struct err *err)
  * line. */
 static bool check_files(const struct config *config, struct err *err)
 {
-    autofree char *certificate = NULL, *key = NULL;
+    autofree char *certificate = NULL, *key = NULL, *headers = NULL;
     autotext struct text files = {0};
-    if (!read_pem(config->tls_certificate, &certificate, err) || !read_pem(config->tls_key, &key, err)) {
+    if (!read_pem(config->tls_certificate, &certificate, err) || !read_pem(config->tls_key, &key, err) ||
+        !read_headers(config, &headers, err)) {
         return false;
     }
     settings_name_files(config->settings, &files);

@@ -63,6 +63,8 @@
 /* bodies above LIMIT_JSON_BYTES that are being received, together: 80 of the largest submissions, or uploads
  * of 32 flooded nodes; further clients are told to retry */
 #define LIMIT_BODIES_BYTES (128 * MIB)
+/* of a job's tracestate: what W3C Trace Context wants passed on at least */
+#define LIMIT_TRACE_STATE 512
 /* rows per page; the default is 50 */
 #define LIMIT_LIST_ROWS         200
 #define LIMIT_LIST_DEFAULT_ROWS 50
@@ -283,7 +285,8 @@
 #define LIMIT_SAMPLE_GPUS 64
 /* a GPU with a lower utilization counts as idle */
 #define GPU_IDLE_PERCENT 5
-/* of what a report says of the use of GPUs: 1,000 GPUs for 30 years in milliseconds, and their energy */
+/* of what a report says of the use of GPUs: 1,000 GPUs for 30 years in milliseconds, and their energy; and of
+ * disks: a petabyte */
 #define LIMIT_USE 1000000000000000
 /* below the 30 s after which some middleboxes drop a connection */
 #define POLL_PARK_MS      25000

@@ -245,6 +245,31 @@
 #define LIMIT_PRICE  1000000
 #define LIMIT_PRICES 256
 
+/* --- traces --- */
+/* ends of jobs and attempts that wait for their spans to be made, 16 bytes each: as many as a busy cluster
+ * has while a collector is away for five minutes */
+#define LIMIT_TRACE_ENDS 32768
+/* spans of one request to the collector: some 0.5 MB, of the 4 MB that collectors take */
+#define TRACE_BATCH_SPANS 512
+/* the first span of a request waits at most so long for others */
+#define TRACE_BATCH_MS 1000
+/* a collector that has not answered by then is away */
+#define TRACE_REPLY_MS 10000
+/* a request that a collector could not take is sent again after this, doubling ... */
+#define TRACE_AGAIN_MS 500
+/* ... up to this, which also bounds what its Retry-After asks for ... */
+#define TRACE_AGAIN_MAX_MS 30000
+/* ... until the request is so old: then its spans are dropped */
+#define TRACE_GIVE_UP_MS (5 * 60 * 1000)
+/* a controller that ends sends what it has for so long */
+#define TRACE_END_MS 1000
+/* of a collector's answer: a count and a sentence */
+#define LIMIT_TRACE_REPLY_BYTES (64 * KIB)
+/* headers for the collector, as their file has them */
+#define LIMIT_TRACE_HEADERS_BYTES (16 * KIB)
+/* looks at an event of a job for the staging before an attempt: as many as one page of its history */
+#define LIMIT_TRACE_EVENTS LIMIT_LIST_ROWS
+
 /* --- the overview --- */
 /* one answer serves everybody who asks within this time */
 #define OVERVIEW_FRESH_MS 4000

@@ -21,7 +21,7 @@
 static struct usage read_usage(const struct attempt *attempt)
 {
     const struct usage_source source = {
-        .proc = "/proc", .cgroup = attempt->cgroup, .shim = shim_process_pid(&attempt->shim)};
+        .proc = "/proc", .sys = "/sys", .cgroup = attempt->cgroup, .shim = shim_process_pid(&attempt->shim)};
     return usage_read(&source);
 }
 
@@ -124,6 +124,12 @@ static void drop(struct sampler *sampler)
     sampler->waits = false;
 }
 
+/* What a process read or wrote that has ended since may be missing from the newer sum. */
+static int64_t larger(int64_t before, int64_t now)
+{
+    return before > now ? before : now;
+}
+
 static void take(struct attempt *attempt)
 {
     struct sampler *sampler = &attempt->sampler;
@@ -138,9 +144,13 @@ static void take(struct attempt *attempt)
                                            sysconf(_SC_NPROCESSORS_ONLN)),
         .memory_bytes = usage.memory_bytes,
         .memory_total_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
+        .io_read_bytes = larger(sampler->before.io_read_bytes, usage.io_read_bytes),
+        .io_written_bytes = larger(sampler->before.io_written_bytes, usage.io_written_bytes),
     };
+    usage.io_read_bytes = sampler->sample.io_read_bytes;
+    usage.io_written_bytes = sampler->sample.io_written_bytes;
     read_gpus(attempt, &sampler->sample);
-    sampler->waits = true;
+    sampler->waits = sampler->sampled = true;
     sampler->before = usage;
     sampler->read_us = now_us;
 }
@@ -174,7 +184,7 @@ static void due(void *closure)
  * adopted attempt run for longer, and a warm worker has imported its modules before. */
 static struct usage usage_so_far(const struct attempt *attempt)
 {
-    return attempt->adopted || attempt->python ? read_usage(attempt) : (struct usage){0, 0};
+    return attempt->adopted || attempt->python ? read_usage(attempt) : (struct usage){0};
 }
 
 void sampler_begin(struct attempt *attempt)
@@ -190,10 +200,27 @@ void sampler_begin(struct attempt *attempt)
     arm(attempt);
 }
 
+static int64_t bounded(int64_t bytes)
+{
+    return bytes < 0 ? 0 : bytes > LIMIT_USE ? LIMIT_USE : bytes;
+}
+
+/* A cgroup counts up to here; processes that have ended count as in the last sample. */
+static void add_io(struct attempt *attempt)
+{
+    struct sampler *sampler = &attempt->sampler;
+    struct usage last = read_usage(attempt);
+    sampler->use.io_read_bytes = bounded(larger(sampler->before.io_read_bytes, last.io_read_bytes));
+    sampler->use.io_written_bytes = bounded(larger(sampler->before.io_written_bytes, last.io_written_bytes));
+}
+
 void sampler_end(struct attempt *attempt)
 {
     if (attempt->sampler.timer.on) {
         add_use(attempt);
+    }
+    if (attempt->sampler.timer.on && attempt->sampler.sampled) {
+        add_io(attempt);
     }
     loop_disarm(attempt->context->loop, &attempt->sampler.timer);
     drop(&attempt->sampler);

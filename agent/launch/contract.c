@@ -347,6 +347,18 @@ static void write_ours(const struct contract *contract, struct text *launch)
     put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 }
 
+/* Both are of one span: a job that names its own parent gets neither. */
+static void write_trace(const struct contract *contract, struct text *launch)
+{
+    const struct order *order = contract->order;
+    if (order->traceparent != NULL && !spec_has(contract, "TRACEPARENT")) {
+        launch_put_env(launch, "TRACEPARENT", order->traceparent);
+        if (order->tracestate != NULL && !spec_has(contract, "TRACESTATE")) {
+            launch_put_env(launch, "TRACESTATE", order->tracestate);
+        }
+    }
+}
+
 static bool tracks_here(const struct contract *contract)
 {
     return contract->order->tracking_token != NULL && !spec_has(contract, "MLFLOW_TRACKING_URI");
@@ -554,6 +566,7 @@ void contract_write(const struct contract *contract, struct text *launch)
     write_devices(contract, launch);
     write_ours(contract, launch);
     write_tracking(contract, launch);
+    write_trace(contract, launch);
     write_kind(contract, launch);
     if (contract->spec->launch_mode == LAUNCH_NODE) {
         write_node(contract, launch);

@@ -17,7 +17,8 @@ static const char *const identities[] = {
     "MLFLOW_RUN_ID",        "MLFLOW_TRACKING_TOKEN",
     "PET_NNODES",           "PET_NODE_RANK",
     "PET_NPROC_PER_NODE",   "JAX_COORDINATOR_ADDRESS",
-    "JAX_LOCAL_DEVICE_IDS",
+    "JAX_LOCAL_DEVICE_IDS", "TRACEPARENT",
+    "TRACESTATE",
 };
 
 static bool is_identity(const char *variable)

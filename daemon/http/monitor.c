@@ -25,6 +25,7 @@
 #include "daemon/http/router.h"
 #include "daemon/http/samples/gpu_metrics.h"
 #include "daemon/http/samples/samples.h"
+#include "daemon/traces/exporter.h"
 #include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
@@ -90,6 +91,13 @@ static int64_t file_bytes(const char *path, const char *ending)
     return stat(name, &status) == 0 ? status.st_size : 0;
 }
 
+/* Zeros where no traces are sent. */
+static struct exporter_figures traces_of(const struct server *server)
+{
+    struct exporter *exporter = server->config.exporter;
+    return exporter != NULL ? exporter_figures(exporter) : (struct exporter_figures){0};
+}
+
 static void add_bounds(const struct server *server, struct exposition *out)
 {
     const struct {
@@ -110,6 +118,7 @@ static void add_bounds(const struct server *server, struct exposition *out)
         {"of=\"windows\"", (int64_t)server->figures.window_count, LIMIT_WINDOWS},
         {"of=\"pools\"", (int64_t)server->figures.pool_count, LIMIT_POOLS},
         {"of=\"gpu_types\"", (int64_t)server->figures.type_count, LIMIT_GPU_TYPES},
+        {"of=\"trace_ends\"", traces_of(server).waiting, LIMIT_TRACE_ENDS},
         {"of=\"database_log_bytes\"", file_bytes(server->config.store_path, "-wal"), WAL_FORCED_BYTES},
     };
     exposition_metric(out, "gpuctl_used", "gauge", "How much of something bounded is in use");
@@ -255,6 +264,19 @@ static void add_http(const struct server *server, struct exposition *out)
                       (int64_t)senders_refused(server->senders));
 }
 
+static void add_traces(const struct server *server, struct exposition *out)
+{
+    const struct exporter_figures figures = traces_of(server);
+    exposition_metric(out, "gpuctl_traces_spans_total", "counter",
+                      "Spans that the collector took or rejected, or that were dropped, by outcome");
+    exposition_sample(out, "gpuctl_traces_spans_total", "outcome=\"sent\"", figures.sent);
+    exposition_sample(out, "gpuctl_traces_spans_total", "outcome=\"rejected\"", figures.rejected);
+    exposition_sample(out, "gpuctl_traces_spans_total", "outcome=\"dropped\"", figures.dropped);
+    exposition_metric(out, "gpuctl_traces_ends_missed_total", "counter",
+                      "Ends of jobs and attempts whose spans were never made");
+    exposition_sample(out, "gpuctl_traces_ends_missed_total", "", figures.ends_missed);
+}
+
 static void add_build(struct exposition *out)
 {
     exposition_metric(out, "gpuctl_build_info", "gauge", "Always 1; the label is the version of gpuctld");
@@ -304,6 +326,7 @@ bool monitor_show(struct request *request, struct err *err)
     add_disk(server, out);
     add_writer(server, out);
     add_http(server, out);
+    add_traces(server, out);
     page->gpus = gpu_metrics_create(request, out->open_metrics);
     return pieces_begin(request, &page->pieces, err);
 }

@@ -46,6 +46,7 @@
 #include "daemon/http/usage/overview.h"
 #include "daemon/http/usage/usage.h"
 #include "daemon/store/store.h"
+#include "daemon/traces/exporter.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -95,6 +96,19 @@ static void take_answers(struct server *server, struct writer_request *list)
     }
 }
 
+static void trace_ends(const struct server *server, const struct writer_news *news)
+{
+    struct exporter *exporter = server->config.exporter;
+    for (size_t i = 0; exporter != NULL && i < news->end_count; i++) {
+        exporter_attempt_ended(exporter, news->ends[i].attempt_id);
+    }
+    for (size_t i = 0; exporter != NULL && i < news->touched_count; i++) {
+        if (job_state_terminal(news->touched[i].state)) {
+            exporter_job_ended(exporter, news->touched[i].key);
+        }
+    }
+}
+
 static void writer_ready(struct watch *watch)
 {
     struct server *server = watch->closure;
@@ -115,6 +129,7 @@ static void writer_ready(struct watch *watch)
     for (size_t i = 0; i < news.end_count; i++) {
         recent_ends_add(&server->ends, &news.ends[i]);
     }
+    trace_ends(server, &news);
     server->figures = news.figures;
     if (news.queue != NULL) {
         queue_snapshot_destroy(server->queue);

@@ -13,6 +13,7 @@
 #include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/spec/jobspec_place.h"
+#include "proto/spec/trace_context.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 
@@ -242,6 +243,27 @@ static bool decode_dependencies(const struct field *field, json_t *value, struct
     return jobspec_decode_dependencies(value, &spec->dependencies, &spec->dependency_count, err);
 }
 
+static bool decode_traceparent(const struct field *field, json_t *value, struct job_spec *spec,
+                               struct err *err)
+{
+    struct trace_parent unused;
+    spec->traceparent = json_string_value(value);
+    return (spec->traceparent != NULL && trace_parent_read(spec->traceparent, &unused)) ||
+           err_field(err, ERR_FIELD, field->name,
+                     "give 00-<32 hex digits>-<16 hex digits>-01, or leave it out",
+                     "%s must be one of W3C Trace Context", field->name);
+}
+
+static bool decode_tracestate(const struct field *field, json_t *value, struct job_spec *spec,
+                              struct err *err)
+{
+    spec->tracestate = json_string_value(value);
+    return (spec->tracestate != NULL && trace_state_is_sound(spec->tracestate)) ||
+           err_field(err, ERR_FIELD, field->name, "give vendor=value, or leave it out",
+                     "%s must be a list of W3C Trace Context of at most %d bytes", field->name,
+                     LIMIT_TRACE_STATE);
+}
+
 /* --- the table --- */
 
 #define FIELD(name, member, decode, min, max)                                                                \
@@ -286,6 +308,8 @@ static const struct field fields[] = {
     FIELD("function", function, decode_function, 0, 0),
     FIELD("array", tasks, decode_array, 0, 0),
     FIELD("sweep", sweep, decode_sweep, 0, 0),
+    FIELD("traceparent", traceparent, decode_traceparent, 0, 0),
+    FIELD("tracestate", tracestate, decode_tracestate, 0, 0),
 };
 #define FIELDS (sizeof fields / sizeof fields[0])
 
@@ -500,5 +524,7 @@ json_t *job_spec_encode(const struct job_spec *spec)
     }
     member_put_text(json, "retry_of", spec->retry_of);
     member_put_text(json, "host_id", spec->host_id);
+    member_put_text(json, "traceparent", spec->traceparent);
+    member_put_text(json, "tracestate", spec->tracestate);
     return json;
 }

@@ -168,6 +168,8 @@ static json_t *encode_order(const struct order *order)
     member_put_bool(json, "gang", order->gang);
     member_put_text(json, "tracking_token", order->tracking_token);
     member_put_text(json, "tracking_run_id", order->tracking_run_id);
+    member_put_text(json, "traceparent", order->traceparent);
+    member_put_text(json, "tracestate", order->tracestate);
     if (order->array_id != NULL) {
         member_put_text(json, "array_id", order->array_id);
         member_put_int(json, "task", order->task);
@@ -212,6 +214,8 @@ static bool decode_order(json_t *json, struct order *order, struct err *err)
            json_read_bool(json, "gang", &order->gang, err) &&
            json_read_text(json, "tracking_token", &order->tracking_token, err) &&
            json_read_text(json, "tracking_run_id", &order->tracking_run_id, err) &&
+           json_read_text(json, "traceparent", &order->traceparent, err) &&
+           json_read_text(json, "tracestate", &order->tracestate, err) &&
            json_read_text(json, "array_id", &order->array_id, err) &&
            json_read_int(json, "task", 0, LIMIT_ARRAY_TASKS - 1, &order->task, err) &&
            json_read_int(json, "tasks", 0, LIMIT_ARRAY_TASKS, &order->tasks, err) &&

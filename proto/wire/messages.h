@@ -119,6 +119,7 @@ struct sample {
     int64_t step;                             /* seconds since its ranks were started on the node */
     double cpu_percent;                       /* since the sample before, of all CPUs of the node */
     int64_t memory_bytes, memory_total_bytes; /* the latter of the node */
+    int64_t io_read_bytes, io_written_bytes;  /* of disks, since its ranks were started */
     struct gpu_sample *gpus;                  /* owned, in the order in which the attempt numbers them */
     size_t gpu_count;
 };
@@ -197,6 +198,9 @@ struct order {
     /* For ranks that track with MLflow: a token that is good for this attempt only, and its run. NULL in
      * STOP, and from a controller that does not track. */
     const char *tracking_token, *tracking_run_id;
+    /* For ranks that trace: the span that theirs are children of (proto/spec/trace_context.h). NULL in STOP,
+     * and where there is none. */
+    const char *traceparent, *tracestate;
     const char *array_id; /* of the job's array; NULL: the job is no task */
     int64_t task, tasks;  /* the task's number, from 0, and the number of tasks */
     json_t *spec; /* the job spec (of a task: that of its array); absent in STOP. Borrowed in an encode, part
@@ -251,11 +255,14 @@ struct rank_result {
     const void *bytes;     /* base64, decoded and checked against the hash; NULL if base64 is */
 };
 
-/* How the GPUs of a node were used by an attempt, over all of them, as far as they were measured. */
+/* How the GPUs of a node were used by an attempt, over all of them, as far as they were measured, and its
+ * disks. */
 struct gpu_use {
     int64_t measured_ms; /* GPU time with a known utilization */
     int64_t idle_ms;     /* of that, with a utilization below GPU_IDLE_PERCENT */
     int64_t energy_mj;   /* 0: not known */
+    /* Of an attempt that had samples: as in these, at its end; 0: nothing, or not known. */
+    int64_t io_read_bytes, io_written_bytes;
 };
 
 struct report_message {

@@ -456,11 +456,16 @@ static bool decode_results(const json_t *json, struct report_message *message, s
 
 static void put_use(json_t *json, const struct gpu_use *use)
 {
-    if (use->measured_ms > 0 || use->energy_mj > 0) {
+    bool io = use->io_read_bytes > 0 || use->io_written_bytes > 0;
+    if (use->measured_ms > 0 || use->energy_mj > 0 || io) {
         json_t *object = json_object();
         member_put_int(object, "measured_ms", use->measured_ms);
         member_put_int(object, "idle_ms", use->idle_ms);
         member_put_int(object, "energy_mj", use->energy_mj);
+        if (io) {
+            member_put_int(object, "io_read_bytes", use->io_read_bytes);
+            member_put_int(object, "io_written_bytes", use->io_written_bytes);
+        }
         member_put(json, "use", object);
     }
 }
@@ -476,7 +481,9 @@ static bool decode_use(const json_t *json, struct gpu_use *use, struct err *err)
     }
     return json_need_int(object, "measured_ms", 0, LIMIT_USE, &use->measured_ms, err) &&
            json_need_int(object, "idle_ms", 0, use->measured_ms, &use->idle_ms, err) &&
-           json_need_int(object, "energy_mj", 0, LIMIT_USE, &use->energy_mj, err);
+           json_need_int(object, "energy_mj", 0, LIMIT_USE, &use->energy_mj, err) &&
+           json_read_int(object, "io_read_bytes", 0, LIMIT_USE, &use->io_read_bytes, err) &&
+           json_read_int(object, "io_written_bytes", 0, LIMIT_USE, &use->io_written_bytes, err);
 }
 
 json_t *report_message_encode(const struct report_message *message)

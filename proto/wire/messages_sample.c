@@ -54,6 +54,8 @@ static json_t *encode_sample(const struct sample *sample)
     put_percent(json, "cpu_percent", sample->cpu_percent);
     put_known(json, "memory_bytes", sample->memory_bytes);
     put_known(json, "memory_total_bytes", sample->memory_total_bytes);
+    put_known(json, "io_read_bytes", sample->io_read_bytes);
+    put_known(json, "io_written_bytes", sample->io_written_bytes);
     member_put(json, "gpus", encode_gpus(sample->gpus, sample->gpu_count));
     return json;
 }
@@ -110,12 +112,15 @@ static bool decode_gpus(const json_t *json, struct gpu_sample **ret_gpus, size_t
 static bool decode_sample(const json_t *json, struct sample *sample, struct err *err)
 {
     sample->memory_bytes = sample->memory_total_bytes = -1;
+    sample->io_read_bytes = sample->io_written_bytes = -1;
     return member_need_attempt_id(json, "epoch", &sample->attempt_id, err) &&
            json_need_int(json, "at_ms", 0, LIMIT_WALL_MS, &sample->at_ms, err) &&
            json_need_int(json, "step", 0, INT64_MAX, &sample->step, err) &&
            read_percent(json, "cpu_percent", &sample->cpu_percent, err) &&
            json_read_int(json, "memory_bytes", 0, INT64_MAX, &sample->memory_bytes, err) &&
            json_read_int(json, "memory_total_bytes", 0, INT64_MAX, &sample->memory_total_bytes, err) &&
+           json_read_int(json, "io_read_bytes", 0, INT64_MAX, &sample->io_read_bytes, err) &&
+           json_read_int(json, "io_written_bytes", 0, INT64_MAX, &sample->io_written_bytes, err) &&
            decode_gpus(json, &sample->gpus, &sample->gpu_count, err);
 }
 

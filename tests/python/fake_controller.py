@@ -66,6 +66,7 @@ class FakeController:
         self.blobs: dict[str, bytes] = {}
         self.nodes: list[dict[str, Any]] = []
         self.requests: list[str] = []  # "METHOD path?query"
+        self.submit_headers: list[dict[str, str]] = []
         self.stream_headers: list[str | None] = []  # Last-Event-ID of each stream of output
         self.program: Callable[[FakeController, Job], None] = run_to_end
         self.refusals: list[tuple[int, dict[str, Any]]] = []  # answers to the next submissions
@@ -263,6 +264,7 @@ class Handler(BaseHTTPRequestHandler):
             self.cancel(self.controller.jobs[parts[0]])
             return
         fake, key, spec = self.controller, self.headers["Idempotency-Key"], json.loads(body)
+        fake.submit_headers.append(dict(self.headers.items()))
         if fake.refusals:
             status, problem = fake.refusals.pop(0)
             self.reply(status, problem)

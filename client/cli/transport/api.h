@@ -39,6 +39,7 @@ struct request {
     const char *key;          /* Idempotency-Key, or NULL */
     const char *accept;       /* or NULL */
     const char *last_id;      /* Last-Event-ID, or NULL */
+    bool traced;              /* it makes jobs: they belong to the trace that the environment names */
     const char *range;        /* Range, or NULL */
     char **ret_content_range; /* Content-Range of the reply, the caller's, also of an error; or NULL */
     FILE *sink;               /* takes the body of a reply below 400; NULL: it is kept in memory */

@@ -70,7 +70,7 @@ json_t *api_read(struct api *api, const char *path, struct err *err)
 
 /* Repeating a PUT or DELETE changes nothing; any other method needs a key for that. */
 static json_t *send_change(struct api *api, const char *method, const char *path, const json_t *body,
-                           const char *key, struct err *err)
+                           const char *key, bool traced, struct err *err)
 {
     bool keyed = strcmp(method, "PUT") != 0 && strcmp(method, "DELETE") != 0;
     autofree char *text = body != NULL ? json_text(body) : keyed ? xstrdup("{}") : NULL;
@@ -85,13 +85,14 @@ static json_t *send_change(struct api *api, const char *method, const char *path
                                            .key = key != NULL ? key
                                                   : keyed     ? drawn
                                                               : NULL,
+                                           .traced = traced,
                                            .retry = true},
                          err);
 }
 
 json_t *api_submit(struct api *api, const json_t *spec, const char *key, struct err *err)
 {
-    return send_change(api, "POST", "/v1/jobs", spec, key, err);
+    return send_change(api, "POST", "/v1/jobs", spec, key, true, err);
 }
 
 json_t *api_submit_batch(struct api *api, const struct text *lines, const char *key, struct err *err)
@@ -105,6 +106,7 @@ json_t *api_submit_batch(struct api *api, const struct text *lines, const char *
                                            .length = lines->length,
                                            .content_type = "application/x-ndjson",
                                            .key = key != NULL ? key : drawn,
+                                           .traced = true,
                                            .retry = true},
                          err);
 }
@@ -161,5 +163,5 @@ json_t *api_ask(struct api *api, const char *method, const json_t *body, struct 
     va_start(parts, format);
     autofree char *path = path_of(format, parts);
     va_end(parts);
-    return send_change(api, method, path, body, NULL, err);
+    return send_change(api, method, path, body, NULL, false, err);
 }

@@ -11,6 +11,7 @@
 #include "proto/base/http/curl_use.h"
 #include "proto/base/text/text.h"
 #include "proto/limits_client.h"
+#include "proto/spec/trace_context.h"
 #include "proto/wire/views.h"
 
 struct transfer {
@@ -71,6 +72,17 @@ static void add_header(struct transfer *transfer, const char *name, const char *
     transfer->headers = curl_use_append(transfer->headers, line);
 }
 
+/* Of a variable that is not sound nothing is sent. */
+static void add_trace(struct transfer *transfer)
+{
+    const char *parent = getenv("TRACEPARENT"), *state = getenv("TRACESTATE");
+    struct trace_parent unused;
+    if (parent != NULL && trace_parent_read(parent, &unused)) {
+        add_header(transfer, "traceparent", parent);
+        add_header(transfer, "tracestate", state != NULL && trace_state_is_sound(state) ? state : NULL);
+    }
+}
+
 static void set_headers(struct transfer *transfer, const struct request *request)
 {
     autofree char *bearer = xprintf("Bearer %s", transfer->api->context.token);
@@ -80,6 +92,9 @@ static void set_headers(struct transfer *transfer, const struct request *request
     add_header(transfer, "Accept", request->accept);
     add_header(transfer, "Last-Event-ID", request->last_id);
     add_header(transfer, "Range", request->range);
+    if (request->traced) {
+        add_trace(transfer);
+    }
     add_header(transfer, "Expect", ""); /* no pause before large bodies */
     explicit_bzero(bearer, strlen(bearer));
     curl_use_set(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);

@@ -185,7 +185,16 @@ struct report {
     struct ask ask;
     struct report_message message;
     struct exit_results results;
+    bool last; /* what it has read and written belongs into its run */
 };
+
+static void report_committed(struct ask *ask)
+{
+    const struct report *report = (struct report *)ask;
+    if (report->last) {
+        mlflow_last(ask->request->server, &report->message);
+    }
+}
 
 static void report_finish(struct ask *ask)
 {
@@ -213,6 +222,7 @@ bool agents_report(struct request *request, struct err *err)
     autoask struct report *report = ask_create(request, sizeof *report, render_nothing);
     struct report_message *message = &report->message;
     report->ask.finish = report_finish;
+    report->ask.committed = report_committed;
     if (!report_message_decode(give(request->json), message, err) ||
         !identity_acts_for(request->who, message->node, err) ||
         !exit_results_take(&report->results, message, server->reader, err) ||
@@ -221,6 +231,7 @@ bool agents_report(struct request *request, struct err *err)
     }
     outbox_sent(server->outbox, message->node, message->attempt_id, &message->prepare_sent_us,
                 &message->start_sent_us);
+    report->last = message->kind == REPORT_EXITED && mlflow_wants_last(server, message);
     report->ask.writer.input.kind = INPUT_REPORT;
     report->ask.writer.input.report = message;
     return ask_writer(give(report), err);

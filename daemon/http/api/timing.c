@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shows where the time of a job's start went: moments of each attempt, in milliseconds since the submission
- * was received. A node measures its moments from an order, and they are counted from the moment at which that
- * order left, so that no two clocks are compared. Older attempts have fewer moments; their rows tell the
- * rest. */
+ * was received (daemon/store/moments.h). Older attempts have fewer moments; their rows tell the rest. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
+#include "daemon/store/moments.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
@@ -44,54 +43,15 @@ struct timed_mark {
 
 /* --- rows ----------------------------------------------------------------------------------------------- */
 
-static int64_t since(int64_t from_ms, int64_t at_ms)
-{
-    return at_ms == 0 ? 0 : at_ms > from_ms ? (at_ms - from_ms) * 1000 : 1;
-}
-
-/* Attempts of older versions have moments by the wall clock alone. */
-static struct attempt_timing timing_of_row(const struct attempt_row *row, int64_t created_ms)
-{
-    struct attempt_timing timing = row->timing;
-    if (timing.received_us == 0) {
-        timing.received_us = created_ms * 1000;
-        timing.placed_us = since(created_ms, row->created_ms);
-        timing.started_us = since(created_ms, row->started_ms);
-        timing.settled_us = since(created_ms, row->ended_ms);
-    }
-    return timing;
-}
-
-/* The moment of something on a node, which happened after_us after base_us here. */
-static int64_t behind(int64_t base_us, int64_t after_us)
-{
-    return base_us > 0 && after_us > 0 ? base_us + after_us : 0;
-}
-
-/* When the order left that started the ranks. If nobody noted that, the moment when the start was on disk. */
-static int64_t base_of(const struct timed_nodes *nodes, const struct member_timing *timing)
-{
-    if (timing->told_us > 0) {
-        return timing->told_us;
-    }
-    bool gang = timing->ready_us > 0;
-    return !gang && timing->ordered_us > 0 ? timing->ordered_us : nodes->attempt->started_us;
-}
-
 static void take_node(struct timed_nodes *nodes, const struct member_row *row)
 {
     nodes->items = xrealloc(nodes->items, (nodes->count + 1) * sizeof *nodes->items);
     struct timed_node *node = &nodes->items[nodes->count++];
+    const struct member_moments moments = moments_of_member(nodes->attempt, row);
     *node = (struct timed_node){.name = xstrdup(row->node),
                                 .node_rank = row->node_rank,
-                                .base_us = base_of(nodes, &row->timing),
-                                .timing = row->timing};
-    struct member_timing *timing = &node->timing;
-    timing->prepared_us = behind(timing->ordered_us, timing->prepared_us);
-    timing->begun_us = behind(node->base_us, timing->begun_us);
-    timing->running_us = behind(node->base_us, timing->running_us);
-    timing->output_us = behind(node->base_us, timing->output_us);
-    timing->ended_us = behind(node->base_us, timing->ended_us);
+                                .base_us = moments.base_us,
+                                .timing = moments.at};
     node->start = row->start != NULL ? xstrdup(row->start) : NULL;
     node->marks = row->marks != NULL ? json_parse(row->marks, strlen(row->marks), NULL) : NULL;
 }
@@ -161,7 +121,7 @@ static struct timed_mark *collect_marks(const struct timed_nodes *nodes, size_t 
             marks[count++] = (struct timed_mark){.node = node,
                                                  .name = json_string_value(json_object_get(mark, "name")),
                                                  .rank = json_integer_value(json_object_get(mark, "rank")),
-                                                 .at_us = behind(node->base_us, after_us)};
+                                                 .at_us = moments_behind(node->base_us, after_us)};
         }
     }
     qsort(marks, count, sizeof *marks, by_time);
@@ -237,7 +197,7 @@ static void write_node(const struct timed_node *node, struct text *out)
 static bool write_attempt(struct server *server, const struct attempt_row *row, int64_t created_ms,
                           struct text *out, struct err *err)
 {
-    const struct attempt_timing timing = timing_of_row(row, created_ms);
+    const struct attempt_timing timing = moments_of_attempt(row, created_ms);
     struct timed_nodes nodes = {.attempt = &timing,
                                 .visible_us = recent_ends_find(&server->ends, row->attempt_id)};
     bool ok = read_nodes(&nodes, server->reader, row->attempt_id, err);

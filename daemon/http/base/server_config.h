@@ -10,6 +10,7 @@
 #include "daemon/retention/old_jobs.h"
 #include "daemon/writer/writer.h"
 
+struct exporter;
 struct reserve_file;
 
 /* Strings are borrowed for as long as the server lives. */
@@ -48,6 +49,7 @@ struct server_config {
     int64_t keep_usage_ms;      /* the same of hours of use; 0: for ever */
     const char *prices;         /* as prices.h has them; NULL: none */
     const char *currency;       /* of these; or NULL */
+    struct exporter *exporter;  /* daemon/traces; open, outlives the server; NULL: no traces are sent */
     int64_t logs_share_percent; /* of the disk; 0: all of it */
     const char *backup_shelf;   /* folder of backups; NULL: none are made */
     int64_t backup_interval_ms; /* 0: only when somebody asks for one */

@@ -85,6 +85,11 @@ bool metric_copies_busy(const struct metric_copies *copies, uint64_t attempt_id)
  * the array. */
 void mlflow_samples(struct server *server, const char *node, struct sample *samples, size_t count);
 
+/* Logs what an attempt has read and written on a node up to its end, as an exit says. In two steps, because
+ * the exit may end the attempt: whether it belongs into the attempt's run, and once it counts. */
+bool mlflow_wants_last(const struct server *server, const struct report_message *exit);
+void mlflow_last(struct server *server, const struct report_message *exit);
+
 /* --- for these files alone */
 
 struct mlflow {

@@ -12,6 +12,7 @@
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
+#include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
@@ -19,7 +20,7 @@
 
 #define MEGABYTE   1e6 /* as MLflow counts it */
 #define FULL       100.0
-#define OF_NODE    3 /* values of a sample beside those of GPUs */
+#define OF_NODE    5 /* values of a sample beside those of GPUs */
 #define OF_GPU     4
 #define MOST       (OF_NODE + OF_GPU * LIMIT_SAMPLE_GPUS)
 #define PART_BYTES 40
@@ -80,6 +81,8 @@ static void fill(struct points *points)
     const struct sample *sample = &points->delivery->sample;
     add(points, sample->cpu_percent, "cpu", "utilization_percentage");
     add_memory(points, "system_memory", sample->memory_bytes, sample->memory_total_bytes);
+    add(points, (double)sample->io_read_bytes / MEGABYTE, "io", "read_megabytes");
+    add(points, (double)sample->io_written_bytes / MEGABYTE, "io", "written_megabytes");
     for (size_t i = 0; i < sample->gpu_count; i++) {
         const struct gpu_sample *gpu = &sample->gpus[i];
         char part[PART_BYTES], memory[PART_BYTES];
@@ -142,5 +145,42 @@ void mlflow_samples(struct server *server, const char *node, struct sample *samp
             job_runs_measured(server->mlflow->runs, samples[i].attempt_id)) {
             hand_over(server, node, &samples[i]);
         }
+    }
+}
+
+/* --- the end -------------------------------------------------------------------------------------------- */
+
+static bool is_on(const struct server *server, uint64_t attempt_id, const char *node)
+{
+    struct err err;
+    autorows struct rows rows = reader_members(server->reader, attempt_id, &err);
+    struct member_row row;
+    bool on = false;
+    while (!on && rows_member(&rows, &row)) {
+        on = strcmp(row.node, node) == 0;
+    }
+    return on;
+}
+
+bool mlflow_wants_last(const struct server *server, const struct report_message *exit)
+{
+    return (exit->use.io_read_bytes > 0 || exit->use.io_written_bytes > 0) && exit->timing.running_us > 0 &&
+           exit->timing.ended_us >= exit->timing.running_us && is_on(server, exit->attempt_id, exit->node) &&
+           job_runs_measured(server->mlflow->runs, exit->attempt_id);
+}
+
+/* Its step is behind that of the last sample. */
+void mlflow_last(struct server *server, const struct report_message *exit)
+{
+    struct sample sample = {.attempt_id = exit->attempt_id,
+                            .at_ms = server->wall_ms,
+                            .step = (exit->timing.ended_us - exit->timing.running_us) / 1000000 + 1,
+                            .cpu_percent = -1,
+                            .memory_bytes = -1,
+                            .memory_total_bytes = -1,
+                            .io_read_bytes = exit->use.io_read_bytes,
+                            .io_written_bytes = exit->use.io_written_bytes};
+    if (server->mlflow->samples < LIMIT_SAMPLES_WAITING && !space_is_full(server->space)) {
+        hand_over(server, exit->node, &sample);
     }
 }

@@ -20,6 +20,7 @@
 #include "proto/base/log.h"
 #include "proto/base/text/table.h"
 #include "proto/limits.h"
+#include "proto/spec/trace_context.h"
 
 /* The times at which an order last left, CLOCK_BOOTTIME; 0: not yet. */
 struct sent {
@@ -117,10 +118,12 @@ static uint64_t version_of(const struct outbox *outbox, const struct box *box)
 
 /* --- answers -------------------------------------------------------------------------------------------- */
 
-/* The names of an order's ranks towards tracking. */
+/* The names of an order's ranks towards tracking and traces. */
 struct names {
     char token[RANK_TOKEN_BYTES];
     char run_id[TRACKING_RUN_ID_BYTES];
+    char traceparent[TRACE_PARENT_BYTES];
+    json_t *spec; /* owned: as the order has it */
 };
 
 static void name_tracking(const struct server *server, struct order *order, struct names *names)
@@ -131,16 +134,40 @@ static void name_tracking(const struct server *server, struct order *order, stru
     order->tracking_run_id = names->run_id;
 }
 
-/* The spec without what is for people alone, which agents of earlier versions refuse. New reference. */
-static json_t *spec_for_node(const struct outbox *outbox, int64_t spec_key, struct err *err)
+/* The span that those of the ranks are children of: the attempt's where the controller sends traces, else the
+ * one that the job came with. */
+static void name_trace(const struct server *server, struct order *order, struct names *names)
 {
-    autojson json_t *spec = specs_get(outbox->server->specs, spec_key, err);
-    if (spec == NULL || json_object_get(spec, "retry_of") == NULL) {
-        return give(spec);
+    struct trace_parent parent;
+    bool given = trace_parent_of_spec(order->spec, &parent);
+    if (!given && server->config.exporter == NULL) {
+        return;
     }
-    json_t *copy = json_copy(spec);
-    json_object_del(copy, "retry_of");
-    return copy;
+    if (!given) {
+        trace_id_of_job(order->array_id != NULL ? order->array_id : order->job_id, parent.trace);
+        parent.sampled = true;
+    }
+    if (server->config.exporter != NULL) {
+        trace_span_id(order->job_id, TRACE_KIND_ATTEMPT, order->attempt, 0, parent.span);
+    }
+    trace_parent_write(&parent, names->traceparent);
+    order->traceparent = names->traceparent;
+    order->tracestate = given ? json_string_of(order->spec, "tracestate") : NULL;
+}
+
+/* The spec without the members that agents of earlier versions refuse: those for people alone, and those that
+ * the order itself has. New reference. */
+static json_t *spec_for_node(json_t *spec)
+{
+    static const char *const left_out[] = {"retry_of", "traceparent", "tracestate"};
+    json_t *rest = NULL;
+    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++) {
+        if (json_object_get(spec, left_out[i]) != NULL) {
+            rest = rest != NULL ? rest : json_copy(spec);
+            json_object_del(rest, left_out[i]);
+        }
+    }
+    return rest != NULL ? rest : json_incref(spec);
 }
 
 /* Fills the orders of the reply, with specs for those that start something. The caller releases the specs. */
@@ -156,11 +183,13 @@ static bool fill_orders(const struct outbox *outbox, const struct box *box, uint
         struct order *order = &reply->orders[reply->order_count];
         *order = item->order;
         if (order->phase != ORDER_STOP) {
-            order->spec = specs[reply->order_count] = spec_for_node(outbox, item->spec_key, err);
+            order->spec = specs[reply->order_count] = specs_get(outbox->server->specs, item->spec_key, err);
             if (order->spec == NULL) {
                 return false;
             }
             name_tracking(outbox->server, order, &names[reply->order_count]);
+            name_trace(outbox->server, order, &names[reply->order_count]);
+            order->spec = names[reply->order_count].spec = spec_for_node(order->spec);
         }
         reply->order_count++;
     }
@@ -233,6 +262,7 @@ static void answer(const struct outbox *outbox, struct box *box, struct request 
     }
     for (size_t i = 0; i < room; i++) {
         json_decref(specs[i]);
+        json_decref(names[i].spec);
     }
     for (size_t i = 0; i < reply.staging_count; i++) {
         json_decref(stagings[i].json);

@@ -204,6 +204,8 @@ static const struct place {
     PLACE("If-Match", if_match),
     PLACE("User-Agent", user_agent),
     PLACE("Content-Type", content_type),
+    PLACE("tracestate", tracestate),
+    PLACE("traceparent", traceparent),
     PLACE("Authorization", authorization),
     PLACE("If-None-Match", if_none_match),
     PLACE("Last-Event-ID", last_event_id),
@@ -264,9 +266,13 @@ bool headers_add(struct headers *headers, const char *name, const char *value, s
         *place = value;
         return true;
     }
+    if (place == &headers->traceparent) {
+        *place = ""; /* two of them are one that is malformed, which is ignored */
+        return true;
+    }
     /* Lists may be split over headers; the first part decides. */
     return place == &headers->accept || place == &headers->accept_encoding || place == &headers->user_agent ||
-           refuse_second(name, err);
+           place == &headers->tracestate || refuse_second(name, err);
 }
 
 bool headers_announce_body(const struct headers *headers)

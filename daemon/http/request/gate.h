@@ -29,6 +29,7 @@ struct headers {
     const char *if_none_match;
     const char *cookie;
     const char *session_proof;
+    const char *traceparent, *tracestate;
     int64_t content_length; /* -1: absent */
     size_t bytes;           /* of all headers, known or not */
 };

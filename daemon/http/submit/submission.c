@@ -16,6 +16,8 @@
 #include "daemon/store/store.h"
 #include "proto/base/crypto/hash.h"
 #include "proto/limits_controller.h"
+#include "proto/members.h"
+#include "proto/spec/trace_context.h"
 #include "proto/wire/staging.h"
 #include "proto/wire/views.h"
 
@@ -84,11 +86,41 @@ static void draw_id(struct server *server, char out[ID_LENGTH + 1])
     text_id_from_bytes(random, out);
 }
 
+/* The headers of the request say to which trace the job belongs, unless its spec does. What is malformed is
+ * ignored, as the recommendation has it. The text gets the members, too, because it is what is stored. */
+static void take_trace(const struct request *request, json_t *spec, const char *text, size_t *length,
+                       struct text *out)
+{
+    const struct headers *headers = &request->headers;
+    struct trace_parent parent;
+    if (headers->traceparent == NULL || !trace_parent_read(headers->traceparent, &parent) ||
+        json_object_get(spec, "traceparent") != NULL || json_object_get(spec, "tracestate") != NULL) {
+        return;
+    }
+    char written[TRACE_PARENT_BYTES];
+    trace_parent_write(&parent, written);
+    member_put_text(spec, "traceparent", written);
+    size_t end = *length; /* of the members: an object ends with its last brace */
+    while (end > 0 && text[end - 1] != '}') {
+        end--;
+    }
+    text_append_bytes(out, text, end > 0 ? end - 1 : 0);
+    member_separate(out);
+    member_write_text(out, "\"traceparent\":", written);
+    if (headers->tracestate != NULL && trace_state_is_sound(headers->tracestate)) {
+        member_put_text(spec, "tracestate", headers->tracestate);
+        member_write_text(out, ",\"tracestate\":", headers->tracestate);
+    }
+    text_append(out, "}");
+    *length = out->length;
+}
+
 bool submission_read(const struct request *request, json_t *spec, const char *text, size_t length,
                      struct submission *submission, struct input *ret_input, struct err *err)
 {
     struct server *server = request->server;
     struct blob_search search = {request, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
+    take_trace(request, spec, text, &length, &submission->body);
     if (!job_spec_decode(spec, server->config.lease_min_ms, &submission->spec, err) ||
         !job_spec_each_blob(&submission->spec, blob_exists, &search) ||
         !dependencies_read(request, &submission->spec, &submission->dependencies, err)) {
@@ -97,16 +129,17 @@ bool submission_read(const struct request *request, json_t *spec, const char *te
     submission->shown = job_spec_shown(&submission->spec);
     submission->length = length;
     draw_id(server, submission->id);
-    *ret_input = (struct input){.kind = INPUT_SUBMIT,
-                                .wall_ms = server->wall_ms,
-                                .submit = {.id = submission->id,
-                                           .owner = identity_owner(request->who),
-                                           .spec = &submission->spec,
-                                           .body = text,
-                                           .body_length = length,
-                                           .shown = submission->shown,
-                                           .dependencies = submission->dependencies,
-                                           .dependency_count = submission->spec.dependency_count}};
+    *ret_input =
+        (struct input){.kind = INPUT_SUBMIT,
+                       .wall_ms = server->wall_ms,
+                       .submit = {.id = submission->id,
+                                  .owner = identity_owner(request->who),
+                                  .spec = &submission->spec,
+                                  .body = submission->body.length > 0 ? submission->body.bytes : text,
+                                  .body_length = length,
+                                  .shown = submission->shown,
+                                  .dependencies = submission->dependencies,
+                                  .dependency_count = submission->spec.dependency_count}};
     say_need(submission, ret_input);
     store_requirements(submission, server->wall_ms, ret_input);
     return true;
@@ -116,6 +149,7 @@ void submission_finish(struct submission *submission)
 {
     spec_environment_finish(&submission->environment);
     text_finish(&submission->requirements_text);
+    text_finish(&submission->body);
     job_spec_finish(&submission->spec);
     free(submission->shown);
     free(submission->dependencies);

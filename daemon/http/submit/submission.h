@@ -26,7 +26,8 @@ struct submission {
     struct text requirements_text; /* those that stand in the spec */
     struct blob_row requirements;  /* the same as it is stored */
     char id[ID_LENGTH + 1];
-    size_t length;   /* of its text */
+    struct text body; /* the text of the spec with the trace of the request's headers; empty: it has none */
+    size_t length;    /* of its text */
     int64_t job_key; /* of a job that was placed at once, or may have tasks that were: its spec is wanted in a
                         moment; 0: of none */
 };

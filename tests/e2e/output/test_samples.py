@@ -29,6 +29,7 @@ while not go.exists():
     time.sleep(0.05)
 """
 LEAN = [PYTHON, "-I", "-S", "-c"]  # without the packages of its environment
+IO = ("io_read_megabytes", "io_written_megabytes")
 SAMPLED = ["--sample-interval", "1"]
 
 
@@ -60,11 +61,8 @@ def test_each_node_of_a_plain_command_is_measured(measured: Cluster, tmp_path: P
     go.touch()
     assert measured.api.wait(job)["state"] == "SUCCEEDED", measured.api.log(job, stream="stderr")
     last = {point["name"]: point for point in points(measured, job)}
-    assert sorted(last) == [
-        f"system/node{node}/{key}"
-        for node in (0, 1)
-        for key in ("cpu_utilization_percentage", "system_memory_usage_megabytes", "system_memory_usage_percentage")
-    ]
+    keys = {"cpu_utilization_percentage", "system_memory_usage_megabytes", "system_memory_usage_percentage", *IO}
+    assert set(last) == {f"system/node{node}/{key}" for node in (0, 1) for key in keys}
     assert {point["rank"] for point in last.values()} == {None}
     value = {name.removeprefix("system/"): point["value"] for name, point in last.items()}
     busy, idle = ("node0", "node1") if value["node0/system_memory_usage_megabytes"] > 200 else ("node1", "node0")
@@ -150,7 +148,7 @@ def running(node: PaperNode, **spec: Any) -> tuple[str, int]:
 
 def sample(epoch: int, step: int) -> dict[str, Any]:
     gpus = [{"busy_percent": 97, "memory_bytes": 1_000_000, "memory_total_bytes": 4_000_000}, {"power_mw": 350_250}]
-    memory = {"memory_bytes": 3_000_000, "memory_total_bytes": 12_000_000}
+    memory = {"memory_bytes": 3_000_000, "memory_total_bytes": 12_000_000, "io_written_bytes": 5_000_000}
     return {"epoch": epoch, "at_ms": 1_700_000_000_000 + 1000 * step, "step": step, "cpu_percent": 12.5, **memory, "gpus": gpus}
 
 
@@ -161,6 +159,31 @@ def beat(node: PaperNode, epochs: list[int], *samples: dict[str, Any]) -> Any:
 
 def steps(node: PaperNode, job: str) -> list[int]:
     return [point["step"] for point in points(node.cluster, job, "cpu_utilization_percentage")]
+
+
+def counted() -> int:
+    """What this process has written to disks."""
+    return int(dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())["write_bytes"])
+
+
+def test_what_a_job_writes_to_disks_is_counted_with_what_its_children_wrote(measured: Cluster, tmp_path: Path) -> None:
+    before = counted()
+    (tmp_path / "probe").write_bytes(bytes(1_000_000))
+    if counted() == before:
+        pytest.skip("the folder of tests is in memory: nothing goes to a disk")
+    go = tmp_path / "go"
+    write = f"dd if=/dev/zero of={tmp_path}/file bs=1M count=30 2>/dev/null"
+    job = measured.api.submit(["sh", "-c", f"{write}; {write.replace('/file', '/second')}; while ! test -e {go}; do sleep 0.05; done"])
+
+    def written() -> Any:
+        series = [point["value"] for point in points(measured, job, "/io_written_megabytes")]
+        assert series == sorted(series), "it never falls"
+        return series and series[-1] >= 60
+
+    eventually(written, "what was written")
+    go.touch()
+    assert measured.api.wait(job)["state"] == "SUCCEEDED"
+    assert 60 <= points(measured, job, "/io_written_megabytes")[-1]["value"] < 120
 
 
 def test_a_heartbeat_that_comes_again_brings_no_point_twice(paper: PaperNode) -> None:
@@ -175,11 +198,35 @@ def test_a_heartbeat_that_comes_again_brings_no_point_twice(paper: PaperNode) ->
         "system/paper/cpu_utilization_percentage": 12.5,
         "system/paper/system_memory_usage_megabytes": 3.0,
         "system/paper/system_memory_usage_percentage": 25.0,
+        "system/paper/io_written_megabytes": 5.0,
         "system/paper/gpu_0_utilization_percentage": 97.0,
         "system/paper/gpu_0_memory_usage_megabytes": 1.0,
         "system/paper/gpu_0_memory_usage_percentage": 25.0,
         "system/paper/gpu_1_power_usage_watts": 350.3,
     }
+
+
+def test_what_an_exit_says_of_disks_is_the_last_point(paper: PaperNode) -> None:
+    job, epoch = running(paper)
+    beat(paper, [epoch], sample(epoch, 10))
+    eventually(lambda: steps(paper, job), "the sample")
+    use = {"measured_ms": 0, "idle_ms": 0, "energy_mj": 0, "io_read_bytes": 1_500_000, "io_written_bytes": 9_000_000}
+    exited = {"epoch": epoch, "kind": "exited", "ranks": [{"rank": 0, "code": 0, "at_ms": 2}], "flushed": True, "use": use}
+    other = PaperNode(paper.cluster, "other", 1)
+    try:
+        with contextlib.suppress(Problem):
+            other.api.post("/v1/agent/report", {**other.who(), **exited, "timing": {"running_us": 1000, "ended_us": 2_001_000}})
+    finally:
+        other.close()
+    timing = {"running_us": 1000, "ended_us": 12_001_000}
+    for _ in range(2):  # the same report may come again
+        paper.api.post("/v1/agent/report", {**paper.who(), **exited, "timing": timing})
+    assert paper.cluster.api.wait(job)["state"] == "SUCCEEDED"
+    eventually(lambda: len(points(paper.cluster, job, "io_read_megabytes")) == 1, "the last point")
+    written = [(point["step"], point["value"]) for point in points(paper.cluster, job, "io_written_megabytes")]
+    assert written == [(10, 5.0), (13, 9.0)]
+    assert points(paper.cluster, job, "io_read_megabytes")[0]["value"] == 1.5
+    assert steps(paper, job) == [10], "and of nothing else"
 
 
 def test_samples_of_attempts_that_the_node_is_not_to_have_are_not_stored(paper: PaperNode) -> None:

@@ -25,8 +25,9 @@ ROOMS = {
     "daemon/writer": "daemon/core daemon/store proto",
     "daemon/retention": "daemon/blob daemon/mlflow daemon/store daemon/writer proto",
     "daemon/simulate": "daemon/core proto",
-    "daemon/http": "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/retention daemon/store daemon/writer proto",
-    "daemon": "daemon/backup daemon/blob daemon/http daemon/store daemon/writer proto",
+    "daemon/traces": "daemon/blob daemon/store proto",
+    "daemon/http": "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/retention daemon/store daemon/traces daemon/writer proto",
+    "daemon": "daemon/backup daemon/blob daemon/http daemon/store daemon/traces daemon/writer proto",
     "agent": "proto",
     "client/cli": "daemon/simulate proto",
 }

@@ -126,6 +126,8 @@ START_TEST(headers_that_must_be_alone_are_refused_twice)
     ck_assert_int_eq(JUDGE(HOST, "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"), ERR_MALFORMED);
     ck_assert_int_eq(JUDGE(HOST, "Content-Type: a", "Content-Type: b"), ERR_MALFORMED);
     ck_assert_int_eq(JUDGE(HOST, "Idempotency-Key: a", "Idempotency-Key: a"), ERR_MALFORMED);
+    ck_assert_int_eq(JUDGE(HOST, "traceparent: a", "traceparent: a", "tracestate: a", "tracestate: b"),
+                     ERR_NONE);
     ck_assert_int_eq(JUDGE(HOST, "Accept: a", "Accept: b", "X-Own: a", "X-Own: b"), ERR_NONE);
 }
 END_TEST

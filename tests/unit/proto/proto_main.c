@@ -35,6 +35,7 @@ int main(void)
     srunner_add_suite(runner, staging_suite());
     srunner_add_suite(runner, states_suite());
     srunner_add_suite(runner, tasks_suite());
+    srunner_add_suite(runner, trace_context_suite());
     srunner_add_suite(runner, views_suite());
     srunner_add_suite(runner, wall_suite());
     srunner_run_all(runner, CK_ENV);

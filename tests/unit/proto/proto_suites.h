@@ -19,6 +19,7 @@ Suite *recorded_suite(void);
 Suite *staging_suite(void);
 Suite *states_suite(void);
 Suite *tasks_suite(void);
+Suite *trace_context_suite(void);
 Suite *views_suite(void);
 Suite *wall_suite(void);
 

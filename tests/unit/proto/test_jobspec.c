@@ -58,6 +58,7 @@ END_TEST
     "'}],'workdir':'/data','python':'python3.11',"                                                           \
     "'project':'q','priority':-1000,'time_limit_s':3600,'grace_s':1.5,'lease_s':60,'retries':100,"           \
     "'early_signal':{'signal':'HUP','before_s':2.5},"                                                        \
+    "'traceparent':'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01','tracestate':'a=b',"            \
     "'infra_retries':0,'on_disconnect':'requeue','host_id':'" HASH "'}"
 
 START_TEST(a_full_spec_is_read_field_by_field)
@@ -92,6 +93,8 @@ START_TEST(a_full_spec_is_read_field_by_field)
     ck_assert_int_eq(spec.infra_retries, 0);
     ck_assert_int_eq(spec.on_disconnect, ON_DISCONNECT_REQUEUE);
     ck_assert_str_eq(spec.host_id, HASH);
+    ck_assert_str_eq(spec.traceparent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    ck_assert_str_eq(spec.tracestate, "a=b");
     job_spec_finish(&spec);
 }
 END_TEST

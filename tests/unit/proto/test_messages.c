@@ -186,6 +186,8 @@ static void assert_run(const struct order *order)
     ck_assert(order->gang);
     ck_assert_str_eq(order->tracking_token, "gcr_1");
     ck_assert_str_eq(order->tracking_run_id, "0f");
+    ck_assert_str_eq(order->traceparent, "00-t-s-01");
+    ck_assert_str_eq(order->tracestate, "a=b");
     ck_assert_int_eq(json_integer_value(json_object_get(order->spec, "gpus")), 6);
 }
 
@@ -213,6 +215,8 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
                               .gang = true,
                               .tracking_token = "gcr_1",
                               .tracking_run_id = "0f",
+                              .traceparent = "00-t-s-01",
+                              .tracestate = "a=b",
                               .spec = spec},
                              {.attempt_id = ATTEMPT_ID + 1,
                               .phase = ORDER_STOP,
@@ -249,6 +253,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
     ck_assert_ptr_null(copy.orders[1].spec);
     ck_assert_ptr_null(copy.orders[1].master_address);
     ck_assert_ptr_null(copy.orders[1].tracking_token);
+    ck_assert_ptr_null(copy.orders[1].traceparent);
     ck_assert_uint_eq(copy.staging_count, 1);
     ck_assert_str_eq(copy.stagings[0].key, HASH);
     ck_assert_str_eq(copy.stagings[0].requirements, HASH);
@@ -291,6 +296,7 @@ START_TEST(report_arrives_as_it_was_sent)
                                      .tail_count = 1,
                                      .checkpoint_ms = 1795253400126,
                                      .flushed = true,
+                                     .use = {.io_read_bytes = 7 * GIB, .io_written_bytes = 8 * GIB},
                                      .said = "ValueError: \xc3\xa9"};
     SEND(report_message, &message, copy);
     ck_assert_uint_eq(copy.attempt_id, ATTEMPT_ID);
@@ -310,6 +316,9 @@ START_TEST(report_arrives_as_it_was_sent)
     ck_assert_str_eq(copy.tails[0].base64, "aGk=");
     ck_assert_int_eq(copy.checkpoint_ms, 1795253400126);
     ck_assert(copy.flushed);
+    ck_assert_int_eq(copy.use.io_read_bytes, 7 * GIB);
+    ck_assert_int_eq(copy.use.io_written_bytes, 8 * GIB);
+    ck_assert_int_eq(copy.use.measured_ms, 0);
     ck_assert_str_eq(copy.said, "ValueError: \xc3\xa9");
     ck_assert_uint_eq(copy.result_count, 0);
     report_message_finish(&copy);

@@ -159,6 +159,8 @@ static const struct broken brokens[] = {
      "measured_ms"},
     {try_report_message, REPORT, "{'use':{'measured_ms':5,'idle_ms':0,'energy_mj':9000000000000000}}",
      "energy_mj"},
+    {try_report_message, REPORT, "{'use':{'measured_ms':5,'idle_ms':5,'energy_mj':0,'io_read_bytes':-1}}",
+     "io_read_bytes"},
     {try_report_message, REPORT, "{'timing':[]}", "timing"},
     {try_report_message, REPORT, "{'timing':{'running_us':-1}}", "running_us"},
     {try_report_message, REPORT, "{'timing':{'output_us':'soon'}}", "output_us"},

@@ -11,8 +11,8 @@ START_TEST(what_attempts_use_arrives_as_it_was_measured)
 {
     struct gpu_sample gpus[] = {{97, 70LL << 30, 80LL << 30, 650250, 64, 123456789}, GPU_SAMPLE_UNKNOWN};
     struct sample samples[] = {
-        {ATTEMPT_ID, 1700000000123, 30, 12.125, 3 * GIB, 64 * GIB, gpus, 2},
-        {ATTEMPT_ID + 1, 1700000000124, 40, -1, -1, -1, NULL, 0},
+        {ATTEMPT_ID, 1700000000123, 30, 12.125, 3 * GIB, 64 * GIB, 7 * GIB, 8 * GIB, gpus, 2},
+        {ATTEMPT_ID + 1, 1700000000124, 40, -1, -1, -1, -1, -1, NULL, 0},
     };
     struct heartbeat_message message = {.node = "n1", .boot_id = "b", .samples = samples, .sample_count = 2};
     SEND(heartbeat_message, &message, copy);
@@ -23,6 +23,9 @@ START_TEST(what_attempts_use_arrives_as_it_was_measured)
     ck_assert_double_eq(copy.samples[0].cpu_percent, 12.125);
     ck_assert_int_eq(copy.samples[0].memory_bytes, 3 * GIB);
     ck_assert_int_eq(copy.samples[0].memory_total_bytes, 64 * GIB);
+    ck_assert_int_eq(copy.samples[0].io_read_bytes, 7 * GIB);
+    ck_assert_int_eq(copy.samples[0].io_written_bytes, 8 * GIB);
+    ck_assert_int_eq(copy.samples[1].io_read_bytes, -1);
     ck_assert_uint_eq(copy.samples[0].gpu_count, 2);
     ck_assert_mem_eq(copy.samples[0].gpus, gpus, sizeof gpus);
     ck_assert_double_eq(copy.samples[1].cpu_percent, -1);

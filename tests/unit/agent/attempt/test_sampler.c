@@ -50,7 +50,7 @@ static struct usage read_here(const char *cgroup)
 {
     autofree char *proc = xprintf("%s/proc", folder);
     autofree char *path = cgroup != NULL ? xprintf("%s/%s", folder, cgroup) : NULL;
-    return usage_read(&(struct usage_source){.proc = proc, .cgroup = path, .shim = SHIM});
+    return usage_read(&(struct usage_source){.proc = proc, .sys = folder, .cgroup = path, .shim = SHIM});
 }
 
 static void assert_usage(struct usage usage, int64_t ticks, int64_t pages)
@@ -95,6 +95,48 @@ START_TEST(without_a_cgroup_the_descendants_of_the_shim_are_summed)
 }
 END_TEST
 
+static void assert_io(struct usage usage, int64_t read_bytes, int64_t written_bytes)
+{
+    ck_assert_int_eq(usage.io_read_bytes, read_bytes);
+    ck_assert_int_eq(usage.io_written_bytes, written_bytes);
+}
+
+START_TEST(what_a_cgroup_reads_and_writes_is_summed_over_disks_that_are_made_of_no_others)
+{
+    lay("cg/cpu.stat", "usage_usec 1\n");
+    lay("cg/memory.current", "1\n");
+    lay("cg/io.stat", "8:0 rbytes=1000 wbytes=50 rios=1 wios=2 dbytes=0 dios=0\n"
+                      "253:0 rbytes=1000 wbytes=50 rios=1 wios=2 dbytes=0 dios=0\n"
+                      "7:0 \n"
+                      "259:3 rbytes=7 wbytes=9000000000000 rios=1 wios=1 dbytes=0 dios=0\n");
+    lay("dev/block/253:0/slaves/sda", "");
+    lay("proc/201/io", "read_bytes: 4\nwrite_bytes: 4\n");
+    lay_process(201, SHIM, 1, 0, 1);
+    assert_io(read_here("cg"), 1007, 9000000000050);
+    lay("cg/io.stat", "");
+    assert_io(read_here("cg"), 0, 0);
+}
+END_TEST
+
+START_TEST(without_a_count_of_disks_the_descendants_of_the_shim_are_summed)
+{
+    static const char *const io = "rchar: 9\nwchar: 9\nsyscr: 9\nsyscw: 9\nread_bytes: 4096\n"
+                                  "write_bytes: 512\ncancelled_write_bytes: 9\n";
+    lay("cg/cpu.stat", "usage_usec 1\n");
+    lay("cg/memory.current", "1\n");
+    lay_process(150, SHIM, 1, 0, 1);
+    lay_process(151, 150, 1, 0, 1);
+    lay_process(152, 150, 1, 0, 1); /* of another user */
+    lay_process(301, 1, 1, 0, 1);
+    assert_io(read_here("cg"), -1, -1);
+    lay("proc/150/io", io);
+    lay("proc/151/io", io);
+    lay("proc/301/io", io);
+    assert_io(read_here("cg"), 8192, 1024);
+    assert_io(read_here(NULL), 8192, 1024);
+}
+END_TEST
+
 START_TEST(what_has_no_process_left_has_no_usage)
 {
     lay_process(201, 1, 1, 1, 1);
@@ -105,7 +147,8 @@ END_TEST
 
 START_TEST(cpu_time_is_a_share_of_all_cpus)
 {
-    const struct usage none = {-1, -1}, before = {1000000, 0}, now = {3000000, 0}, less = {500000, 0};
+    const struct usage none = USAGE_UNKNOWN, before = {.cpu_us = 1000000}, now = {.cpu_us = 3000000},
+                       less = {.cpu_us = 500000};
     ck_assert_double_eq(sampler_cpu_percent(&before, &now, 1000000, 4), 50);
     ck_assert_double_eq(sampler_cpu_percent(&before, &before, 1000000, 4), 0);
     ck_assert_double_eq(sampler_cpu_percent(&before, &now, 1000000, 1), 100); /* ticks are coarse */
@@ -261,6 +304,8 @@ Suite *sampler_suite(void)
     tcase_add_test(usage, a_cgroup_that_counts_is_believed_but_for_files_that_lie_idle);
     tcase_add_test(usage, a_cgroup_that_counts_no_memory_has_that_of_its_processes);
     tcase_add_test(usage, without_a_cgroup_the_descendants_of_the_shim_are_summed);
+    tcase_add_test(usage, what_a_cgroup_reads_and_writes_is_summed_over_disks_that_are_made_of_no_others);
+    tcase_add_test(usage, without_a_count_of_disks_the_descendants_of_the_shim_are_summed);
     tcase_add_test(usage, what_has_no_process_left_has_no_usage);
     tcase_add_test(usage, cpu_time_is_a_share_of_all_cpus);
     suite_add_tcase(suite, usage);

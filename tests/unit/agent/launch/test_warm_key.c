@@ -80,6 +80,8 @@ START_TEST(who_a_rank_is_makes_no_other_kind)
         {"CUDA_VISIBLE_DEVICES=0,1", "CUDA_VISIBLE_DEVICES=2"},
         {"TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_RESTART_COUNT=1"},
         {"MLFLOW_RUN_ID=a", "MLFLOW_RUN_ID=b"},
+        {"TRACEPARENT=a", "TRACEPARENT=b"},
+        {"TRACESTATE=a", NULL},
         {"GPUCTL_ARRAY_TASK=1", NULL},
     };
     for (size_t i = 0; i < sizeof identities / sizeof identities[0]; i++) {

@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from serverless_gpu._internal.api import context as contexts
@@ -201,9 +201,9 @@ class Controller:
         """Return the JSON document at the path."""
         return self._document(self.request("GET", path, **options))
 
-    def post(self, path: str, document: Any, key: str, **options: Any) -> Any:
+    def post(self, path: str, document: Any, key: str, headers: Mapping[str, str] | None = None, **options: Any) -> Any:
         """Post a JSON document under its Idempotency-Key and return the JSON document of the reply."""
-        return self._document(self.request("POST", path, json=document, headers={"Idempotency-Key": key}, **options))
+        return self._document(self.request("POST", path, json=document, headers={**(headers or {}), "Idempotency-Key": key}, **options))
 
     def patch(self, path: str, document: Any, key: str, if_seq: int | None = None) -> Any:
         """Like `post`, with PATCH; `if_seq`: only if the object still has this seq."""

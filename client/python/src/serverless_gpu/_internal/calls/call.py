@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Callable
 
+from serverless_gpu._internal.api import trace
 from serverless_gpu._internal.api.controller import RETRY_S, Blob, Controller, connect
 from serverless_gpu._internal.calls import defaults, failure, readable, results, spec
 from serverless_gpu._internal.calls.job import Job
@@ -99,7 +100,7 @@ class DistributedFunctionCall(Job):
         absent = dict(self._absent)
         while True:
             try:
-                receipt = self._controller.post("/v1/jobs", job, self._key, patience_s=patience_s)
+                receipt = self._controller.post("/v1/jobs", job, self._key, headers=trace.headers(), patience_s=patience_s)
                 self.job_id = str(receipt["id"])
                 return self.job_id
             except InvalidJob as error:
