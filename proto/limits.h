@@ -226,6 +226,16 @@
 /* points in time considered for that prediction, three times: 15 ms; a start that is not found by then is
  * later */
 #define LIMIT_FORECAST_STEPS 2000000
+/* rows of an answer about the queue: more than a person reads, 0.6 MB; and where nothing is said */
+#define LIMIT_QUEUE_ROWS 1000
+#define QUEUE_ROWS       100
+/* what the reasons of such an answer may cost, in looks at nodes, jobs and queue entries of less than 1 us:
+ * 0.6 s for 1,000 rows of 30,000 kinds of jobs; rows beyond have none */
+#define LIMIT_QUEUE_WORK (1000 * 1000)
+/* running jobs in such an answer, the first to end first, and the nodes that are named of each: a time line
+ * of more lines is no picture */
+#define LIMIT_QUEUE_RUNNING 100
+#define LIMIT_QUEUE_NODES   64
 /* named nodes per failed test */
 #define LIMIT_NODES_NAMED 8
 /* GPU types, and pools, that are tried as changes of a waiting job; each costs a look at the queue */

@@ -26,7 +26,7 @@
 #define PASS_REST_MS 20
 /* what a visit to a queue entry costs apart from its nodes, in such looks */
 #define PASS_VISIT_WORK 200
-/* questions (explain, plan, rehearse) that wait; further ones are answered 503 */
+/* questions (explain, plan, rehearse, queue) that wait; further ones are answered 503 */
 #define LIMIT_QUESTIONS 1024
 /* questions that one copy of the process answers, all from the state of one moment */
 #define LIMIT_QUESTIONS_AT_ONCE 64
@@ -279,6 +279,14 @@
 /* nodes, which are counted with one query, and allocations of a piece of it: 2 ms and 0.3 ms */
 #define OVERVIEW_PIECE_NODES       100
 #define OVERVIEW_PIECE_ALLOCATIONS 100
+
+/* --- the queue --- */
+/* one answer serves everybody who asks the same within this time, and this many times as long as it took: a
+ * page that looks at a queue for which a copy computes for a second costs a tenth of a core */
+#define QUEUE_FRESH_MS 4000
+#define QUEUE_PACE     10
+/* different questions whose answers are kept, 0.6 MB each at most: as many as one copy answers */
+#define LIMIT_QUEUE_ANSWERS 64
 
 /* --- what nodes use --- */
 /* a record of a node each 30 s for 24 h: 68 KiB of a node without GPUs and 248 KiB of one with 8, which is

@@ -44,6 +44,7 @@
 #include "daemon/http/scrubbing.h"
 #include "daemon/http/submit/batches.h"
 #include "daemon/http/usage/overview.h"
+#include "daemon/http/queue/queue.h"
 #include "daemon/http/usage/usage.h"
 #include "daemon/store/store.h"
 #include "daemon/traces/exporter.h"
@@ -296,6 +297,7 @@ static bool open_loop(struct server *server, struct err *err)
 static void open_parts(struct server *server)
 {
     overview_open(server);
+    queue_open(server);
     server->request_blocks.bytes = REQUEST_BLOCK_BYTES;
     server->ask_blocks.bytes = ASK_BLOCK_BYTES;
     server->auth = auth_create();
@@ -402,6 +404,7 @@ void server_close(struct server *server)
     log_searches_close(server);
     usage_close(server);
     overview_close(server);
+    queue_close(server);
     cleanup_close(&server->loop_fd);
     blocks_finish(&server->request_blocks);
     blocks_finish(&server->ask_blocks);

@@ -37,6 +37,15 @@ bool reader_old_hours(struct reader *reader, int64_t hour_ms, bool *ret_found, s
     return !query.failed;
 }
 
+bool reader_job_name(struct reader *reader, const char *id, char **ret_name, struct err *err)
+{
+    autoquery struct query query = query_begin(&reader->connection, SQL_JOB_NAME);
+    query_bind_text(&query, id);
+    const char *name = query_step(&query, err) ? query_read_text(&query) : NULL;
+    *ret_name = name != NULL ? xstrdup(name) : NULL;
+    return !query.failed;
+}
+
 bool reader_oldest_waiting(struct reader *reader, int64_t *ret_created_ms, struct err *err)
 {
     autoquery struct query query = query_begin(&reader->connection, SQL_OLDEST_WAITING);

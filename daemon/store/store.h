@@ -244,6 +244,8 @@ struct use_record {
 };
 struct rows reader_use(struct reader *reader, const struct use_question *question, struct err *err);
 bool rows_use(struct rows *rows, struct use_record *ret_record);
+/* The name of a job; NULL: it has none, or is not there. The caller frees it. */
+bool reader_job_name(struct reader *reader, const char *id, char **ret_name, struct err *err);
 /* When the oldest job came that waits for GPUs, wall clock; 0: none waits. */
 bool reader_oldest_waiting(struct reader *reader, int64_t *ret_created_ms, struct err *err);
 /* Whether there are hours that began at or before this; for retention. */

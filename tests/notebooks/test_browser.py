@@ -308,6 +308,59 @@ def test_the_overview_shows_what_is_free_who_uses_it_and_what_is_wrong(cluster: 
         one.context.close()
 
 
+def soon(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+
+
+def test_the_queue_shows_who_is_next_and_who_gets_which_nodes_when(cluster: Cluster, browser: Any, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    ann, bob = cluster.user("ann"), cluster.user("bob")
+    hang = ["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.02; done"]
+    running = ann.submit(hang, gpus=3, name="running", project="vision", time_limit_s=3600)
+    cluster.wait_state(running, "RUNNING")
+    large = ann.submit(["true"], gpus=4, name="large", project="vision", time_limit_s=1800)
+    behind = bob.submit(["true"], name="behind", project="speech", time_limit_s=7200)
+    array = bob.submit(["true"], gpus=2, name="sweep", project="speech", array={"tasks": 7}, time_limit_s=3600)
+    held = bob.submit(["true"], hold=True)
+    cluster.api.call("PUT", "/v1/accounts/projects/vision", {"quota": {"cpu": 4}, "max_gpus": {"cpu": 8}})
+    window = cluster.api.post("/v1/windows", {"nodes": ["node1"], "from": soon(5 * 3600), "until": soon(6 * 3600), "reason": IMAGE})["id"]
+    reader = opened(browser, cluster.api, cluster.url, "/queue")
+    reader.sees("3 jobs wait for GPUs. Not in the queue: 1 held.", "Policy default", "Who gets which nodes when", "Shares and quotas")
+    texts = rows(reader)
+    assert ["large" in texts[0], "sweep (7 tasks)" in texts[1], "behind" in texts[2]] == [True] * 3, texts
+    assert "waits for 4 GPUs: 1 is free" in texts[0] and "Reserved: node0 node1" in texts[0]
+    reader.sees("project vision", "3 cpu (quota 4, at most 8)", "user bob")
+    drawn = reader.tab.locator("svg.schedule")
+    assert drawn.get_by_role("link", name=re.compile("node0: job running of ann, 3 GPUs, until")).count() == 1
+    assert drawn.get_by_role("link", name=re.compile("node1: 2 GPUs reserved for job large of ann, from .* in .* until")).count() == 1
+    assert drawn.get_by_role("img", name=re.compile(re.escape(f"node1: what runs may end: {IMAGE}, from"))).count() == 1
+    reader.tab.get_by_label("Other policy").select_option("sjf")
+    assert reader.tab.get_by_label("Command").input_value() == "gpuctl simulate --history --since 7d --policy default,sjf"
+    reader.tab.get_by_role("button", name="Copy").click()
+    reader.sees("Copied")
+    reader.shoot("page-queue")
+    reader.tab.get_by_label("Pool").select_option("default")
+    eventually(lambda: reader.tab.url.endswith("#/queue?pool=default"), "the address")
+    reader.sees("large")
+    other = opened(browser, bob, cluster.url, "/queue?pool=default", width=390, dark=True)
+    other.sees("2 jobs wait for GPUs", "sweep")
+    assert "vision" not in other.text() and "running" not in other.text()
+    other.shoot("page-queue-narrow")
+    assert other.fits() and reader.fits()
+    ann.post(f"/v1/jobs/{large}/cancel")
+    eventually(lambda: "large" not in rows(reader)[0], "the page to renew itself")
+    go.touch()
+    for job in (behind, array):
+        assert bob.wait(job)["state"] == "SUCCEEDED"
+    bob.post(f"/v1/jobs/{held}/cancel")
+    reader.sees("No job waits for GPUs.")
+    cluster.api.call("DELETE", "/v1/accounts/projects/vision")
+    cluster.api.call("DELETE", f"/v1/windows/{window}")
+    for one in (reader, other):
+        assert one.said == [] and one.tab.evaluate("window.ran") is None
+        one.context.close()
+
+
 def test_a_job_that_waits_shows_why_as_a_picture(cluster: Cluster, browser: Any, tmp_path: Path) -> None:
     go = tmp_path / "go"
     user = cluster.user("patient")
@@ -433,7 +486,7 @@ def test_axe_has_no_findings_in_any_view(cluster: Cluster, browser: Any, dark: b
     views = {
         "/": "Who uses GPUs now", "/jobs": "many", f"/jobs/{array}": "task 0", f"/jobs/{array}.1": "Output", f"/jobs/{held}": "HELD",
         "/nodes": "READY", "/nodes/node0": "What it used", "/usage": "GPU hours in each day", "/submit": "What it would meet",
-        "/experiments": "Default",
+        "/queue": "What another policy", "/experiments": "Default",
     }  # fmt: skip
     reader = opened(browser, cluster.api, cluster.url, "/", dark=dark)
     reader.sees("Overview")

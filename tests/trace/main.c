@@ -33,6 +33,7 @@ int main(void)
     srunner_add_suite(runner, explain_suite());
     srunner_add_suite(runner, reason_suite());
     srunner_add_suite(runner, plan_suite());
+    srunner_add_suite(runner, queue_list_suite());
     srunner_add_suite(runner, queue_snapshot_suite());
     srunner_add_suite(runner, remove_suite());
     srunner_add_suite(runner, simulate_reader_suite());

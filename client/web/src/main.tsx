@@ -18,6 +18,7 @@ import { JobsView } from "./views/jobs";
 import { NodeView } from "./views/node";
 import { NodesView } from "./views/nodes";
 import { OverviewView } from "./views/overview";
+import { QueueView } from "./views/queue";
 import { RunView } from "./views/run";
 import { RunsView } from "./views/runs";
 import { SignInView } from "./views/sign_in";
@@ -33,6 +34,7 @@ const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentCh
   [/^\/experiments\/(\d+)\/runs\/([0-9a-zA-Z_-]+)(?:\/.*)?$/, ([, experimentId, id]) => <RunView experimentId={experimentId!} id={id!} />],
   [/^\/jobs\/?$/, (_, search) => <JobsView search={search} />],
   [/^\/jobs\/([a-z2-7]+(?:\.\d+)?)$/, ([, id], search) => <JobView id={id!} search={search} />],
+  [/^\/queue\/?$/, (_, search) => <QueueView search={search} />],
   [/^\/nodes\/?$/, () => <NodesView />],
   [/^\/nodes\/([A-Za-z0-9._-]+)$/, ([, name]) => <NodeView key={name} name={name!} />],
   [/^\/usage\/?$/, (_, search) => <UsageView search={search} />],
@@ -41,7 +43,7 @@ const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentCh
 
 function Nothing({ address }: { address: string }) {
   useCrumbs();
-  return <p class="line">{`This page shows jobs, nodes, experiments and their runs. It has no view for ${address}.`}</p>;
+  return <p class="line">{`This page shows jobs, the queue, nodes, experiments and their runs. It has no view for ${address}.`}</p>;
 }
 
 /** The fragment "#/jobs?state=live": what it names, and what comes behind. */
@@ -67,6 +69,7 @@ function View({ address, search }: { address: string; search: URLSearchParams })
 const MENU: Place[] = [
   { letter: "o", text: "Overview", path: "/" },
   { letter: "j", text: "Jobs", path: "/jobs" },
+  { letter: "q", text: "Queue", path: "/queue" },
   { letter: "n", text: "Nodes", path: "/nodes" },
   { letter: "u", text: "Usage", path: "/usage" },
   { letter: "e", text: "Experiments", path: "/experiments" },

@@ -131,6 +131,37 @@ void ahead_find(struct core *core, const struct job *job, struct ahead *ret_ahea
     ret_ahead->nearest = ret_ahead->before != NULL ? ret_ahead->before : last;
 }
 
+void ahead_count(struct core *core, const struct job *job, const struct job *const *earlier, size_t count,
+                 struct ahead *ret_ahead)
+{
+    *ret_ahead = (struct ahead){0};
+    const struct listing listing = {
+        .core = core, .job = job, .search = fit_search(core, &job->job_class->request, VIEW_WORKING, NULL)};
+    const struct job_class *job_class = NULL;
+    const struct job *last = NULL;
+    bool shares = false;
+    for (size_t i = count; i > 0; i--) {
+        const struct job *other = earlier[i - 1];
+        if (other->job_class != job_class) {
+            job_class = other->job_class;
+            const struct search search = fit_search(core, &job_class->request, VIEW_WORKING, NULL);
+            shares = share_a_partition(&listing.search, &search);
+        }
+        if (shares && ret_ahead->count == LIMIT_AHEAD) {
+            ret_ahead->more = true;
+            break;
+        }
+        if (shares) {
+            bool first = comes_first(&listing, job_class);
+            last = last != NULL ? last : other;
+            ret_ahead->count++;
+            ret_ahead->before_count += first;
+            ret_ahead->before = first && ret_ahead->before == NULL ? other : ret_ahead->before;
+        }
+    }
+    ret_ahead->nearest = ret_ahead->before != NULL ? ret_ahead->before : last;
+}
+
 void ahead_finish(struct ahead *ahead)
 {
     free(ahead->jobs);

@@ -20,6 +20,9 @@ struct ahead {
 };
 
 void ahead_find(struct core *core, const struct job *job, struct ahead *ret_ahead);
+/* The same without the list of jobs, from all jobs that come earlier in the queue, in its order. */
+void ahead_count(struct core *core, const struct job *job, const struct job *const *earlier, size_t count,
+                 struct ahead *ret_ahead);
 void ahead_finish(struct ahead *ahead);
 
 #endif

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers questions: why a job waits, how a job would fare if it were submitted now, and which attempts would
- * have to be preempted for a job. A question changes no state, and its answer is made from the same state as
- * decisions. reason.c gives the reason, node_filter.c the nodes, forecast.c the start, and advice.c the
- * change. */
+/* Answers questions: why a job waits, how a job would fare if it were submitted now, which attempts would
+ * have to be preempted for a job, and who is next. A question changes no state, and its answer is made from
+ * the same state as decisions. reason.c gives the reason, node_filter.c the nodes, forecast.c the start,
+ * advice.c the change, and queue_list.c the queue. */
 #include "daemon/core/explain/explain.h"
 
 #include <string.h>
 
 #include "daemon/core/explain/advice.h"
 #include "daemon/core/explain/ahead.h"
+#include "daemon/core/explain/field.h"
 #include "daemon/core/explain/forecast.h"
 #include "daemon/core/explain/node_filter.h"
+#include "daemon/core/explain/queue_list.h"
 #include "daemon/core/explain/reason.h"
 #include "daemon/core/explain/rehearse.h"
 #include "daemon/core/explain/trial.h"
@@ -23,7 +25,6 @@
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/admission.h"
 #include "daemon/core/scheduler/place.h"
-#include "proto/base/clock.h"
 
 /* The inputs of an answer. */
 struct question {
@@ -37,25 +38,6 @@ struct question {
 
 /* --- members -------------------------------------------------------------------------------------------- */
 
-static void write_text(struct text *out, const char *key, const char *value)
-{
-    text_append(out, key);
-    text_json_string(out, value, strlen(value));
-}
-
-static void write_wall(struct text *out, const char *key, int64_t wall_ms)
-{
-    char at[32];
-    clock_format_wall(wall_ms, at, sizeof at);
-    text_printf(out, "%s\"%s\"", key, at);
-}
-
-/* Writes a time of the core's clock. */
-static void write_time(const struct core *core, struct text *out, const char *key, int64_t ms)
-{
-    write_wall(out, key, core->wall_ms + (ms - core->now_ms));
-}
-
 static void write_entry(const struct question *question)
 {
     struct core *core = question->core;
@@ -65,57 +47,26 @@ static void write_entry(const struct question *question)
     const struct history_trust trust = history_trust(job->pattern);
     int64_t due_ms = queue_due_ms(core, &entry);
     text_printf(out, "{\"priority\":%d", (int)job->priority);
-    write_wall(out, ",\"submitted_at\":", job->submitted_ms);
+    field_write_wall(out, ",\"submitted_at\":", job->submitted_ms);
     if (due_ms != 0) {
-        write_wall(out, ",\"due_at\":", due_ms);
+        field_write_wall(out, ",\"due_at\":", due_ms);
     } else {
         text_append(out, ",\"due_at\":null");
     }
-    text_printf(out, ",\"estimate_s\":%lld.%03d", (long long)(entry.estimate_ms / 1000),
-                (int)(entry.estimate_ms % 1000));
+    field_write_seconds(out, ",\"estimate_s\":", entry.estimate_ms);
     text_printf(out, ",\"estimate_from\":{\"runs\":%lld,\"error_percent\":%lld}", (long long)trust.runs,
                 (long long)trust.error_percent);
     text_printf(out, ",\"ahead\":%zu,\"ahead_more\":%s}", question->ahead.count,
                 question->ahead.more ? "true" : "false");
 }
 
-static void write_window(const struct core *core, const struct forecast *forecast, struct text *out)
-{
-    if (forecast->beyond) {
-        text_append(out, "{\"at\":null,\"earliest_at\":null,\"latest_at\":null");
-        write_time(core, out, ",\"later_than\":", forecast->at_ms);
-    } else {
-        write_time(core, out, "{\"at\":", forecast->at_ms);
-        write_time(core, out, ",\"earliest_at\":", forecast->earliest_ms);
-        write_time(core, out, ",\"latest_at\":", forecast->latest_ms);
-        text_append(out, ",\"later_than\":null");
-    }
-    text_printf(out, ",\"confidence\":\"%s\"}", confidence_text(forecast->confidence));
-}
-
-/* Whether the question's own step would place the job. */
-static bool starts_now(const struct question *question)
-{
-    const struct outlook *outlook = &question->outlook;
-    return outlook->reached && !outlook->unsettled && outlook->move == MOVE_PLACE;
-}
-
 static void write_start(const struct question *question)
 {
     struct core *core = question->core;
-    struct forecast forecast = {.known = true,
-                                .at_ms = core->now_ms,
-                                .earliest_ms = core->now_ms,
-                                .latest_ms = core->now_ms,
-                                .confidence = CONFIDENCE_HIGH};
-    if (!starts_now(question)) {
-        forecast = forecast_start(core, question->job, &question->ahead);
-    }
-    if (forecast.known) {
-        write_window(core, &forecast, question->out);
-    } else {
-        text_append(question->out, "null");
-    }
+    const struct forecast forecast = outlook_starts_now(&question->outlook)
+                                         ? forecast_now(core)
+                                         : forecast_start(core, question->job, &question->ahead);
+    forecast_write(core, &forecast, question->out);
 }
 
 static void write_reason(const struct question *question)
@@ -124,7 +75,7 @@ static void write_reason(const struct question *question)
     enum wait_reason reason =
         reason_of(question->core, question->job, &question->outlook, &question->ahead, &sentence);
     text_printf(question->out, "{\"code\":\"%s\"", wait_reason_text(reason));
-    write_text(question->out, ",\"text\":", sentence.bytes);
+    field_write_text(question->out, ",\"text\":", sentence.bytes);
     text_append(question->out, "}");
 }
 
@@ -136,7 +87,7 @@ static void write_waiting(struct question *question)
     struct core *core = question->core;
     struct job *job = question->job;
     struct text *out = question->out;
-    bool none = !question->admitted || (job->trial && starts_now(question));
+    bool none = !question->admitted || (job->trial && outlook_starts_now(&question->outlook));
     text_append(out, ",\"reason\":");
     if (none) {
         text_append(out, "null");
@@ -154,7 +105,7 @@ static void write_waiting(struct question *question)
         text_append(out, "null");
     }
     text_append(out, ",\"smallest_change\":");
-    if (starts_now(question)) {
+    if (outlook_starts_now(&question->outlook)) {
         text_append(out, "null");
     } else {
         advice_write(core, job, &question->outlook, &question->ahead, out);
@@ -194,7 +145,7 @@ static void write_job(struct question *question)
 static void explain(struct core *core, struct job *job, struct text *out)
 {
     struct question question = {.core = core, .job = job, .admitted = true, .out = out};
-    write_wall(out, "{\"as_of\":", core->wall_ms);
+    field_write_wall(out, "{\"as_of\":", core->wall_ms);
     text_printf(out, ",\"id\":\"%s\",\"state\":\"%s\"", job->id, job_state_text(job->state));
     write_job(&question);
     text_append(out, "}");
@@ -204,10 +155,10 @@ static void explain(struct core *core, struct job *job, struct text *out)
 
 static void write_refusal(const struct err *err, struct text *out)
 {
-    write_text(out, "{\"code\":", err_slug(err->code));
-    write_text(out, ",\"field\":", err->field);
-    write_text(out, ",\"detail\":", err->text);
-    write_text(out, ",\"hint\":", err->hint);
+    field_write_text(out, "{\"code\":", err_slug(err->code));
+    field_write_text(out, ",\"field\":", err->field);
+    field_write_text(out, ",\"detail\":", err->text);
+    field_write_text(out, ",\"hint\":", err->hint);
     text_append(out, "}");
 }
 
@@ -230,7 +181,7 @@ static void plan(struct core *core, const struct input *input, struct text *out)
     const struct draft draft = draft_join(core, input->ask.spec, input->ask.owner, input->ask.environment);
     struct question question = {.core = core, .out = out};
     question.admitted = admits(core, &draft, &err);
-    write_wall(out, "{\"as_of\":", core->wall_ms);
+    field_write_wall(out, "{\"as_of\":", core->wall_ms);
     text_printf(out, ",\"admitted\":%s,\"refusal\":", question.admitted ? "true" : "false");
     if (question.admitted) {
         text_append(out, "null");
@@ -255,7 +206,7 @@ static bool rehearse(struct core *core, const struct job *job, struct text *out,
     }
     struct ahead ahead;
     ahead_find(core, job, &ahead);
-    write_wall(out, "{\"as_of\":", core->wall_ms);
+    field_write_wall(out, "{\"as_of\":", core->wall_ms);
     text_printf(out, ",\"id\":\"%s\",", job->id);
     rehearse_write(core, job, &ahead, out);
     text_append(out, "}");
@@ -277,6 +228,9 @@ static bool answer(struct core *core, const struct input *input, struct job *job
         return true;
     case ASK_REHEARSE:
         return rehearse(core, job, out, err);
+    case ASK_QUEUE:
+        queue_list_write(core, input, out);
+        return true;
     }
     abort();
 }
@@ -284,8 +238,9 @@ static bool answer(struct core *core, const struct input *input, struct job *job
 bool explain_take(struct core *core, const struct input *input, struct err *err)
 {
     autotext struct text out = {0};
-    struct job *job = input->ask.kind != ASK_PLAN ? job_live(core, input->ask.id, err) : NULL;
-    if ((input->ask.kind != ASK_PLAN && job == NULL) || !answer(core, input, job, &out, err)) {
+    bool of_job = input->ask.kind == ASK_EXPLAIN || input->ask.kind == ASK_REHEARSE;
+    struct job *job = of_job ? job_live(core, input->ask.id, err) : NULL;
+    if ((of_job && job == NULL) || !answer(core, input, job, &out, err)) {
         return false;
     }
     record_response(core, &out);

@@ -8,6 +8,7 @@
 #include "daemon/core/explain/forecast.h"
 
 #include "daemon/core/explain/ahead.h"
+#include "daemon/core/explain/field.h"
 #include "daemon/core/fleet/node.h"
 #include "daemon/core/lifecycle/availability.h"
 #include "daemon/core/model/state.h"
@@ -412,21 +413,109 @@ static enum confidence confidence_of(const struct core *core, const struct job *
     return narrow && !guessed ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
 }
 
-struct forecast forecast_start(struct core *core, const struct job *job, const struct ahead *ahead)
+struct forecast forecast_of(struct core *core, const struct job *job, const struct starts *starts)
 {
-    struct forecast forecast = {0};
-    bool beyond;
+    struct forecast forecast = {.beyond = starts->beyond};
     int64_t fits_ms;
-    int64_t at_ms = start_when(core, job, ahead, LEAN_NONE, &forecast.beyond);
-    if (at_ms == NEVER || !first_fit(core, job, &fits_ms)) {
+    if (starts->at_ms == NEVER || !first_fit(core, job, &fits_ms)) {
         return forecast;
     }
-    int64_t short_ms = start_when(core, job, ahead, LEAN_SHORT, &beyond);
-    int64_t long_ms = start_when(core, job, ahead, LEAN_LONG, &beyond);
     forecast.known = true;
-    forecast.at_ms = at_ms > fits_ms ? at_ms : fits_ms;
-    forecast.earliest_ms = short_ms < forecast.at_ms ? short_ms : forecast.at_ms;
-    forecast.latest_ms = long_ms > forecast.at_ms ? long_ms : forecast.at_ms;
+    forecast.at_ms = starts->at_ms > fits_ms ? starts->at_ms : fits_ms;
+    forecast.earliest_ms = starts->short_ms < forecast.at_ms ? starts->short_ms : forecast.at_ms;
+    forecast.latest_ms = starts->long_ms > forecast.at_ms ? starts->long_ms : forecast.at_ms;
     forecast.confidence = confidence_of(core, job, &forecast);
     return forecast;
+}
+
+struct forecast forecast_start(struct core *core, const struct job *job, const struct ahead *ahead)
+{
+    bool beyond;
+    struct starts starts = {0};
+    starts.at_ms = start_when(core, job, ahead, LEAN_NONE, &starts.beyond);
+    if (starts.at_ms != NEVER) {
+        starts.short_ms = start_when(core, job, ahead, LEAN_SHORT, &beyond);
+        starts.long_ms = start_when(core, job, ahead, LEAN_LONG, &beyond);
+    }
+    return forecast_of(core, job, &starts);
+}
+
+struct forecast forecast_now(const struct core *core)
+{
+    return (struct forecast){.known = true,
+                             .at_ms = core->now_ms,
+                             .earliest_ms = core->now_ms,
+                             .latest_ms = core->now_ms,
+                             .confidence = CONFIDENCE_HIGH};
+}
+
+/* --- many jobs ------------------------------------------------------------------------------------------ */
+
+/* Where the jobs so far were laid down, by lean. */
+struct forecasts {
+    struct outline outlines[LEAN_LONG + 1];
+    int64_t latest_ms[LEAN_LONG + 1];
+};
+
+struct forecasts *forecasts_begin(struct core *core)
+{
+    struct forecasts *forecasts = xzalloc(sizeof *forecasts);
+    for (enum lean lean = LEAN_SHORT; lean <= LEAN_LONG; lean++) {
+        forecasts->outlines[lean] = outline_begin(core, lean);
+        forecasts->latest_ms[lean] = core->now_ms;
+    }
+    return forecasts;
+}
+
+void forecasts_finish(struct forecasts *forecasts)
+{
+    for (enum lean lean = LEAN_SHORT; lean <= LEAN_LONG; lean++) {
+        outline_finish(&forecasts->outlines[lean]);
+    }
+    free(forecasts);
+}
+
+static int64_t next_start(struct forecasts *forecasts, const struct job *job, enum lean lean)
+{
+    int64_t *latest_ms = &forecasts->latest_ms[lean];
+    if (forecasts->outlines[lean].steps <= 0) {
+        return *latest_ms;
+    }
+    int64_t start_ms = lay_down(&forecasts->outlines[lean], job);
+    *latest_ms = start_ms != NEVER && start_ms > *latest_ms ? start_ms : *latest_ms;
+    return start_ms;
+}
+
+struct starts forecasts_next(struct forecasts *forecasts, const struct job *job)
+{
+    bool beyond = forecasts->outlines[LEAN_NONE].steps <= 0;
+    return (struct starts){.at_ms = next_start(forecasts, job, LEAN_NONE),
+                           .short_ms = next_start(forecasts, job, LEAN_SHORT),
+                           .long_ms = next_start(forecasts, job, LEAN_LONG),
+                           .beyond = beyond};
+}
+
+/* --- the answer ----------------------------------------------------------------------------------------- */
+
+static void write_window(const struct core *core, const struct forecast *forecast, struct text *out)
+{
+    if (forecast->beyond) {
+        text_append(out, "{\"at\":null,\"earliest_at\":null,\"latest_at\":null");
+        field_write_time(core, out, ",\"later_than\":", forecast->at_ms);
+    } else {
+        field_write_time(core, out, "{\"at\":", forecast->at_ms);
+        field_write_time(core, out, ",\"earliest_at\":", forecast->earliest_ms);
+        field_write_time(core, out, ",\"latest_at\":", forecast->latest_ms);
+        text_append(out, ",\"later_than\":null");
+    }
+    text_printf(out, ",\"confidence\":\"%s\"}", confidence_text(forecast->confidence));
+}
+
+void forecast_write(const struct core *core, const struct forecast *forecast, struct text *out)
+{
+    if (forecast->known) {
+        write_window(core, forecast, out);
+    } else {
+        text_append(out, "null");
+    }
 }

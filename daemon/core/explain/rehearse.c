@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/explain/ahead.h"
+#include "daemon/core/explain/field.h"
 #include "daemon/core/lifecycle/availability.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/queue/queue.h"
@@ -24,18 +25,13 @@ static int64_t loss_ms(const struct core *core, const struct attempt *attempt)
     return availability_held_ms(core, attempt) * attempt->job->job_class->request.gpus;
 }
 
-static void write_seconds(struct text *out, const char *key, int64_t ms)
-{
-    text_printf(out, "%s%lld.%03d", key, (long long)(ms / 1000), (int)(ms % 1000));
-}
-
 static void write_victim(const struct core *core, const struct attempt *attempt, struct text *out)
 {
     const struct job *job = attempt->job;
     text_printf(out, "{\"id\":\"%s\",\"gpus\":%lld,\"priority\":%d", job->id,
                 (long long)job->job_class->request.gpus, (int)job->priority);
-    write_seconds(out, ",\"ran_s\":", availability_held_ms(core, attempt));
-    write_seconds(out, ",\"loss_gpu_s\":", loss_ms(core, attempt));
+    field_write_seconds(out, ",\"ran_s\":", availability_held_ms(core, attempt));
+    field_write_seconds(out, ",\"loss_gpu_s\":", loss_ms(core, attempt));
     text_append(out, ",\"nodes\":[");
     for (size_t i = 0; i < attempt->member_count; i++) {
         const char *name = attempt->members[i]->node->name;
@@ -98,7 +94,7 @@ static void write_found(const struct core *core, const struct victims *victims, 
         text_append(out, i > 0 ? "," : "");
         write_victim(core, victims->items[i], out);
     }
-    write_seconds(out, "],\"loss_gpu_s\":", cost.loss_ms);
+    field_write_seconds(out, "],\"loss_gpu_s\":", cost.loss_ms);
     text_printf(out, ",\"ahead\":%zu", ahead->count);
     write_start(core, &cost, out);
     text_append(out, ",\"text\":");

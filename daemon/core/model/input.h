@@ -46,7 +46,7 @@ enum input_kind {
     INPUT_ACCOUNTS, /* a question: changes no state */
     INPUT_POOLS,    /* a question: changes no state */
     INPUT_PREEMPT,  /* a job gives back its GPUs and waits again */
-    INPUT_ASK,      /* a question about one job: changes no state */
+    INPUT_ASK,      /* a question about jobs: changes no state */
     INPUT_REMOVE,   /* jobs that have ended are removed */
     INPUT_TICK,     /* time has passed: deadlines are checked */
 };
@@ -55,6 +55,7 @@ enum ask_kind {
     ASK_EXPLAIN,  /* why a live job waits, when it will start, and which change would start it now */
     ASK_PLAN,     /* the same for a job that would be submitted now */
     ASK_REHEARSE, /* which attempts would have to be preempted for a waiting job */
+    ASK_QUEUE,    /* which jobs wait, in the order in which the scheduler looks at them */
 };
 
 enum node_action {
@@ -132,10 +133,12 @@ struct input {
         } preempt;
         struct {
             enum ask_kind kind;
-            const char *id;    /* of the job; PLAN: NULL */
-            const char *owner; /* PLAN: as in submit, and only read */
+            const char *id;    /* of the job; PLAN, QUEUE: NULL */
+            const char *owner; /* PLAN: as in submit, and only read; QUEUE: whose jobs, NULL: all */
             const struct job_spec *spec;
             const struct environment_spec *environment;
+            const char *pool, *project; /* QUEUE: only jobs that could use it, and of it; NULL: all */
+            int64_t limit;              /* QUEUE: rows */
         } ask;
         struct {
             enum account_kind kind;

@@ -254,6 +254,15 @@ int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry)
     return core->config.policy == POLICY_DEFAULT ? entry->sort_key : 0;
 }
 
+bool queue_parts(const struct core *core, const struct job *job, const struct queue_entry *entry,
+                 struct queue_parts *ret_parts)
+{
+    int64_t due_ms = due_of(job, entry->estimate_ms);
+    *ret_parts = (struct queue_parts){.allowance_ms = due_ms - job->submitted_ms,
+                                      .share_ms = entry->sort_key - due_ms};
+    return core->config.policy == POLICY_DEFAULT;
+}
+
 /* --- batches -------------------------------------------------------------------------------------------- */
 
 static struct batch_key key_of(const struct core *core, const struct job *job)

@@ -46,6 +46,15 @@ struct queue_entry queue_entry_of(struct core *core, const struct job *job);
 /* When a queue entry is due, by the wall clock; 0: the policy has no due times. */
 int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry);
 
+/* What makes the due time of a job: its submission and these. */
+struct queue_parts {
+    int64_t allowance_ms; /* for its run time */
+    int64_t share_ms;     /* for what its accounts have used; negative: it goes earlier */
+};
+/* false: the policy has no due times. */
+bool queue_parts(const struct core *core, const struct job *job, const struct queue_entry *entry,
+                 struct queue_parts *ret_parts);
+
 /* Calls visit for every waiting job of the job class; visit may end that job, but no other. */
 void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure);

@@ -529,19 +529,31 @@ bool place_walk(struct walk *walk)
     return true;
 }
 
-bool place_would(struct core *core)
+/* true: there would be a move. */
+static bool walk_all(struct core *core, struct reservations *reservations)
 {
-    struct reservations reservations;
-    reservations_begin(&reservations, core);
-    reservations.trial = true;
-    struct walk all = {.core = core, .reservations = &reservations, .most = NEVER};
+    reservations_begin(reservations, core);
+    reservations->trial = true;
+    struct walk all = {.core = core, .reservations = reservations, .most = NEVER};
     place_walk(&all);
-    reservations.borrow = true;
+    reservations->borrow = true;
     if (account_any_limited(core)) {
         place_walk(&all);
     }
-    reservations_end(&reservations);
     return all.moved;
+}
+
+bool place_would(struct core *core)
+{
+    struct reservations reservations;
+    bool moved = walk_all(core, &reservations);
+    reservations_end(&reservations);
+    return moved;
+}
+
+void place_reserve(struct core *core, struct reservations *ret_reservations)
+{
+    walk_all(core, ret_reservations);
 }
 
 /* --- dry run for one job -------------------------------------------------------------------------------- */
@@ -556,6 +568,7 @@ static bool consider(struct core *core, const struct job *job, struct outlook *o
         if (!reached && queue_before(&own, entry)) {
             return false; /* it was skipped with its job class, or is not the first of its batch */
         }
+        core->pass_work += PASS_VISIT_WORK;
         struct plan plan = plan_for(core, entry, &outlook->reservations);
         enum move move = plan.move;
         if (!reached) {

@@ -51,6 +51,14 @@ struct outlook {
 /* Runs a pass up to the waiting job without any effect. */
 void place_consider(struct core *core, const struct job *job, struct outlook *ret_outlook);
 void outlook_finish(struct outlook *outlook);
+/* Whether the question's own step would place the job. */
+static inline bool outlook_starts_now(const struct outlook *outlook)
+{
+    return outlook->reached && !outlook->unsettled && outlook->move == MOVE_PLACE;
+}
+
+/* Runs a pass over the whole queue without any effect. The caller ends the reservations that it leaves. */
+void place_reserve(struct core *core, struct reservations *ret_reservations);
 
 /* The search that would place a job, with another view; reservations may be NULL. */
 struct search place_search(struct core *core, const struct job *job, enum view view,

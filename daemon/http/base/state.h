@@ -41,6 +41,7 @@ struct server {
     struct samples *samples; /* what nodes use */
     struct usage *usage;
     struct overview *overview;
+    struct queue *queue_answers; /* who is next */
     struct batches *batches;
     struct recent_ends ends;
     struct core_figures figures;  /* the newest */

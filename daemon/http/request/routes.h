@@ -63,6 +63,7 @@
           &blobs_sink, "Store bytes under their hash")                                                       \
     PLAIN(GET, "/v1/blobs/{sha256}", USER_OR_NODE, NULL, blobs_get, 0, "Fetch bytes by their hash")          \
     PLAIN(GET, "/v1/overview", USER, NULL, overview_show, 0, "Show the cluster at a glance")                 \
+    PLAIN(GET, "/v1/queue", USER, "pool project owner limit", queue_show, 0, "Show who is next, and why")    \
     PLAIN(GET, "/v1/usage", USER, "since until step by project owner", usage_show, 0, "Show who used what")  \
     PLAIN(GET, "/v1/nodes", USER, "limit cursor", nodes_list, 0, "List nodes")                               \
     PLAIN(GET, "/v1/nodes/{name}", USER, NULL, nodes_show, 0, "Show one node")                               \

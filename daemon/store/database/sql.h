@@ -319,6 +319,7 @@
       "WHERE attempts." SCHEMA_ATTEMPT_IS_LIVE " AND (?7 IS NULL OR project = ?7) "                          \
       "AND (?8 IS NULL OR owner = ?8)")                                                                      \
     X(OLD_HOURS, READER, "SELECT 1 FROM hours WHERE hour_ms <= ? LIMIT 1")                                   \
+    X(JOB_NAME, READER, "SELECT name FROM jobs WHERE id = ?")                                                \
     X(OLDEST_WAITING, READER,                                                                                \
       "SELECT created_ms FROM jobs INDEXED BY jobs_live WHERE " SCHEMA_JOB_IS_LIVE                           \
       " AND state IN ('QUEUED', 'STAGING') ORDER BY key LIMIT 1")                                            \

@@ -62,11 +62,12 @@ WITHIN = {
         "call": "",
     },
     "daemon/http": {
-        "": "submit logs mlflow api usage samples orders request base auth",
+        "": "submit logs mlflow queue api usage samples orders request base auth",
         "submit": "api orders request base auth",
         "agent": "logs mlflow api samples orders request base auth",
         "logs": "mlflow api orders request base auth",
         "mlflow": "api orders request base auth",
+        "queue": "api request base",
         "api": "usage samples orders request base auth",
         "usage": "samples orders request base",
         "samples": "request base auth",

@@ -370,6 +370,9 @@ static void ask_about_some(struct walk *walk, int step)
     const char *environment = agents_need(step);
     job_name(walk->jobs > step % 7 ? walk->jobs - 1 - step % 7 : 0, id);
     cluster_ask(walk->cluster, step % 2 == 0 ? ASK_EXPLAIN : ASK_REHEARSE, id);
+    cluster_step(walk->cluster,
+                 &(struct input){.kind = INPUT_ASK, .ask = {.kind = ASK_QUEUE, .limit = 1 + step % 20}});
+    ck_assert_uint_eq(walk->cluster->step.change_count, 0);
     plan(walk->cluster, .gpus = 1 + step % 9, .type = step % 4 == 0 ? "A10" : NULL,
          .environment = environment, .time_limit_ms = step % 3 == 0 ? 60000 : 0, .priority = step % 5 - 2);
 }

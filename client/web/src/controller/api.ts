@@ -195,6 +195,56 @@ export interface Usage {
   usage: UsageRow[];
   total: UsageSums;
 }
+/** GET /v1/queue. */
+export interface Queue {
+  as_of: string;
+  policy: string;
+  count: number;
+  held: number;
+  blocked: number;
+  jobs: QueuedJob[];
+  running: { id: string; name: string | null; owner: string; nodes: string[]; node_count: number; gpus: number; ends_at: string }[];
+}
+export interface QueuedJob {
+  position: number;
+  id: string;
+  name: string | null;
+  owner: string;
+  project: string;
+  pool: string | null;
+  gpu_type: string | null;
+  gpus: number;
+  tasks: number | null;
+  priority: number;
+  submitted_at: string;
+  estimate_s: number;
+  allowance_s: number | null;
+  share_delay_s: number | null;
+  due_at: string | null;
+  reason: { code: string; text: string } | null;
+  start: { at: string | null; later_than: string | null; confidence: string } | null;
+  reservations: { pool: string; gpu_type: string; from: string; firm: boolean; all: boolean; nodes: { node: string; gpus: number }[] }[];
+}
+export interface Account {
+  kind: "project" | "user";
+  name: string;
+  gpus: number;
+  queued_jobs: number;
+  share?: number;
+  target?: number;
+  delay_s?: number;
+  use: { gpu_type: string; gpus: number; entitled: number; quota?: number | null; max_gpus: number | null }[];
+  users?: { name: string; gpus: number; queued_jobs: number; share?: number; target?: number; delay_s?: number }[];
+}
+export interface MaintenanceWindow {
+  id: string;
+  nodes: string[] | null;
+  pool: string | null;
+  from: string;
+  until: string;
+  hard: boolean;
+  reason: string | null;
+}
 /** What the controller says of a job that waits, or would be submitted. */
 export interface WaitAnswer {
   refusal?: { field: string; detail: string; hint: string } | null;
@@ -520,6 +570,16 @@ export const overview = (signal: AbortSignal): Promise<Overview> => ask("/v1/ove
 
 /** `asked` has parameters of GET /v1/usage. */
 export const usage = (asked: Record<string, string>, signal: AbortSignal): Promise<Usage> => ask(`/v1/usage?${query(asked)}`, signal);
+
+/** `pool` "": all. */
+export const queue = (pool: string, signal: AbortSignal): Promise<Queue> => ask(`/v1/queue?${query(pool === "" ? {} : { pool })}`, signal);
+
+/** The first 200 of them, projects first. */
+export const accounts = async (signal: AbortSignal): Promise<Account[]> => (await ask<{ accounts: Account[] }>("/v1/accounts", signal)).accounts;
+
+export const pools = async (signal: AbortSignal): Promise<string[]> => (await ask<{ pools: { name: string }[] }>("/v1/pools", signal)).pools.map((pool) => pool.name);
+
+export const windows = async (signal: AbortSignal): Promise<MaintenanceWindow[]> => (await ask<{ windows: MaintenanceWindow[] }>("/v1/windows", signal)).windows;
 
 const ofNode = (name: string) => `/v1/nodes/${encodeURIComponent(name)}`;
 

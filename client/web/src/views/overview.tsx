@@ -45,6 +45,7 @@ function Queue({ found }: { found: Overview }) {
         {waits === 0 ? "No job waits for GPUs." : `${waits} ${waits === 1 ? "job waits" : "jobs wait"} for GPUs`}
         {found.oldest_waiting_at !== null && `, the oldest for ${duration(Date.now() - Date.parse(found.oldest_waiting_at))}.`}
       </p>
+      {waits > 0 && <p><a href="#/queue">Who is next, and why</a></p>}
       <p class="counts">
         {states.map(([state, count]) => <a key={state} href={`#/jobs?state=${state}`}><Chip state={state} /> {String(count)}</a>)}
         {states.length === 0 && <span class="faint">There are no live jobs.</span>}
