@@ -112,6 +112,7 @@ def states_page() -> str:
         name: [[code(row["0"]), plain(sentence(row["1"]))] for row in rows_of("states.h", name)]
         for name in ("MEMBER_STATES", "NODE_STATES", "WAIT_REASONS")
     }
+    gpus = [[code(row["1"]), plain(sentence(row["2"]))] for row in rows_of("states.h", "GPU_STATES")]
     tests = [[code(row["1"]), plain(sentence(row["2"]))] for row in rows_of("states.h", "NODE_TESTS")]
     policies = [[code(row["1"]), plain(sentence(row["2"]))] for row in rows_of("states.h", "POLICIES")]
     return joined(
@@ -134,6 +135,9 @@ def states_page() -> str:
         table(["state", "meaning"], simple["MEMBER_STATES"]),
         "## States of a node\n",
         table(["state", "meaning"], simple["NODE_STATES"]),
+        "## States of a GPU\n",
+        "`gpuctl gpus` shows one of these. Where several hold, the first of them is shown.\n",
+        table(["state", "meaning"], gpus),
         "## Causes\n",
         "The cause says why an attempt ended, or why a job ended without one. An attempt that failed by the "
         "job's own fault counts against\n"

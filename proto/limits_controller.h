@@ -288,6 +288,20 @@
 /* different questions whose answers are kept, 0.6 MB each at most: as many as one copy answers */
 #define LIMIT_QUEUE_ANSWERS 64
 
+/* --- GPUs, one by one --- */
+/* rows per page, which is the default, too: 0.5 MB, 5 ms of the HTTP thread; 8 pages for 1,000 nodes */
+#define LIMIT_GPU_ROWS 1000
+/* nodes that a page of a filtered list looks at: 25 ms, in pieces */
+#define LIMIT_GPU_NODES 1000
+/* GPUs after which others have their turn, of nodes that are read together */
+#define GPUS_PIECE       32
+#define GPUS_PIECE_NODES 16
+/* one collection of who holds which devices serves everybody who asks within this time: a walk over all pages
+ * collects once */
+#define HOLDERS_FRESH_MS 2000
+/* allocations of a piece of it: 0.3 ms */
+#define HOLDERS_PIECE 100
+
 /* --- what nodes use --- */
 /* a record of a node each 30 s for 24 h: 68 KiB of a node without GPUs and 248 KiB of one with 8, which is
  * 2.5 GB for 10,000 of these */

@@ -46,6 +46,14 @@
     X(DRAINED, "gets no new work and has none")                                                              \
     X(LOST, "fenced by the operator or by its lease; must register anew")
 
+/* What people are told of a GPU; an earlier row holds before a later one. X(name, spelling, meaning) */
+#define GPU_STATES(X)                                                                                        \
+    X(ALLOCATED, "allocated", "an attempt holds it")                                                         \
+    X(UNAVAILABLE, "unavailable", "no job can get it, as its node says: broken, or held by a stranger")      \
+    X(SILENT, "silent", "its node has missed heartbeats, or is LOST")                                        \
+    X(DRAINED, "drained", "its node is DRAINING or DRAINED")                                                 \
+    X(FREE, "free", "a job can get it")
+
 /* The causes of the end of an attempt. X(name, user_fault, spelling for people) */
 #define CAUSES(X)                                                                                            \
     X(NONE, false, "none")                                                                                   \
@@ -247,6 +255,7 @@
 #define AS_ENUM_ATTEMPT(name, ...)   ATTEMPT_##name,
 #define AS_ENUM_MEMBER(name, ...)    MEMBER_##name,
 #define AS_ENUM_NODE(name, ...)      NODE_##name,
+#define AS_ENUM_GPU(name, ...)       GPU_##name,
 #define AS_ENUM_CAUSE(name, ...)     CAUSE_##name,
 #define AS_ENUM_EVENT(name, ...)     EVENT_##name,
 #define AS_ENUM_ORDER(name, ...)     ORDER_##name,
@@ -275,6 +284,7 @@ enum job_state { JOB_STATES(AS_ENUM_JOB) JOB_STATE_COUNT };
 enum attempt_state { ATTEMPT_STATES(AS_ENUM_ATTEMPT) ATTEMPT_STATE_COUNT };
 enum member_state { MEMBER_STATES(AS_ENUM_MEMBER) MEMBER_STATE_COUNT };
 enum node_state { NODE_STATES(AS_ENUM_NODE) NODE_STATE_COUNT };
+enum gpu_state { GPU_STATES(AS_ENUM_GPU) GPU_STATE_COUNT };
 enum cause { CAUSES(AS_ENUM_CAUSE) CAUSE_COUNT };
 enum event_kind { EVENT_KINDS(AS_ENUM_EVENT) EVENT_KIND_COUNT };
 enum order_phase { ORDER_PHASES(AS_ENUM_ORDER) ORDER_PHASE_COUNT };
@@ -308,6 +318,7 @@ STATES_DECLARE(job_state, job_state)
 STATES_DECLARE(attempt_state, attempt_state)
 STATES_DECLARE(member_state, member_state)
 STATES_DECLARE(node_state, node_state)
+STATES_DECLARE(gpu_state, gpu_state)
 STATES_DECLARE(cause, cause)
 STATES_DECLARE(event_kind, event_kind)
 STATES_DECLARE(order_phase, order_phase)

@@ -43,6 +43,7 @@
 #include "daemon/http/samples/samples.h"
 #include "daemon/http/scrubbing.h"
 #include "daemon/http/submit/batches.h"
+#include "daemon/http/usage/holders.h"
 #include "daemon/http/usage/overview.h"
 #include "daemon/http/queue/queue.h"
 #include "daemon/http/usage/usage.h"
@@ -405,6 +406,7 @@ void server_close(struct server *server)
     usage_close(server);
     overview_close(server);
     queue_close(server);
+    holders_destroy(server->holders);
     cleanup_close(&server->loop_fd);
     blocks_finish(&server->request_blocks);
     blocks_finish(&server->ask_blocks);

@@ -74,6 +74,16 @@ struct rows reader_nodes(struct reader *reader, const char *after, int64_t limit
     return rows_open(reader, &query, err);
 }
 
+struct rows reader_nodes_from(struct reader *reader, const char *name, bool with_it, int64_t limit,
+                              struct err *err)
+{
+    struct query query = query_begin(&reader->connection, SQL_NODES_FROM);
+    query_bind_text(&query, name);
+    query_bind_number(&query, with_it);
+    query_bind_number(&query, limit);
+    return rows_open(reader, &query, err);
+}
+
 char *reader_node_gpus(struct reader *reader, const char *name)
 {
     struct err err;
@@ -129,10 +139,14 @@ bool rows_allocation(struct rows *rows, struct allocation *ret_allocation)
     ret_allocation->job_key = query_read_number(&query);
     ret_allocation->node_rank = query_read_number(&query);
     ret_allocation->job_id = query_read_text(&query);
+    ret_allocation->job_name = query_read_text(&query);
     ret_allocation->owner = query_read_text(&query);
     ret_allocation->project = query_read_text(&query);
     ret_allocation->node = query_read_text(&query);
     ret_allocation->devices = query_read_text(&query);
     ret_allocation->gpus = query_read_number(&query);
+    ret_allocation->first_rank = query_read_number(&query);
+    ret_allocation->local_ranks = query_read_number(&query);
+    ret_allocation->since_ms = query_read_number(&query);
     return rows_end(rows, &query);
 }

@@ -185,6 +185,9 @@ bool reader_attempt_record(struct reader *reader, uint64_t attempt_id, bool *ret
 struct rows reader_node(struct reader *reader, const char *name, struct err *err);
 struct rows reader_nodes(struct reader *reader, const char *after, int64_t limit, struct err *err);
 bool rows_node(struct rows *rows, struct node_row *ret_row, int64_t *ret_used_gpus);
+/* The next nodes by name, from this one on, or behind it; what is used is not counted, and 0. */
+struct rows reader_nodes_from(struct reader *reader, const char *name, bool with_it, int64_t limit,
+                              struct err *err);
 
 /* The GPUs of a node, as its row has its devices, "[]" of one with CPU slots; the caller frees it. NULL:
  * there is no such node, or it could not be read. */
@@ -194,9 +197,12 @@ char *reader_node_gpus(struct reader *reader, const char *name);
  * -1} for the first. Texts are borrowed until the next row. */
 struct allocation {
     int64_t job_key, node_rank;
-    const char *job_id, *owner, *project;
+    const char *job_id, *job_name; /* the name may be NULL */
+    const char *owner, *project;
     const char *node, *devices; /* "0,1,5" */
     int64_t gpus;               /* how many these are */
+    int64_t first_rank, local_ranks;
+    int64_t since_ms; /* wall clock */
 };
 struct rows reader_allocations(struct reader *reader, int64_t job_key, int64_t node_rank, int64_t limit,
                                struct err *err);

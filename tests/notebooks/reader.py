@@ -3,12 +3,21 @@
 
 from __future__ import annotations
 
+import os
 import urllib.parse
 from pathlib import Path
 from typing import Any
 
-from harness import PATIENCE, Api, eventually
-from lab import SHOTS
+import pytest
+
+from harness import PATIENCE, ROOT, Api, Cluster, eventually
+from lab import CHROMIUM, SHOTS
+
+#: Finds what people who use a screen reader or no mouse cannot use.
+AXE = ROOT / "client" / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium")
+with_axe = pytest.mark.skipif(not AXE.exists(), reason="the packages of the web page are missing: deploy/dependencies gets them")
 
 #: Would run, if anything read it as HTML.
 SCRIPT = "<script>window.ran = 1</script>"
@@ -62,9 +71,23 @@ class Reader:
         if SHOTS is not None:
             self.tab.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
 
+    def findings(self) -> list[str]:
+        """What axe finds wrong with the view."""
+        self.tab.evaluate(AXE.read_text())
+        found = self.tab.evaluate("axe.run()")
+        return [f"{self.tab.url}: {one['id']}: {one['nodes'][0]['html']}" for one in found["violations"]]
+
     def fits(self) -> bool:
         """Nothing sticks out to the right."""
         return bool(self.tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+
+
+def environment_of(cluster: Cluster) -> dict[str, str]:
+    """Of a program that acts as the administrator."""
+    token = cluster.folder / "page.token"
+    token.touch(0o600)
+    token.write_text(cluster.admin_token)
+    return {**os.environ, "GPUCTL_TOKEN_FILE": str(token)}
 
 
 def opened(browser: Any, api: Api, url: str, view: str, **options: Any) -> Reader:

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +20,10 @@ from typing import Any
 import pytest
 
 from harness import GPUCTL, PATIENCE, ROOT, Cluster, eventually, run_gpuctl
-from lab import CHROMIUM
-from reader import BLUE, IMAGE, LINES, SCRIPT, Reader, drawn, legend, opened, rows
+from reader import BLUE, IMAGE, LINES, SCRIPT, Reader, drawn, environment_of, in_chromium, legend, opened, rows, with_axe
 
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium"),
+    in_chromium,
     pytest.mark.skipif(importlib.util.find_spec("mlflow") is None, reason="MLflow's client could not be installed"),
 ]
 
@@ -137,7 +137,7 @@ def test_the_page_of_a_run_shows_what_was_logged_renews_itself_and_runs_nothing(
 
 def test_the_ways_through_the_page_lead_to_the_run_also_on_a_narrow_dark_screen(training: Training, browser: Any) -> None:
     reader = Reader(browser, width=390, dark=True)
-    link = run_gpuctl("--url", training.cluster.url, "open", "--link", env=_environment(training.cluster)).stdout.strip()
+    link = run_gpuctl("--url", training.cluster.url, "open", "--link", env=environment_of(training.cluster)).stdout.strip()
     reader.tab.goto(link)
     reader.sees("Overview", "Who uses GPUs now")
     reader.tab.get_by_role("link", name="Experiments").click()
@@ -422,7 +422,7 @@ def test_a_job_is_submitted_with_a_form_that_shows_the_same_for_programs(cluster
     reader.tab.get_by_role("button", name="Submit").click()
     reader.sees("clicked", "two  words", "SUCCEEDED")
     (job,) = user.get("/v1/jobs?name=clicked")["jobs"]
-    environment = {**_environment(cluster), "GPUCTL_URL": cluster.url}
+    environment = {**environment_of(cluster), "GPUCTL_URL": cluster.url}
     words = ["sh", "-c", line.replace("gpuctl", str(GPUCTL), 1)]
     again = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     twin = cluster.api.job(again.stdout.strip())
@@ -438,7 +438,7 @@ def test_a_job_is_submitted_with_a_form_that_shows_the_same_for_programs(cluster
 def test_a_node_shows_what_it_has_and_what_it_used(cluster: Cluster, browser: Any) -> None:
     name = next(iter(cluster.nodes()))
     reader = opened(browser, cluster.api, cluster.url, "/nodes")
-    reader.tab.get_by_role("link", name=name).click()
+    reader.tab.locator("tbody").get_by_role("link", name=name).click()
     reader.sees(name, "READY", "What it used", "2 of 2 cpu free")
     reader.tab.get_by_role("button", name="Drain").click()
     reader.sees("DRAINED")
@@ -463,7 +463,7 @@ work.distributed()
 def test_what_a_function_returned_is_shown_by_rank(cluster: Cluster, browser: Any, tmp_path: Path) -> None:
     script = tmp_path / "work.py"
     script.write_text(FUNCTION)
-    environment = {**_environment(cluster), "GPUCTL_URL": cluster.url, "PYTHONPATH": str(ROOT / "client" / "python" / "src")}
+    environment = {**environment_of(cluster), "GPUCTL_URL": cluster.url, "PYTHONPATH": str(ROOT / "client" / "python" / "src")}
     subprocess.run([sys.executable, str(script)], env=environment, check=True, capture_output=True, timeout=3 * PATIENCE)
     job = cluster.api.get("/v1/jobs?limit=1")["jobs"][0]["id"]
     reader = opened(browser, cluster.api, cluster.url, f"/jobs/{job}")
@@ -473,10 +473,7 @@ def test_what_a_function_returned_is_shown_by_rank(cluster: Cluster, browser: An
     reader.context.close()
 
 
-AXE = ROOT / "client" / "web" / "node_modules" / "axe-core" / "axe.min.js"
-
-
-@pytest.mark.skipif(not AXE.exists(), reason="the packages of the web page are missing: deploy/dependencies gets them")
+@with_axe
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_has_no_findings_in_any_view(cluster: Cluster, browser: Any, dark: bool) -> None:
     user = cluster.user("reader")
@@ -494,9 +491,7 @@ def test_axe_has_no_findings_in_any_view(cluster: Cluster, browser: Any, dark: b
     for view, words in views.items():
         reader.tab.goto(f"{cluster.url}/#{view}")
         reader.sees(words)
-        reader.tab.evaluate(AXE.read_text())
-        found = reader.tab.evaluate("axe.run()")
-        findings += [f"{view}: {one['id']}: {one['nodes'][0]['html']}" for one in found["violations"]]
+        findings += reader.findings()
     user.post(f"/v1/jobs/{held}/cancel")
     assert findings == [] and reader.said == []
     reader.context.close()
@@ -576,10 +571,3 @@ def test_what_is_not_there_is_said_in_one_line(cluster: Cluster, browser: Any, a
     assert reader.tab.locator("main > *").count() == 1 and "\n" not in reader.tab.locator("main").inner_text().strip()
     assert reader.tab.evaluate("window.ran") is None
     reader.context.close()
-
-
-def _environment(cluster: Cluster) -> dict[str, str]:
-    token = cluster.folder / "page.token"
-    token.touch(0o600)
-    token.write_text(cluster.admin_token)
-    return {**os.environ, "GPUCTL_TOKEN_FILE": str(token)}

@@ -13,15 +13,13 @@ from typing import Any
 import pytest
 
 from harness import PATIENCE, ROOT, Cluster, eventually
-from lab import CHROMIUM
-from reader import BLUE, IMAGE, ORANGE, SCRIPT, Reader, drag, drawn, legend, opened, point, rows
+from reader import BLUE, IMAGE, ORANGE, SCRIPT, Reader, drag, drawn, in_chromium, legend, opened, point, rows, with_axe
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium")
+pytestmark = in_chromium
 
 MLFLOW = "/api/2.0/mlflow"
 BEGIN_MS = 1_700_000_000_000
 BLUE_AT_NIGHT = (125, 159, 255)
-AXE = ROOT / "client" / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 def experiment(cluster: Cluster, name: str) -> str:
@@ -260,7 +258,7 @@ def test_what_gpus_used_is_drawn_over_the_time(cluster: Cluster, browser: Any) -
 
     reader = opened(browser, cluster.api, cluster.url, "/nodes")
     reader.tab.route("**/samples?*", samples)
-    reader.tab.get_by_role("link", name="node0").click()
+    reader.tab.locator("tbody").get_by_role("link", name="node0").click()
     chart = reader.tab.get_by_role("img", name="GPU utilization in percent over time")
     eventually(lambda: all(drawn(chart, colour) for colour in (BLUE, ORANGE)), "a line for each GPU")
     assert reader.tab.get_by_role("img", name="GPU temperature in °C over time").count() == 1
@@ -312,7 +310,7 @@ def test_files_are_shown_as_what_they_are(cluster: Cluster, browser: Any) -> Non
     reader.context.close()
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="the packages of the web page are missing: deploy/dependencies gets them")
+@with_axe
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_has_no_findings_in_runs_and_their_comparison(cluster: Cluster, browser: Any, dark: bool) -> None:
     inside = experiment(cluster, f"axe {dark}")
@@ -322,7 +320,5 @@ def test_axe_has_no_findings_in_runs_and_their_comparison(cluster: Cluster, brow
     for view in (f"?runs={made[0]}", f"/runs/{made[0]}", f"/compare?runs={','.join(made)}"):
         reader.tab.goto(f"{cluster.url}/#/experiments/{inside}{view}")
         reader.sees("loss", "run 0")
-        reader.tab.evaluate(AXE.read_text())
-        found = reader.tab.evaluate("axe.run()")
-        assert [f"{view}: {one['id']}: {one['nodes'][0]['html']}" for one in found["violations"]] == []
+        assert reader.findings() == []
     reader.context.close()

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from harness import Api, Cluster, eventually
-from lab import CHROMIUM
-from reader import Reader, opened
+from reader import Reader, in_chromium, opened
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium")
+pytestmark = in_chromium
 
 MANY = 2500  #: jobs: twelve answers and a half
 ROW = 38  #: pixels

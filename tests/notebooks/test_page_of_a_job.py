@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from harness import GPUCTL, Cluster, eventually
-from lab import CHROMIUM
-from test_browser import AXE, IMAGE, _environment, browser, opened
+from reader import IMAGE, environment_of, in_chromium, opened, with_axe
 
-__all__ = ["browser"]  # a fixture
-pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium")]
+pytestmark = in_chromium
 
 #: Rank 1 fails by a signal in the middle of much output; the others are ended.
 FAILS = """
@@ -37,7 +35,7 @@ def failed(cluster: Cluster) -> str:
     return job
 
 
-def test_what_went_wrong_is_said_at_the_top_in_words(cluster: Cluster, browser: Any, failed: str) -> None:  # noqa: F811
+def test_what_went_wrong_is_said_at_the_top_in_words(cluster: Cluster, browser: Any, failed: str) -> None:
     reader = opened(browser, cluster.api, cluster.url, f"/jobs/{failed}")
     node = cluster.api.job(failed)["failed_node"]
     reader.sees(
@@ -49,7 +47,7 @@ def test_what_went_wrong_is_said_at_the_top_in_words(cluster: Cluster, browser: 
     reader.context.close()
 
 
-def test_a_rank_that_ran_out_of_memory_has_figures(cluster: Cluster, browser: Any) -> None:  # noqa: F811
+def test_a_rank_that_ran_out_of_memory_has_figures(cluster: Cluster, browser: Any) -> None:
     gib = 1 << 30
     job = cluster.api.submit(["sh", "-c", "echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; kill -KILL $$"])
     view = cluster.api.wait(job)
@@ -69,7 +67,7 @@ def test_a_rank_that_ran_out_of_memory_has_figures(cluster: Cluster, browser: An
     reader.context.close()
 
 
-def test_a_search_finds_lines_of_all_ranks_and_leads_to_their_places(cluster: Cluster, browser: Any, failed: str) -> None:  # noqa: F811
+def test_a_search_finds_lines_of_all_ranks_and_leads_to_their_places(cluster: Cluster, browser: Any, failed: str) -> None:
     reader = opened(browser, cluster.api, cluster.url, f"/jobs/{failed}")
     reader.sees("fails")
     reader.tab.get_by_label("Search the output").fill("step 17 ")
@@ -108,7 +106,7 @@ def test_a_search_finds_lines_of_all_ranks_and_leads_to_their_places(cluster: Cl
     reader.context.close()
 
 
-def test_many_matches_come_a_piece_at_a_time(cluster: Cluster, browser: Any, failed: str) -> None:  # noqa: F811
+def test_many_matches_come_a_piece_at_a_time(cluster: Cluster, browser: Any, failed: str) -> None:
     reader = opened(browser, cluster.api, cluster.url, f"/jobs/{failed}?q=STEP")
     for count in (50, 100, 150):
         eventually(lambda count=count: reader.tab.locator(".match").count() == count, f"{count} matches")
@@ -117,7 +115,7 @@ def test_many_matches_come_a_piece_at_a_time(cluster: Cluster, browser: Any, fai
     reader.context.close()
 
 
-def test_a_job_is_submitted_again_by_a_button_by_its_line_and_by_others(cluster: Cluster, browser: Any) -> None:  # noqa: F811
+def test_a_job_is_submitted_again_by_a_button_by_its_line_and_by_others(cluster: Cluster, browser: Any) -> None:
     user = cluster.user("repeater")
     spec: dict[str, Any] = {
         "name": "again",
@@ -133,7 +131,7 @@ def test_a_job_is_submitted_again_by_a_button_by_its_line_and_by_others(cluster:
     reader.sees("To submit it again", "gpuctl submit")
     line = reader.tab.get_by_label("What to run").text_content()
     ran = subprocess.run(
-        ["sh", "-c", str(line).replace("gpuctl", str(GPUCTL), 1)], env={**_environment(cluster), "GPUCTL_URL": cluster.url},
+        ["sh", "-c", str(line).replace("gpuctl", str(GPUCTL), 1)], env={**environment_of(cluster), "GPUCTL_URL": cluster.url},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     twin = cluster.api.job(ran.stdout.strip())
@@ -162,7 +160,7 @@ def test_a_job_is_submitted_again_by_a_button_by_its_line_and_by_others(cluster:
     reader.context.close()
 
 
-def test_jobs_of_a_table_are_submitted_again_together(cluster: Cluster, browser: Any) -> None:  # noqa: F811
+def test_jobs_of_a_table_are_submitted_again_together(cluster: Cluster, browser: Any) -> None:
     user = cluster.user("tabler")
     jobs = [user.submit(["true"], name=f"of-table-{n}") for n in range(2)]
     for job in jobs:
@@ -177,16 +175,14 @@ def test_jobs_of_a_table_are_submitted_again_together(cluster: Cluster, browser:
     reader.context.close()
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="the packages of the web page are missing: deploy/dependencies gets them")
+@with_axe
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_has_no_findings_in_a_failed_job_that_is_searched(cluster: Cluster, browser: Any, failed: str, dark: bool) -> None:  # noqa: F811
+def test_axe_has_no_findings_in_a_failed_job_that_is_searched(cluster: Cluster, browser: Any, failed: str, dark: bool) -> None:
     reader = opened(browser, cluster.api, cluster.url, f"/jobs/{failed}?q=rank 1", dark=dark, width=390 if dark else 1300)
     reader.sees("Its last lines on stderr", "lines have it")
     reader.tab.get_by_role("button", name="First error").click()
     reader.sees("Rank 1, stderr, from byte")
-    reader.tab.evaluate(AXE.read_text())
-    found = reader.tab.evaluate("axe.run()")
     reader.shoot(f"job-first-error-{'dark-narrow' if dark else 'light'}")
-    assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found["violations"]] == []
+    assert reader.findings() == []
     assert reader.said == [] and reader.fits()
     reader.context.close()

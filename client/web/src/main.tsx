@@ -35,7 +35,7 @@ const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentCh
   [/^\/jobs\/?$/, (_, search) => <JobsView search={search} />],
   [/^\/jobs\/([a-z2-7]+(?:\.\d+)?)$/, ([, id], search) => <JobView id={id!} search={search} />],
   [/^\/queue\/?$/, (_, search) => <QueueView search={search} />],
-  [/^\/nodes\/?$/, () => <NodesView />],
+  [/^\/nodes\/?$/, (_, search) => <NodesView search={search} />],
   [/^\/nodes\/([A-Za-z0-9._-]+)$/, ([, name]) => <NodeView key={name} name={name!} />],
   [/^\/usage\/?$/, (_, search) => <UsageView search={search} />],
   [/^\/submit\/?$/, () => <SubmitView />],

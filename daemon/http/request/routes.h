@@ -65,6 +65,8 @@
     PLAIN(GET, "/v1/overview", USER, NULL, overview_show, 0, "Show the cluster at a glance")                 \
     PLAIN(GET, "/v1/queue", USER, "pool project owner limit", queue_show, 0, "Show who is next, and why")    \
     PLAIN(GET, "/v1/usage", USER, "since until step by project owner", usage_show, 0, "Show who used what")  \
+    PLAIN(GET, "/v1/gpus", USER, "node pool gpu_type state owner limit cursor", gpus_list, 0,                \
+          "List GPUs with what they do and who holds them")                                                  \
     PLAIN(GET, "/v1/nodes", USER, "limit cursor", nodes_list, 0, "List nodes")                               \
     PLAIN(GET, "/v1/nodes/{name}", USER, NULL, nodes_show, 0, "Show one node")                               \
     PLAIN(GET, "/v1/nodes/{name}/samples", USER, "since until", samples_show, 0,                             \

@@ -297,8 +297,11 @@
       "(SELECT node, sum(" SQL_DEVICE_COUNT ") AS used FROM " SQL_LIVE_MEMBERS "GROUP BY node) "             \
       "ON node = name WHERE name > ? ORDER BY name LIMIT ?")                                                 \
     X(NODE_GPUS, READER, "SELECT iif(slots, '[]', devices) FROM nodes WHERE name = ?")                       \
+    X(NODES_FROM, READER,                                                                                    \
+      "SELECT {nodes}, 0 FROM nodes WHERE name >= ?1 AND (?2 OR name > ?1) ORDER BY name LIMIT ?3")          \
     X(ALLOCATIONS, READER,                                                                                   \
-      "SELECT job_key, node_rank, id, owner, project, node, devices, " SQL_DEVICE_COUNT " "                  \
+      "SELECT job_key, node_rank, id, jobs.name, owner, project, node, devices, " SQL_DEVICE_COUNT ", "      \
+      "first_rank, local_ranks, attempts.created_ms "                                                        \
       "FROM attempts INDEXED BY attempts_live CROSS JOIN members USING (epoch) "                             \
       "CROSS JOIN jobs ON key = job_key "                                                                    \
       "WHERE attempts." SCHEMA_ATTEMPT_IS_LIVE " AND (job_key, node_rank) > (?, ?) "                         \

@@ -141,7 +141,29 @@ export interface Node {
   beat_age_s: number | null;
   reason: string | null;
 }
+/** A GPU, or a CPU slot of a node without GPUs. */
+export interface Gpu {
+  node: string;
+  index: number;
+  uuid: string;
+  gpu_type: string;
+  slot: boolean;
+  pool: string;
+  pool_kind: string;
+  node_state: string;
+  state: string;
+  unavailable: string | null;
+  holder: { job: string; name: string | null; owner: string; project: string; rank: number | null; since: string } | null;
+  sample: {
+    utilization_percent: number | null;
+    memory_bytes: number | null;
+    memory_total_bytes: number | null;
+    power_w: number | null;
+    temperature_c: number | null;
+  } | null;
+}
 export interface NodeDetail extends Node {
+  window: { from: string; until: string; hard: boolean } | null;
   address: string;
   version: string;
   devices: { index: number; uuid: string; type: string; memory_bytes: number; unavailable?: string | null }[];
@@ -550,6 +572,18 @@ export async function nodes(signal: AbortSignal): Promise<Node[]> {
   while (cursor !== null) {
     const reply: { nodes: Node[]; next: string | null } = await ask(`/v1/nodes?${query({ limit: "200", ...(cursor && { cursor }) })}`, signal);
     all.push(...reply.nodes);
+    cursor = reply.next;
+  }
+  return all;
+}
+
+/** By node and index. `filter` has parameters of GET /v1/gpus. */
+export async function gpus(filter: Record<string, string>, signal: AbortSignal): Promise<Gpu[]> {
+  const all: Gpu[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null) {
+    const reply: { gpus: Gpu[]; next: string | null } = await ask(`/v1/gpus?${query({ ...filter, ...(cursor && { cursor }) })}`, signal);
+    all.push(...reply.gpus);
     cursor = reply.next;
   }
   return all;

@@ -10,11 +10,11 @@ interface TableProps {
   marked?: boolean[]; // rows that stand out
 }
 
-/** Columns whose title is a text that begins with # hold numbers. `keys` name the rows, so that a row that stays keeps its element. */
+/** Somebody without a mouse can scroll it, too. Columns whose title is a text that begins with # hold numbers. `keys` name the rows, so that a row that stays keeps its element. */
 export function Table({ titles, rows, keys, marked }: TableProps) {
   const kind = titles.map((title) => (typeof title === "string" && title.startsWith("#") ? "number" : undefined));
   return (
-    <div class="table">
+    <div class="table" tabIndex={0}>
       <table>
         <thead>
           <tr>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One node: how it is, and what it and its GPUs have used in the last hours.
+// One node: how it is, which jobs run there, and what it and its GPUs have used in the last hours.
 
 import { useState } from "preact/hooks";
 
-import { changeNode, node, nodeSamples, type NodeDetail } from "../controller/api";
+import { changeNode, gpus, node, nodeSamples, type Gpu, type NodeDetail } from "../controller/api";
 import { person } from "../controller/session";
 import { useChange } from "../parts/change";
 import { Fact, Part } from "../parts/page";
@@ -11,18 +11,24 @@ import { useCrumbs, useRenewed } from "../parts/renew";
 import { SampleCharts } from "../parts/samples";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
-import { duration, size } from "../parts/words";
+import { duration, moment, size } from "../parts/words";
 
 const RENEW_MS = 10000;
 const SAMPLES_RENEW_MS = 60000;
 const HOUR_MS = 3600000;
 const SPANS: Record<string, number> = { "1 hour": HOUR_MS, "6 hours": 6 * HOUR_MS, "1 day": 24 * HOUR_MS };
 
+/** The maintenance window that it is in, or its next. */
+function when({ window }: NodeDetail): string | null {
+  return window && `${moment(Date.parse(window.from))} to ${moment(Date.parse(window.until))}${window.hard ? ", what runs then is stopped" : ""}`;
+}
+
 function Facts({ found }: { found: NodeDetail }) {
   return (
     <dl>
       <Fact name="State"><Chip state={found.state} /></Fact>
       <Fact name="Reason">{found.reason}</Fact>
+      <Fact name="Window">{when(found)}</Fact>
       <Fact name="Pool">{`${found.pool}${found.pool_kind === "reserved" ? " (reserved)" : ""}`}</Fact>
       <Fact name="GPUs">{`${found.free_gpus} of ${found.gpus} ${found.gpu_type ?? ""} free`}</Fact>
       <Fact name="Heard">{found.beat_age_s !== null && `${duration(found.beat_age_s * 1000)} ago`}</Fact>
@@ -35,6 +41,21 @@ function Facts({ found }: { found: NodeDetail }) {
 function Devices({ found }: { found: NodeDetail }) {
   const rows = found.devices.map((one) => [String(one.index), one.type, one.memory_bytes > 0 ? size(one.memory_bytes) : "", <code>{one.uuid}</code>, <div class="reason">{one.unavailable}</div>]);
   return <Table titles={["#GPU", "Type", "#Memory", "UUID", "Unavailable"]} rows={rows} keys={found.devices.map((one) => String(one.index))} />;
+}
+
+/** The jobs that hold its GPUs; users see their own. */
+function Jobs({ held }: { held: Gpu[] }) {
+  const jobs = new Map<string, Gpu[]>();
+  for (const gpu of held) {
+    const job = gpu.holder?.job ?? "";
+    jobs.set(job, [...(jobs.get(job) ?? []), gpu]);
+  }
+  const rows = [...jobs].map(([id, its]) => {
+    const { holder } = its[0]!;
+    const indices = its.map((gpu) => gpu.index).join(", ");
+    return holder ? [<><a href={`#/jobs/${id}`}><code>{id}</code></a> {holder.name}</>, holder.owner, indices, moment(Date.parse(holder.since))] : ["of others", "", indices, ""];
+  });
+  return rows.length === 0 ? <p class="faint">None.</p> : <Table titles={["Job", "Owner", "GPUs", "Since"]} rows={rows} keys={[...jobs.keys()]} />;
 }
 
 function Samples({ name }: { name: string }) {
@@ -61,6 +82,7 @@ function Samples({ name }: { name: string }) {
 
 export function NodeView({ name }: { name: string }) {
   const [found, again] = useRenewed(name, async (signal) => ({ value: await node(name, signal), more: true }), RENEW_MS);
+  const [held] = useRenewed(`gpus of ${name}`, async (signal) => ({ value: await gpus({ node: name, state: "allocated" }, signal), more: true }), RENEW_MS);
   const [refused, tryTo] = useChange(again);
   useCrumbs({ text: "nodes", href: "#/nodes" }, { text: name });
   if (found === undefined) {
@@ -79,6 +101,7 @@ export function NodeView({ name }: { name: string }) {
       <div class="columns">
         <div class="side">
           <section class="card"><Facts found={found} /></section>
+          {held && <Part title="Jobs now" kind="values"><Jobs held={held} /></Part>}
           <Part title="GPUs" kind="values"><Devices found={found} /></Part>
         </div>
         <div class="wide"><Part title="What it used" kind="metrics"><Samples name={name} /></Part></div>

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes, and what is free on them: in all by GPU type and pool, and by node. Administrators drain nodes here, and have them take work again.
+// The nodes, and what is free on them: in all by GPU type and pool, GPU by GPU as a map, and by node. Administrators drain nodes here, and have them
+// take work again. What the colours of the map show stands in the address.
 
-import { changeNode, nodes, type Node } from "../controller/api";
+import { changeNode, gpus, nodes, type Node } from "../controller/api";
 import { person } from "../controller/session";
 import { Bar } from "../parts/bar";
 import { useChange } from "../parts/change";
+import { COLOURS, type Colour } from "../parts/gpu_looks";
+import { GpuMap } from "../parts/gpu_map";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
 import { duration } from "../parts/words";
 
+const MAP_RENEW_MS = 10000;
+
+type Change = (name: string, what: "drain" | "resume") => void;
 type Counts = Pick<Node, "gpus" | "free_gpus" | "unavailable_gpus">;
 
 function Use({ gpus, free_gpus, unavailable_gpus }: Counts) {
@@ -59,11 +65,29 @@ function row(node: Node, change: (what: "drain" | "resume") => void) {
   ];
 }
 
-export function NodesView() {
-  const [all, again] = useRenewed("nodes", async (signal) => ({ value: await nodes(signal), more: true }));
-  const [refused, tryTo] = useChange(again);
+function ColourChoice({ colour }: { colour: Colour }) {
+  return (
+    <div class="tools">
+      <label>
+        Colour by
+        <select value={colour} onChange={(event) => { location.hash = `#/nodes?${new URLSearchParams({ colour: event.currentTarget.value })}`; }}>
+          {COLOURS.map((name) => <option key={name} value={name}>{name}</option>)}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+export function NodesView({ search }: { search: URLSearchParams }) {
+  const [all, againNodes] = useRenewed("nodes", async (signal) => ({ value: await nodes(signal), more: true }));
+  const [each, againGpus] = useRenewed("gpus", async (signal) => ({ value: await gpus({}, signal), more: true }), MAP_RENEW_MS);
+  const [refused, tryTo] = useChange(() => {
+    againNodes();
+    againGpus();
+  });
   useCrumbs({ text: "nodes" });
-  const change = (name: string, what: "drain" | "resume") => tryTo(changeNode(name, what), name);
+  const change: Change = (name, what) => tryTo(changeNode(name, what), name);
+  const colour = COLOURS.find((name) => name === search.get("colour")) ?? COLOURS[0];
   return (
     <section>
       <h1>Nodes</h1>
@@ -72,6 +96,9 @@ export function NodesView() {
       {all && all.length > 0 && (
         <div>
           <Totals all={all} />
+          <h2 class="part">GPU by GPU</h2>
+          <ColourChoice colour={colour} />
+          {each && <GpuMap gpus={each} colour={colour} change={person()?.role === "admin" ? change : null} />}
           <h2 class="part">By node</h2>
           <Table
             titles={["Node", "State", "Pool", "GPU type", "Free", "Use", "Heard", "Reason", "Change"]}
