@@ -15,7 +15,7 @@
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
 
-#define OPTION_COUNT 41
+#define OPTION_COUNT 44
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -184,6 +184,22 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "headers for it, one a line: \"NAME: VALUE\"",
          .kind = OPTION_TEXT,
          .target = &config->otlp_headers},
+        {.name = "webhook-networks",
+         .value_name = "LIST",
+         .help = "private networks that webhooks may be sent to: \"10.0.0.0/8,fd00::/8\" (default: none)",
+         .kind = OPTION_TEXT,
+         .target = &config->webhook_networks},
+        {.name = "webhook-pause",
+         .value_name = "TIME",
+         .help = "before a delivery that failed is tried again; each next pause is three times as long "
+                 "(default 5s)",
+         .kind = OPTION_DURATION,
+         .target = &config->webhook_pause_ms},
+        {.name = "public-url",
+         .value_name = "URL",
+         .help = "of this controller, for links in webhooks (default: by --listen and --host-name)",
+         .kind = OPTION_TEXT,
+         .target = &config->public_url},
         {.name = "backup-folder",
          .value_name = "DIR",
          .help = "where backups are kept (default STATE/backups)",
@@ -363,10 +379,14 @@ static bool check(struct config *config, struct err *err)
         return err_field(err, ERR_USAGE, "--client-patience", "give 10s, for instance",
                          "no client sends its headers that fast");
     }
+    if (config->webhook_pause_ms < 10 || config->webhook_pause_ms > LIMIT_WEBHOOK_PAUSE_MS) {
+        return err_field(err, ERR_USAGE, "--webhook-pause", "give 5s, for instance",
+                         "the pause must be from 10 ms to 10 minutes");
+    }
     if (config->heartbeat_ms < 50) {
         return err_field(err, ERR_USAGE, "--beat", "give 50ms or more", "nodes cannot report that often");
     }
-    return true;
+    return networks_parse(config->webhook_networks, &config->networks, err);
 }
 
 bool config_parse(int argc, char **argv, struct config *ret_config, struct err *err)
@@ -374,6 +394,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
     *ret_config = (struct config){.state = "/var/lib/gpuctl",
                                   .listen = "127.0.0.1:7070",
                                   .heartbeat_ms = HEARTBEAT_MS,
+                                  .webhook_pause_ms = DEFAULT_WEBHOOK_PAUSE_MS,
                                   .lease_min_ms = LIMIT_LEASE_MIN_MS,
                                   .patience_ms = DEFAULT_PATIENCE_MS,
                                   .request_wait_ms = DEFAULT_REQUEST_WAIT_MS,

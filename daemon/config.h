@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/notify/networks.h"
 #include "proto/base/err.h"
 #include "proto/base/settings/options.h"
 #include "proto/base/settings/settings.h"
@@ -36,7 +37,10 @@ struct config {
     const char *prices, *currency;                                                  /* or NULL */
     const char *otlp_endpoint, *otlp_headers;                                       /* or NULL */
     int64_t logs_share_percent;                                                     /* of the disk */
-    const char *backup_folder;                                                      /* NULL: STATE/backups */
+    const char *webhook_networks;                                                   /* as written, or NULL */
+    int64_t webhook_pause_ms;
+    const char *public_url;     /* NULL: it follows from the names */
+    const char *backup_folder;  /* NULL: STATE/backups */
     int64_t backup_interval_ms; /* 0: no automatic backups */
     int64_t backup_keep;
     /* Actions instead of serving, at most one; all NULL: serve. */
@@ -53,6 +57,7 @@ struct config {
     /* Parsed from listen. */
     char address[64];
     uint16_t port;
+    struct networks networks; /* parsed from webhook_networks */
 };
 
 /* Fills *ret_config from argv, the settings, and defaults. ERR_USAGE names the option. */

@@ -20,6 +20,7 @@
 #include "daemon/host_names.h"
 #include "daemon/http/server.h"
 #include "daemon/init.h"
+#include "daemon/notify/notify.h"
 #include "daemon/store/database/reserve_file.h"
 #include "daemon/store/store.h"
 #include "daemon/tls.h"
@@ -30,6 +31,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
+#include "proto/base/http/curl_use.h"
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/base/notify.h"
@@ -55,6 +57,8 @@ struct daemon {
     struct logs *logs;
     struct blobs *blobs;
     struct exporter *exporter; /* NULL: no traces are sent */
+    char *page;                /* address of the web page */
+    struct notify *notify;
     struct server *server;
 };
 
@@ -174,6 +178,8 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .logs = daemon->logs,
                                          .blobs = daemon->blobs,
                                          .worker = daemon->worker,
+                                         .notify = daemon->notify,
+                                         .webhook_networks = &config->networks,
                                          .store_path = daemon->database,
                                          .state_directory = config->state,
                                          .min_free_bytes = config->min_free_bytes,
@@ -217,10 +223,34 @@ static bool open_writer(struct daemon *daemon, struct err *err)
     const struct writer_config config = {.heartbeat_ms = daemon->config.heartbeat_ms,
                                          .share_half_life_ms = daemon->config.share_half_life_ms,
                                          .idle_after_ms = daemon->config.idle_after_ms,
+                                         .webhook_pause_ms = daemon->config.webhook_pause_ms,
                                          .policy = daemon->config.policy};
     const struct moment now = {.boot_ms = clock_boot_ms(), .wall_ms = clock_wall_ms()};
     daemon->writer = writer_open(daemon->store, &config, now, err);
     return daemon->writer != NULL && writer_start(daemon->writer, err);
+}
+
+static char *page_of(const struct daemon *daemon)
+{
+    const struct config *config = &daemon->config;
+    if (config->public_url != NULL) {
+        return xstrdup(config->public_url);
+    }
+    const char *scheme = daemon->tls.certificate != NULL ? "https" : "http";
+    const char *name = daemon->names.count > 0 ? daemon->names.items[0] : config->address;
+    const char *form = strchr(name, ':') != NULL ? "%s://[%s]:%u" : "%s://%s:%u";
+    return config->port != 0 ? xprintf(form, scheme, name, config->port) : NULL;
+}
+
+static bool open_notify(struct daemon *daemon, struct err *err)
+{
+    curl_use_begin(CURL_GLOBAL_DEFAULT);
+    daemon->page = page_of(daemon);
+    const struct notify_config config = {.writer = daemon->writer,
+                                         .store_path = daemon->database,
+                                         .allowed = &daemon->config.networks,
+                                         .page = daemon->page};
+    return (daemon->notify = notify_open(&config, err)) != NULL;
 }
 
 static bool daemon_open(struct daemon *daemon, struct err *err)
@@ -229,17 +259,22 @@ static bool daemon_open(struct daemon *daemon, struct err *err)
            (daemon->reserve_file = reserve_file_open(daemon->database)) != NULL &&
            (daemon->store = store_open_with(daemon->database, daemon->reserve_file, err)) != NULL &&
            admin_token_first(daemon->store, daemon->config.state, err) && open_writer(daemon, err) &&
-           open_files(daemon, err) && open_exporter(daemon, err) && open_server(daemon, err);
+           open_files(daemon, err) && open_exporter(daemon, err) && open_notify(daemon, err) &&
+           open_server(daemon, err);
 }
 
 static void daemon_close(struct daemon *daemon)
 {
     server_close(daemon->server);
     exporter_close(daemon->exporter);
+    notify_stop(daemon->notify);
     worker_close(daemon->worker); /* it may still be working on blobs and logs */
     blobs_close(daemon->blobs);
     logs_close(daemon->logs);
     writer_close(daemon->writer);
+    notify_destroy(daemon->notify);
+    curl_global_cleanup();
+    free(daemon->page);
     store_close(daemon->store);
     reserve_file_close(daemon->reserve_file);
     tls_finish(&daemon->tls);

@@ -164,7 +164,8 @@ def events_page() -> str:
         "Every job has a history. Its events are numbered from 1 without gaps, and none is ever changed or "
         "removed while the job is stored.\n"
         "`gpuctl events JOB` shows them, and `gpuctl events JOB --follow -o jsonl` streams them as JSON. The REST API has them at\n"
-        "`GET /v1/jobs/{id}/events`, also as a stream of server-sent events whose `id` is the number of the event.\n",
+        "`GET /v1/jobs/{id}/events`, also as a stream of server-sent events whose `id` is the number of the event.\n"
+        "`gpuctl events --follow` and `GET /v1/events` stream those of all jobs, and [webhooks](../admin/webhooks.md) are told of them.\n",
         table(["event", "meaning"], rows),
         "## Fields of an event\n",
         fields_of("Event"),

@@ -214,6 +214,8 @@
 #define LIMIT_SWEEP_VALUE_BYTES (1 * KIB)
 /* jobs that one job depends on: enough to join a sweep of 64 */
 #define LIMIT_DEPENDENCIES 64
+/* webhooks that a job names: 0.5 KiB of memory while it lives */
+#define LIMIT_JOB_NOTIFY 8
 /* on either side of 0: room for any scheme of priorities */
 #define LIMIT_PRIORITY 1000
 /* jobs of one resource request that a scheduling pass tries to backfill; each costs a look at the nodes */

@@ -269,6 +269,42 @@
 #define LIMIT_TRACE_HEADERS_BYTES (16 * KIB)
 /* looks at an event of a job for the staging before an attempt: as many as one page of its history */
 #define LIMIT_TRACE_EVENTS LIMIT_LIST_ROWS
+/* --- webhooks --- */
+/* of one person, and of all: each event is compared with each, 10 ns */
+#define LIMIT_WEBHOOKS_OF_OWNER 20
+#define LIMIT_WEBHOOKS          1000
+/* deliveries of a webhook that wait; above these the oldest is given up: 8 bytes each in memory, 200 on disk
+ */
+#define LIMIT_WEBHOOK_PENDING 10000
+/* tries of a delivery. The first pause is DEFAULT_WEBHOOK_PAUSE_MS, each next one three times as long up to
+ * WEBHOOK_PAUSE_STEPS first ones (8 h), and up to a fifth is added to each: 20 to 25 h in all */
+#define LIMIT_DELIVERY_TRIES     11
+#define DEFAULT_WEBHOOK_PAUSE_MS 5000
+#define LIMIT_WEBHOOK_PAUSE_MS   600000
+#define WEBHOOK_PAUSE_STEPS      5760
+/* a webhook that no try has reached for so many first pauses (3 days) is disabled when a delivery is given up
+ */
+#define WEBHOOK_PATIENCE_STEPS 51840
+/* of one try; a receiver that does more than to note the event should answer first */
+#define WEBHOOK_TIMEOUT_MS 10000
+/* requests under way at a time, one of each webhook: 100 KiB each */
+#define LIMIT_WEBHOOK_REQUESTS 16
+/* of the answer to a delivery, which is not used */
+#define LIMIT_WEBHOOK_ANSWER_BYTES 16384
+#define LIMIT_WEBHOOK_URL_BYTES    2048
+/* networks of --webhook-networks */
+#define LIMIT_WEBHOOK_NETWORKS 64
+/* deliveries that were given up and are replayed with one request */
+#define LIMIT_REPLAY 1000
+/* deliveries stay a week after their event: for a weekend, and to see what was told */
+#define KEEP_DELIVERIES_MS (7LL * 24 * HOUR_MS)
+
+/* --- events of all jobs --- */
+/* the last changes of jobs that have events: a stream whose client is away or slow for that long has a gap.
+ * 100 bytes each, and with their events, which are read when somebody follows, some 600: 6 MB */
+#define LIMIT_EVENT_RING 10000
+/* of them looked at before others have a turn: 40 us each where they must be read */
+#define EVENT_RING_PIECE 64
 
 /* --- the overview --- */
 /* one answer serves everybody who asks within this time */

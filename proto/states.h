@@ -244,6 +244,17 @@
 #define IDLE_ACTIONS(X)                                                                                      \
     X(TELL, "tell", "its owner is told")                                                                     \
     X(PREEMPT, "preempt", "its owner is told; later it gives back its GPUs, and is held")
+/* Whose jobs a webhook tells of. X(name, spelling, meaning) */
+#define WEBHOOK_SCOPES(X)                                                                                    \
+    X(OWN, "own", "jobs of its owner")                                                                       \
+    X(ALL, "all", "jobs of all people; an administrator's webhook")                                          \
+    X(NAMED, "named", "jobs of its owner that name it")
+
+/* X(name, meaning) */
+#define DELIVERY_STATES(X)                                                                                   \
+    X(PENDING, "waits for its first try, or for the next one")                                               \
+    X(DELIVERED, "the receiver has answered with 2xx")                                                       \
+    X(FAILED, "given up; it can be replayed")
 
 /* How a node keeps the processes of an attempt together. Only earlier agents say cgroup1. */
 #define ISOLATIONS(X)                                                                                        \
@@ -279,6 +290,8 @@
 #define AS_ENUM_ACCOUNT(name, ...)   ACCOUNT_##name,
 #define AS_ENUM_EARLY(name, ...)     EARLY_##name,
 #define AS_ENUM_IDLE(name, ...)      IDLE_##name,
+#define AS_ENUM_SCOPE(name, ...)     WEBHOOK_##name,
+#define AS_ENUM_DELIVERY(name, ...)  DELIVERY_##name,
 
 enum job_state { JOB_STATES(AS_ENUM_JOB) JOB_STATE_COUNT };
 enum attempt_state { ATTEMPT_STATES(AS_ENUM_ATTEMPT) ATTEMPT_STATE_COUNT };
@@ -308,6 +321,8 @@ enum node_test { NODE_TESTS(AS_ENUM_TEST) NODE_TEST_COUNT };
 enum account_kind { ACCOUNT_KINDS(AS_ENUM_ACCOUNT) ACCOUNT_KIND_COUNT };
 enum early_signal { EARLY_SIGNALS(AS_ENUM_EARLY) EARLY_SIGNAL_COUNT };
 enum idle_action { IDLE_ACTIONS(AS_ENUM_IDLE) IDLE_ACTION_COUNT };
+enum webhook_scope { WEBHOOK_SCOPES(AS_ENUM_SCOPE) WEBHOOK_SCOPE_COUNT };
+enum delivery_state { DELIVERY_STATES(AS_ENUM_DELIVERY) DELIVERY_STATE_COUNT };
 
 /* The spelling of a value (static text; states in capitals, the rest as in the lists), and the value of a
  * spelling; false when there is no such spelling. */
@@ -342,6 +357,8 @@ STATES_DECLARE(node_test, node_test)
 STATES_DECLARE(account_kind, account_kind)
 STATES_DECLARE(early_signal, early_signal)
 STATES_DECLARE(idle_action, idle_action)
+STATES_DECLARE(webhook_scope, webhook_scope)
+STATES_DECLARE(delivery_state, delivery_state)
 
 bool job_state_terminal(enum job_state state);
 bool attempt_state_holds_gpus(enum attempt_state state);

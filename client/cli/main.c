@@ -48,9 +48,9 @@ static bool check_rest(const struct verb *verb, const struct call *call, const c
 
 static bool meet_need(struct call *call, struct err *err)
 {
-    return call->verb->need == NEED_NOTHING ||
-           (connect_controller(call, false, &call->api, err) &&
-            (call->verb->need == NEED_API || resolve_job(call->api, call->rest[0], call->id, err)));
+    return call->verb->need == NEED_NOTHING || (connect_controller(call, false, &call->api, err) &&
+                                                (call->verb->need == NEED_API || call->rest_count == 0 ||
+                                                 resolve_job(call->api, call->rest[0], call->id, err)));
 }
 
 /* Parses and runs a verb that has no nested ones; before has the options that stood before it. */

@@ -33,6 +33,7 @@
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/pass.h"
 #include "daemon/core/scheduler/preempt.h"
+#include "daemon/core/webhooks/webhook.h"
 #include "proto/limits_controller.h"
 
 struct core *core_create(const struct core_config *config)
@@ -99,6 +100,7 @@ void core_destroy(struct core *core)
     staging_clear(core);
     destroy_attempts(core);
     destroy_nodes(core);
+    webhook_clear(core);
     accounts_destroy(core->accounts);
     window_clear(core);
     history_clear(core);
@@ -152,6 +154,8 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
         return maintenance_take(core, input, err);
     case INPUT_REMOVE:
         return remove_jobs(core, input, err);
+    case INPUT_WEBHOOK:
+        return webhook_take(core, input, err);
     case INPUT_TICK:
         return tick_pass(core, input, err);
     }
@@ -194,6 +198,7 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
         dependency_pass(core); /* a job that no node can stage has ended */
     }
     tick_watch_brake(core);
+    webhook_tell(core);
     record_close(core, ret_step);
     free_released(core);
     invariants_after_step(core, ret_step);
@@ -215,14 +220,17 @@ struct silence core_silence(const struct core *core)
 
 struct core_figures core_figures(const struct core *core)
 {
-    struct core_figures figures = {.silent_count = core->silent_count,
-                                   .attempt_count =
-                                       HASH_COUNT(core->attempts_by_attempt_id) - core->ended_count,
-                                   .submit_count = (size_t)(core->next_job_key - core->config.next_job_key),
-                                   .window_count = core->window_count,
-                                   .pool_count = core->pool_count,
-                                   .type_count = core->type_count,
-                                   .limited_count = account_limited_count(core)};
+    struct core_figures figures = {
+        .silent_count = core->silent_count,
+        .attempt_count = HASH_COUNT(core->attempts_by_attempt_id) - core->ended_count,
+        .submit_count = (size_t)(core->next_job_key - core->config.next_job_key),
+        .window_count = core->window_count,
+        .pool_count = core->pool_count,
+        .type_count = core->type_count,
+        .limited_count = account_limited_count(core),
+        .webhook_count = core->webhooks != NULL ? core->webhooks->count : 0,
+        .pending_deliveries = core->webhooks != NULL ? core->webhooks->pending_count : 0,
+        .delivery_stamp = core->delivery_stamp};
     memcpy(figures.jobs, core->job_counts, sizeof figures.jobs);
     memcpy(figures.nodes, core->node_counts, sizeof figures.nodes);
     return figures;

@@ -29,6 +29,9 @@ void core_load_limits(struct core *core, const struct limits_row *row, const str
 void core_load_usage(struct core *core, const struct usage_row *row);
 void core_load_node(struct core *core, const struct node_row *row);
 void core_load_window(struct core *core, const struct window_row *row);
+void core_load_webhook(struct core *core, const struct webhook_row *row);
+/* Deliveries that wait. Call it after all webhooks. */
+void core_load_delivery(struct core *core, const struct delivery_row *row);
 
 /* Arrays, which are jobs, come before their tasks; spec and environment of a task are those of its array.
  * spec and environment are only read; environment NULL: none. user_failures etc. come from life. */
@@ -106,6 +109,8 @@ struct core_figures {
     size_t submit_count;  /* jobs that were taken */
     size_t window_count, pool_count, type_count;
     size_t limited_count; /* accounts with limits */
+    size_t webhook_count, pending_deliveries;
+    size_t delivery_stamp; /* changes when a delivery may have become due */
 };
 struct core_figures core_figures(const struct core *core);
 /* Scheduling passes so far. */

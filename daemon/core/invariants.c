@@ -17,6 +17,7 @@
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/queue/turn.h"
 #include "daemon/core/quota/account.h"
+#include "daemon/core/webhooks/webhook.h"
 #include "daemon/core/scheduler/place.h"
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
@@ -414,6 +415,7 @@ void invariants_check(struct core *core)
     array_check_all(core);
     account_check(core);
     window_check(core);
+    webhook_check(core);
     departure_check(core);
     assert(!core->booted || is_pass_pending(core) || !place_would(core));
 }

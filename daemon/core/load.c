@@ -22,6 +22,7 @@
 #include "daemon/core/queue/history.h"
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
+#include "daemon/core/webhooks/webhook.h"
 #include "proto/limits_controller.h"
 
 void core_load_history(struct core *core, const struct history_row *row)
@@ -66,6 +67,16 @@ void core_load_window(struct core *core, const struct window_row *row)
 {
     assert(!core->booted);
     window_list(core, row);
+}
+
+void core_load_webhook(struct core *core, const struct webhook_row *row)
+{
+    webhook_load(core, row);
+}
+
+void core_load_delivery(struct core *core, const struct delivery_row *row)
+{
+    webhook_load_delivery(core, row);
 }
 
 void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,

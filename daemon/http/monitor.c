@@ -26,6 +26,7 @@
 #include "daemon/http/samples/gpu_metrics.h"
 #include "daemon/http/samples/samples.h"
 #include "daemon/traces/exporter.h"
+#include "daemon/notify/notify.h"
 #include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
@@ -82,6 +83,25 @@ static void add_nodes(const struct server *server, struct exposition *out)
     exposition_sample(out, "gpuctl_leases_held", "", writer_holds_leases(server->config.writer));
 }
 
+static void add_webhooks(const struct server *server, struct exposition *out)
+{
+    exposition_metric(out, "gpuctl_webhook_deliveries_pending", "gauge",
+                      "Deliveries of webhooks that wait for their first try or another");
+    exposition_sample(out, "gpuctl_webhook_deliveries_pending", "",
+                      (int64_t)server->figures.pending_deliveries);
+    if (server->config.notify != NULL) {
+        const struct notify_figures tries = notify_figures(server->config.notify);
+        exposition_metric(
+            out, "gpuctl_webhook_tries_total", "counter",
+            "Requests to receivers of webhooks since the start: answered with 2xx, with another "
+            "status, or not");
+        exposition_sample(out, "gpuctl_webhook_tries_total", "outcome=\"delivered\"",
+                          (int64_t)tries.delivered);
+        exposition_sample(out, "gpuctl_webhook_tries_total", "outcome=\"refused\"", (int64_t)tries.refused);
+        exposition_sample(out, "gpuctl_webhook_tries_total", "outcome=\"failed\"", (int64_t)tries.failed);
+    }
+}
+
 /* --- bounds --------------------------------------------------------------------------------------------- */
 
 static int64_t file_bytes(const char *path, const char *ending)
@@ -115,6 +135,7 @@ static void add_bounds(const struct server *server, struct exposition *out)
         {"of=\"tracking_samples\"", (int64_t)server->mlflow->samples, LIMIT_SAMPLES_WAITING},
         {"of=\"node_samples\"", (int64_t)samples_waiting(server), LIMIT_RINGS_WAITING},
         {"of=\"limited_accounts\"", (int64_t)server->figures.limited_count, LIMIT_ACCOUNTS_LIMITED},
+        {"of=\"webhooks\"", (int64_t)server->figures.webhook_count, LIMIT_WEBHOOKS},
         {"of=\"windows\"", (int64_t)server->figures.window_count, LIMIT_WINDOWS},
         {"of=\"pools\"", (int64_t)server->figures.pool_count, LIMIT_POOLS},
         {"of=\"gpu_types\"", (int64_t)server->figures.type_count, LIMIT_GPU_TYPES},
@@ -322,6 +343,7 @@ bool monitor_show(struct request *request, struct err *err)
     add_build(out);
     add_jobs(&server->figures, out);
     add_nodes(server, out);
+    add_webhooks(server, out);
     add_bounds(server, out);
     add_disk(server, out);
     add_writer(server, out);

@@ -26,6 +26,7 @@
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/base/waiters.h"
+#include "daemon/http/events/event_ring.h"
 #include "daemon/http/listener.h"
 #include "daemon/http/logs/log_searches.h"
 #include "daemon/http/api/uploads.h"
@@ -47,6 +48,7 @@
 #include "daemon/http/usage/overview.h"
 #include "daemon/http/queue/queue.h"
 #include "daemon/http/usage/usage.h"
+#include "daemon/notify/notify.h"
 #include "daemon/store/store.h"
 #include "daemon/traces/exporter.h"
 #include "proto/base/cleanup.h"
@@ -128,10 +130,17 @@ static void writer_ready(struct watch *watch)
         waiters_wake(server->waiters, news.touched[i].key, &news.touched[i]);
         job_runs_touched(server->mlflow->runs, news.touched[i].key, news.touched[i].id);
     }
+    if (news.touched_count > 0) {
+        event_ring_add(server->event_ring, news.touched, news.touched_count);
+        waiters_wake(server->waiters, WAITERS_EVENTS, NULL);
+    }
     for (size_t i = 0; i < news.end_count; i++) {
         recent_ends_add(&server->ends, &news.ends[i]);
     }
     trace_ends(server, &news);
+    if (server->config.notify != NULL && news.figures.delivery_stamp != server->figures.delivery_stamp) {
+        notify_wake(server->config.notify);
+    }
     server->figures = news.figures;
     if (news.queue != NULL) {
         queue_snapshot_destroy(server->queue);
@@ -304,6 +313,7 @@ static void open_parts(struct server *server)
     server->auth = auth_create();
     server->deadlines = deadlines_create();
     server->waiters = waiters_create();
+    server->event_ring = event_ring_create();
     connections_open(server);
     server->measures = router_measures();
     server->senders = senders_create(server->config.request_wait_ms);
@@ -417,6 +427,7 @@ void server_close(struct server *server)
     queue_snapshot_destroy(server->queue);
     staging_board_destroy(server->stagings);
     waiters_destroy(server->waiters);
+    event_ring_destroy(server->event_ring);
     peers_destroy(server->peers);
     senders_destroy(server->senders);
     free(server->measures);

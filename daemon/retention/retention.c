@@ -420,6 +420,22 @@ static bool sweep_hours(struct round *round)
     return true;
 }
 
+/* --- deliveries ----------------------------------------------------------------------------------------- */
+
+static bool sweep_deliveries(struct round *round)
+{
+    const struct change trim = {.kind = CHANGE_DELIVERIES_TRIM,
+                                .delivery.created_ms = round->wall_ms - KEEP_DELIVERIES_MS};
+    bool found = !round->dry;
+    while (found && !round_stopped(round)) {
+        if (!reader_old_deliveries(round->reader, trim.delivery.created_ms, &found, round->err) ||
+            (found && !ask_changes(round, &trim, 1))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* --- the file of the database --------------------------------------------------------------------------- */
 
 static bool shrink_a_little(struct round *round, struct file_use *use)
@@ -462,8 +478,9 @@ static bool sweep_samples(const struct round *round)
 static bool sweep(struct round *round)
 {
     return sweep_replies(round) && (round->dry || finish_removals(round)) &&
-           (round->report->doubtful || (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) &&
-                                        sweep_nodes(round) && sweep_hours(round) && sweep_samples(round))) &&
+           (round->report->doubtful ||
+            (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) && sweep_nodes(round) &&
+             sweep_hours(round) && sweep_deliveries(round) && sweep_samples(round))) &&
            runs_sweep(round) && shrink(round);
 }
 

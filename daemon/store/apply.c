@@ -45,6 +45,11 @@ static const struct write {
     [CHANGE_LIMITS_DELETE] = {SQL_DELETE_LIMITS, TABLE_limits, ROLE_KEY, false},
     [CHANGE_WINDOW_INSERT] = {SQL_INSERT_WINDOW, TABLE_windows, ROLE_ALL, false},
     [CHANGE_WINDOW_DELETE] = {SQL_DELETE_WINDOW, TABLE_windows, ROLE_KEY, false},
+    [CHANGE_WEBHOOK_PUT] = {SQL_PUT_WEBHOOK, TABLE_webhooks, ROLE_ALL, false},
+    [CHANGE_WEBHOOK_DELETE] = {SQL_DELETE_WEBHOOK, TABLE_webhooks, ROLE_KEY, false},
+    [CHANGE_DELIVERY_INSERT] = {SQL_INSERT_DELIVERY, TABLE_deliveries, ROLE_ALL, false},
+    [CHANGE_DELIVERY_UPDATE] = {SQL_UPDATE_DELIVERY, TABLE_deliveries, ROLE_KEY | ROLE_LIFE, true},
+    [CHANGE_DELIVERIES_TRIM] = {0},
     [CHANGE_LOST_PUT] = {SQL_PUT_LOST, TABLE_lost, ROLE_ALL, true}, /* none above the limit */
 };
 
@@ -223,6 +228,22 @@ static bool shrink(struct store *store, int64_t pages, struct err *err)
     return !query.failed;
 }
 
+static bool delete_deliveries(struct store *store, const char *webhook, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_DELETE_DELIVERIES);
+    query_bind_text(&query, webhook);
+    return query_run(&query, NULL, err);
+}
+
+static bool give_up_deliveries(struct store *store, const struct delivery_row *row, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_GIVE_UP_DELIVERIES);
+    query_bind_text(&query, row->webhook);
+    query_bind_number(&query, row->key);
+    query_bind_text(&query, row->error);
+    return query_run(&query, NULL, err);
+}
+
 /* Writes the row, and the other rows that change with it. */
 static bool apply(struct store *store, const struct change *change, struct err *err)
 {
@@ -259,6 +280,13 @@ static bool apply(struct store *store, const struct change *change, struct err *
     if (change->kind == CHANGE_HOURS_TRIM) {
         return run_for(store, SQL_TRIM_HOURS, change->hour.hour_ms, 0, NULL, err);
     }
+    if (change->kind == CHANGE_DELIVERIES_GIVE_UP) {
+        return give_up_deliveries(store, &change->delivery, err);
+    }
+    if (change->kind == CHANGE_DELIVERIES_TRIM) {
+        return run_for(store, SQL_TRIM_DELIVERIES, change->delivery.created_ms, RETENTION_STEP_BLOBS, NULL,
+                       err);
+    }
     if (change->kind == CHANGE_SHRINK) {
         return shrink(store, change->pages, err);
     }
@@ -267,6 +295,7 @@ static bool apply(struct store *store, const struct change *change, struct err *
     }
     return (change->kind != CHANGE_JOIN_INSERT || delete_old_joins(store, change->join.created_ms, err)) &&
            (change->kind != CHANGE_USE_PUT || delete_upload(store, &change->use, err)) &&
+           (change->kind != CHANGE_WEBHOOK_DELETE || delete_deliveries(store, change->webhook.id, err)) &&
            (change->kind != CHANGE_NODE_DELETE || revoke_tokens_of(store, change->node.name, err)) &&
            write_row(store, &writes[change->kind], &change->job, err);
 }

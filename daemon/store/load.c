@@ -24,6 +24,8 @@ DEFINE_LOAD(limits, limits, SQL_LOAD_LIMITS)
 DEFINE_LOAD(usage, usage, SQL_LOAD_USAGE)
 DEFINE_LOAD(nodes, node, SQL_LOAD_NODES)
 DEFINE_LOAD(windows, window, SQL_LOAD_WINDOWS)
+DEFINE_LOAD(webhooks, webhook, SQL_LOAD_WEBHOOKS)
+DEFINE_LOAD(deliveries, delivery, SQL_LOAD_DELIVERIES)
 DEFINE_LOAD(dependencies, dependency, SQL_LOAD_DEPENDENCIES)
 DEFINE_LOAD(arrays, array, SQL_LOAD_ARRAYS)
 DEFINE_LOAD(attempts, attempt, SQL_LOAD_ATTEMPTS)
@@ -50,7 +52,8 @@ bool store_load_live(struct store *store, const struct store_visitor *visitor, s
 {
     return load_history(store, visitor, err) && load_limits(store, visitor, err) &&
            load_usage(store, visitor, err) && load_nodes(store, visitor, err) &&
-           load_windows(store, visitor, err) && load_jobs(store, visitor, err) &&
+           load_windows(store, visitor, err) && load_webhooks(store, visitor, err) &&
+           load_deliveries(store, visitor, err) && load_jobs(store, visitor, err) &&
            load_dependencies(store, visitor, err) && load_arrays(store, visitor, err) &&
            load_attempts(store, visitor, err) && load_members(store, visitor, err);
 }

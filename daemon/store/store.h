@@ -48,6 +48,8 @@ struct store_visitor {
     bool (*usage)(const struct usage_row *row, void *closure, struct err *err);
     bool (*node)(const struct node_row *row, void *closure, struct err *err);
     bool (*window)(const struct window_row *row, void *closure, struct err *err);
+    bool (*webhook)(const struct webhook_row *row, void *closure, struct err *err);
+    bool (*delivery)(const struct delivery_row *row, void *closure, struct err *err); /* pending ones */
     bool (*job)(const struct job_birth *birth, const struct job_life *life, void *closure, struct err *err);
     bool (*array)(const struct array_row *row, void *closure, struct err *err);
     bool (*dependency)(const struct dependency_row *row, void *closure, struct err *err);
@@ -286,6 +288,33 @@ struct blob_use {
 struct rows reader_blob_uses(struct reader *reader, int64_t after, int64_t limit, int64_t created_ms,
                              struct err *err);
 bool rows_blob_use(struct rows *rows, struct blob_use *ret_use);
+
+/* --- webhooks ------------------------------------------------------------------------------------------- */
+
+/* One webhook, or the next ones by id behind `after`, "" for the first; owner NULL: of all people. */
+struct rows reader_webhook(struct reader *reader, const char *id, struct err *err);
+struct rows reader_webhooks(struct reader *reader, const char *owner, const char *after, int64_t limit,
+                            struct err *err);
+bool rows_webhook(struct rows *rows, struct webhook_row *ret_row);
+
+/* A delivery with what it tells of; both NULL: of a test, or of a job that is gone. */
+struct delivery_record {
+    struct delivery_row row;
+    const char *job_id;
+    const char *kind; /* of the event */
+};
+struct rows reader_delivery(struct reader *reader, int64_t key, struct err *err);
+/* Of a webhook, newest first: those with smaller keys; state NULL: in any state. */
+struct rows reader_deliveries(struct reader *reader, const char *webhook, int64_t before, const char *state,
+                              int64_t limit, struct err *err);
+bool rows_delivery(struct rows *rows, struct delivery_record *ret_record);
+
+/* Of each enabled webhook with pending deliveries the one that is to be tried first, by the time of that: the
+ * events of a job go in their order. */
+struct rows reader_next_deliveries(struct reader *reader, struct err *err);
+bool rows_next_delivery(struct rows *rows, struct delivery_row *ret_row, struct webhook_row *ret_webhook);
+/* Whether deliveries are there from then or before that do not wait; for retention. */
+bool reader_old_deliveries(struct reader *reader, int64_t created_ms, bool *ret_found, struct err *err);
 
 /* The limits of all accounts. */
 struct rows reader_limits(struct reader *reader, struct err *err);

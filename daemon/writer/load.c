@@ -19,6 +19,8 @@ DEFINE_LOAD(history)
 DEFINE_LOAD(usage)
 DEFINE_LOAD(node)
 DEFINE_LOAD(window)
+DEFINE_LOAD(webhook)
+DEFINE_LOAD(delivery)
 DEFINE_LOAD(array)
 DEFINE_LOAD(dependency)
 DEFINE_LOAD(attempt)
@@ -59,6 +61,8 @@ bool load_live(struct store *store, struct core *core, struct err *err)
                                           .usage = load_usage,
                                           .node = load_node,
                                           .window = load_window,
+                                          .webhook = load_webhook,
+                                          .delivery = load_delivery,
                                           .job = load_job,
                                           .array = load_array,
                                           .dependency = load_dependency,

@@ -560,6 +560,7 @@ struct writer *writer_open(struct store *store, const struct writer_config *conf
                                      .heartbeat_ms = config->heartbeat_ms,
                                      .share_half_life_ms = config->share_half_life_ms,
                                      .idle_after_ms = config->idle_after_ms,
+                                     .webhook_pause_ms = config->webhook_pause_ms,
                                      .pass_work = config->pass_work,
                                      .policy = config->policy};
     struct writer *writer = xzalloc(sizeof *writer);

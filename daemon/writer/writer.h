@@ -73,7 +73,8 @@ struct writer_config {
     int64_t heartbeat_ms;
     int64_t share_half_life_ms;
     int64_t idle_after_ms;
-    int64_t pass_work; /* for tests: struct core_config */
+    int64_t webhook_pause_ms; /* 0: DEFAULT_WEBHOOK_PAUSE_MS */
+    int64_t pass_work;        /* for tests: struct core_config */
     enum policy policy;
 };
 

@@ -189,6 +189,21 @@ static bool decode_labels(const struct field *field, json_t *value, struct job_s
     return jobspec_check_labels(value, err);
 }
 
+static bool decode_notify(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    spec->notify = value;
+    size_t count = json_array_size(value);
+    bool sound = json_is_array(value) && count <= LIMIT_JOB_NOTIFY;
+    for (size_t i = 0; sound && i < count; i++) {
+        const char *name = json_string_value(json_array_get(value, i));
+        sound = name != NULL && text_is_name(name, LIMIT_NAME_BYTES);
+    }
+    return sound ||
+           err_field(err, ERR_FIELD, field->name, "write [\"chat\"]; gpuctl webhooks list shows them",
+                     "%s must be an array of at most %d ids or names of webhooks", field->name,
+                     LIMIT_JOB_NOTIFY);
+}
+
 static bool decode_files(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
     return jobspec_decode_files(value, &spec->files, &spec->file_count, err);
@@ -304,6 +319,7 @@ static const struct field fields[] = {
     FIELD("after", dependencies, decode_dependencies, 0, 0),
     FIELD("hold", hold, decode_bool, 0, 0),
     FIELD("retry_of", retry_of, decode_id, 0, 0),
+    FIELD("notify", notify, decode_notify, 0, 0),
     FIELD("host_id", host_id, decode_hash, 0, 0),
     FIELD("function", function, decode_function, 0, 0),
     FIELD("array", tasks, decode_array, 0, 0),
@@ -523,6 +539,7 @@ json_t *job_spec_encode(const struct job_spec *spec)
         member_put_bool(json, "hold", true);
     }
     member_put_text(json, "retry_of", spec->retry_of);
+    put_copy(json, "notify", spec->notify);
     member_put_text(json, "host_id", spec->host_id);
     member_put_text(json, "traceparent", spec->traceparent);
     member_put_text(json, "tracestate", spec->tracestate);

@@ -99,6 +99,7 @@ struct job_spec {
     const char *retry_of; /* id of the job that this one repeats, for people; NULL: none */
     const char *host_id;  /* SHA-256 of the submitter's machine id; needed with remote=false */
     const char *traceparent, *tracestate; /* of the submitter's span (proto/spec/trace_context.h); or NULL */
+    const json_t *notify;                 /* array of ids and names of webhooks; or NULL */
 };
 
 /* Decodes and checks every field. An unknown field is ERR_UNKNOWN_FIELD with the nearest known name, a wrong

@@ -123,6 +123,12 @@ static bool is_dropped(const struct change *change)
     case CHANGE_USAGE_DELETE:
     case CHANGE_HOUR_ADD:
     case CHANGE_HOURS_TRIM:
+    case CHANGE_WEBHOOK_PUT:
+    case CHANGE_WEBHOOK_DELETE:
+    case CHANGE_DELIVERY_INSERT:
+    case CHANGE_DELIVERY_UPDATE:
+    case CHANGE_DELIVERIES_GIVE_UP:
+    case CHANGE_DELIVERIES_TRIM:
     case CHANGE_LIMITS_PUT:
     case CHANGE_LIMITS_DELETE:
     case CHANGE_WINDOW_INSERT:

@@ -12,6 +12,7 @@ int main(void)
     srunner_add_suite(runner, account_suite());
     srunner_add_suite(runner, quota_suite());
     srunner_add_suite(runner, hours_suite());
+    srunner_add_suite(runner, webhooks_suite());
     srunner_add_suite(runner, gang_suite());
     srunner_add_suite(runner, failure_suite());
     srunner_add_suite(runner, cancel_suite());

@@ -13,6 +13,7 @@ Suite *remove_suite(void);
 Suite *account_suite(void);
 Suite *quota_suite(void);
 Suite *hours_suite(void);
+Suite *webhooks_suite(void);
 Suite *admission_suite(void);
 Suite *gang_suite(void);
 Suite *failure_suite(void);

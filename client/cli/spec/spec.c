@@ -84,6 +84,8 @@ const struct option_row spec_rows[] = {
                  .absent = NOT_GIVEN, .sent_as = "lease_s"),
     ROW_LIST(struct spec_options, after, 0, "after", "ID[:WHEN]",
              "wait until that job has started (after), succeeded (afterok, the default) or ended (afterany)"),
+    ROW_LIST(struct spec_options, notify, 0, "notify", "WEBHOOK[,...]",
+             "tell these of it, by id or name; see `gpuctl webhooks`"),
     ROW_FLAG(struct spec_options, hold, 0, "hold", "keep it back until `gpuctl release`", .sent_as = "hold"),
     ROWS_END};
 
@@ -352,6 +354,7 @@ static void set_place(json_t *spec, const struct spec_options *options,
 {
     set_nodes(spec, "avoid", &options->avoid);
     set_nodes(spec, "exclude", &options->exclude);
+    set_nodes(spec, "notify", &options->notify);
     if (options->local) {
         json_object_set_new(spec, "remote", json_false());
     }

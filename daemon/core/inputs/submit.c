@@ -14,6 +14,7 @@
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/scheduler/admission.h"
+#include "daemon/core/webhooks/webhook.h"
 
 struct use {
     struct core *core;
@@ -45,7 +46,8 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     struct resource_request request = job_request(spec, input->submit.environment);
     struct constraints *constraints = constraints_create(request.terms);
     request.constraints = constraints;
-    bool sound = admission_check(core, &request, err) && dependency_check(core, input, err) &&
+    bool sound = webhook_check_names(core, spec->notify, input->submit.owner, err) &&
+                 admission_check(core, &request, err) && dependency_check(core, input, err) &&
                  account_admits(core, job_spec_project(spec), input->submit.owner, &request, err);
     constraints_destroy(constraints);
     if (!sound) {

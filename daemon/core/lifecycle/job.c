@@ -18,6 +18,7 @@
 #include "daemon/core/queue/history.h"
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
+#include "daemon/core/webhooks/webhook.h"
 #include "proto/spec/tasks.h"
 
 #define EXIT_TIME_LIMIT 124
@@ -80,6 +81,7 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const cha
     job->launch_mode = spec->launch_mode;
     job->on_disconnect = spec->on_disconnect;
     job->function = job_spec_is_function(spec);
+    job->notify = webhook_join_names(spec->notify);
     const struct resource_request request = job_request(spec, environment);
     queue_join(core, job, &request, environment);
     job->pattern = history_join(core, spec, owner, job->time_limit_ms > 0);
@@ -124,6 +126,7 @@ void job_free(struct job *job)
         array_free(job->array);
     }
     free(job->pool);
+    free(job->notify);
     free(job);
 }
 
@@ -131,6 +134,7 @@ void job_free(struct job *job)
 static void leave(struct core *core, struct job *job)
 {
     assert(job->attempt == NULL || !attempt_is_live(job->attempt));
+    webhook_tell(core); /* while it is known whose job it was */
     account_leave(core, job);
     dependency_ended(core, job);
     queue_leave(core, job);

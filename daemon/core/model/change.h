@@ -46,6 +46,13 @@ enum change_kind {
     CHANGE_WINDOW_INSERT,
     CHANGE_WINDOW_DELETE, /* window.id */
     CHANGE_LOST_PUT,      /* beyond LIMIT_LOST_ROWS nothing is kept */
+    CHANGE_WEBHOOK_PUT,
+    CHANGE_WEBHOOK_DELETE, /* webhook.id, with its deliveries */
+    CHANGE_DELIVERY_INSERT,
+    CHANGE_DELIVERY_UPDATE,    /* life; one that retention has removed stays so */
+    CHANGE_DELIVERIES_GIVE_UP, /* the pending ones of delivery.webhook up to delivery.key, for its error */
+    CHANGE_DELIVERIES_TRIM,    /* delivery.created_ms: RETENTION_STEP_BLOBS of those up to then that do not
+                                  wait */
 };
 
 struct change {

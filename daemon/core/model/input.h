@@ -19,6 +19,7 @@ struct core_config {
     enum policy policy;
     int64_t share_half_life_ms; /* half-life of past use; 0: DEFAULT_SHARE_HALF_LIFE_MS */
     int64_t idle_after_ms;      /* GPUs that are nearly unused for so long are idle; 0: never */
+    int64_t webhook_pause_ms;   /* before a delivery is tried again; 0: DEFAULT_WEBHOOK_PAUSE_MS */
     int64_t pass_work;          /* the most that one scheduling pass does; 0: LIMIT_PASS_WORK */
 };
 
@@ -48,6 +49,7 @@ enum input_kind {
     INPUT_PREEMPT,  /* a job gives back its GPUs and waits again */
     INPUT_ASK,      /* a question about jobs: changes no state */
     INPUT_REMOVE,   /* jobs that have ended are removed */
+    INPUT_WEBHOOK,  /* of a webhook or its deliveries */
     INPUT_TICK,     /* time has passed: deadlines are checked */
 };
 
@@ -65,6 +67,25 @@ enum node_action {
     NODE_ACTION_EXPIRE,
     NODE_ACTION_REMOVE, /* removes the node, once no attempt holds it */
     NODE_ACTION_FORGET, /* the same of a node that has not been heard since then */
+};
+
+enum webhook_action {
+    WEBHOOK_ACTION_MAKE,
+    WEBHOOK_ACTION_CHANGE,
+    WEBHOOK_ACTION_REMOVE,
+    WEBHOOK_ACTION_TEST,    /* makes a delivery of no event */
+    WEBHOOK_ACTION_REPLAY,  /* deliveries that are over wait again */
+    WEBHOOK_ACTION_OUTCOME, /* a delivery was tried */
+};
+
+/* What became of a try. */
+struct delivery_outcome {
+    int64_t key, tries; /* with this one */
+    bool delivered;
+    bool hopeless; /* a next try would end alike: the job of the event is gone */
+    int64_t code;  /* HTTP status; 0: none */
+    const char *error;
+    int64_t jitter; /* random, of 0 to 1023 */
 };
 
 /* A dependency of a submission, as it was when the submission was read. */
@@ -157,6 +178,18 @@ struct input {
             const int64_t *keys; /* only read */
             size_t count;
         } remove;
+        struct {
+            enum webhook_action action;
+            const char *id;                         /* all but MAKE */
+            const char *owner;                      /* the webhook must be theirs; NULL: anybody's */
+            const struct webhook_row *row;          /* MAKE: all of it; only read */
+            const char *url, *kinds;                /* CHANGE: NULL stays */
+            bool sets_tasks, tasks;                 /* CHANGE */
+            bool sets_enabled, enabled;             /* CHANGE */
+            const int64_t *keys;                    /* REPLAY; only read */
+            size_t count;                           /* REPLAY */
+            const struct delivery_outcome *outcome; /* OUTCOME; only read */
+        } webhook;
         struct {
             const char *remove;           /* the id of the window to remove; NULL: row is added */
             const struct window_row *row; /* only read; the step sets created_ms */

@@ -51,7 +51,8 @@ struct job {
     int64_t attempt_number;
     struct attempt *attempt; /* the newest, which may have ended; or NULL */
     int32_t user_failures, infra_failures;
-    char *pool; /* of the newest attempt; owned; or NULL */
+    char *pool;   /* of the newest attempt; owned; or NULL */
+    char *notify; /* webhooks that it names, separated by commas; owned; or NULL */
     int64_t started_ms, ended_ms;
     int64_t idle_since_ms; /* wall clock: its GPUs are idle, and its owner was told; 0: no */
     int64_t exit_code, failed_rank;

@@ -30,6 +30,7 @@ struct pending {
     void (*fill)(struct core *core, struct change *change, void *subject, struct step *step); /* NULL: none */
     void *subject;
     uint32_t *slot; /* remembers that it is noted */
+    int64_t seq;    /* of a job's last event when it was noted */
 };
 
 static void change_set_grow(struct change_set *change_set)
@@ -175,7 +176,9 @@ static void fill_job(struct core *core, struct change *change, void *subject, st
     struct job *job = subject;
     change->job.life = life_of(core->change_set.arena, job);
     job->reason = NULL;
-    step->touched[step->touched_count++] = touch_of(job);
+    struct job_touch *touch = &step->touched[step->touched_count++];
+    *touch = touch_of(job);
+    touch->before_seq = core->change_set.pending[change - core->change_set.changes].seq;
 }
 
 /* --- what is noted -------------------------------------------------------------------------------------- */
@@ -185,7 +188,8 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
     assert(job->slot == 0);
     struct arena *arena = core->change_set.arena;
     const struct job_spec *spec = input->submit.spec;
-    struct change *change = append_once(core, CHANGE_JOB_INSERT, (struct pending){fill_job, job, &job->slot});
+    struct change *change =
+        append_once(core, CHANGE_JOB_INSERT, (struct pending){fill_job, job, &job->slot, 0});
     core->change_set.job_count++;
     change->job.birth = (struct job_birth){
         .key = job->key,
@@ -206,7 +210,7 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
 void record_task_birth(struct core *core, struct job *task)
 {
     struct change *change =
-        append_once(core, CHANGE_JOB_INSERT, (struct pending){fill_job, task, &task->slot});
+        append_once(core, CHANGE_JOB_INSERT, (struct pending){fill_job, task, &task->slot, 0});
     core->change_set.job_count++;
     change->job.birth = (struct job_birth){
         .key = task->key,
@@ -219,40 +223,40 @@ void record_task_birth(struct core *core, struct job *task)
 
 void record_array(struct core *core, struct array *array)
 {
-    append_once(core, CHANGE_ARRAY_PUT, (struct pending){fill_array, array, &array->slot});
+    append_once(core, CHANGE_ARRAY_PUT, (struct pending){fill_array, array, &array->slot, 0});
 }
 
 void record_job(struct core *core, struct job *job)
 {
     if (job->slot == 0) {
-        append_once(core, CHANGE_JOB_UPDATE, (struct pending){fill_job, job, &job->slot});
+        append_once(core, CHANGE_JOB_UPDATE, (struct pending){fill_job, job, &job->slot, job->seq});
         core->change_set.job_count++;
     }
 }
 
 void record_attempt_birth(struct core *core, struct attempt *attempt)
 {
-    append_once(core, CHANGE_ATTEMPT_INSERT, (struct pending){fill_attempt, attempt, &attempt->slot});
+    append_once(core, CHANGE_ATTEMPT_INSERT, (struct pending){fill_attempt, attempt, &attempt->slot, 0});
 }
 
 void record_attempt(struct core *core, struct attempt *attempt)
 {
-    append_once(core, CHANGE_ATTEMPT_UPDATE, (struct pending){fill_attempt, attempt, &attempt->slot});
+    append_once(core, CHANGE_ATTEMPT_UPDATE, (struct pending){fill_attempt, attempt, &attempt->slot, 0});
 }
 
 void record_member_birth(struct core *core, struct member *member)
 {
-    append_once(core, CHANGE_MEMBER_INSERT, (struct pending){fill_member, member, &member->slot});
+    append_once(core, CHANGE_MEMBER_INSERT, (struct pending){fill_member, member, &member->slot, 0});
 }
 
 void record_member(struct core *core, struct member *member)
 {
-    append_once(core, CHANGE_MEMBER_UPDATE, (struct pending){fill_member, member, &member->slot});
+    append_once(core, CHANGE_MEMBER_UPDATE, (struct pending){fill_member, member, &member->slot, 0});
 }
 
 void record_node(struct core *core, struct node *node)
 {
-    append_once(core, CHANGE_NODE_PUT, (struct pending){fill_node, node, &node->slot});
+    append_once(core, CHANGE_NODE_PUT, (struct pending){fill_node, node, &node->slot, 0});
 }
 
 void record_node_gone(struct core *core, struct node *node)
@@ -290,7 +294,7 @@ void record_event(struct core *core, struct job *job, enum event_kind kind, cons
     record_job(core, job);
     job->seq++;
     job->event_ms = record_time(core, job);
-    struct change *change = append(core, CHANGE_EVENT_INSERT);
+    struct change *change = append_pending(core, CHANGE_EVENT_INSERT, (struct pending){.subject = job});
     change->event = (struct event_row){
         .job_key = job->key,
         .seq = job->seq,
@@ -299,6 +303,37 @@ void record_event(struct core *core, struct job *job, enum event_kind kind, cons
         .attempt = job->attempt_number,
         .detail = detail,
     };
+}
+
+bool record_next_event(struct core *core, const struct job **ret_job, struct event_row *ret_event)
+{
+    struct change_set *change_set = &core->change_set;
+    while (change_set->told < change_set->count) {
+        const size_t at = change_set->told++;
+        if (change_set->changes[at].kind == CHANGE_EVENT_INSERT) {
+            *ret_job = change_set->pending[at].subject;
+            *ret_event = change_set->changes[at].event;
+            return true;
+        }
+    }
+    return false;
+}
+
+void record_webhook(struct core *core, enum change_kind kind, const struct webhook_row *row)
+{
+    struct arena *arena = core->change_set.arena;
+    struct webhook_row *mine = &append(core, kind)->webhook;
+    *mine = *row;
+    WEBHOOK_ROW(KEEP, *mine)
+}
+
+void record_delivery(struct core *core, enum change_kind kind, const struct delivery_row *row)
+{
+    struct arena *arena = core->change_set.arena;
+    struct delivery_row *mine = &append(core, kind)->delivery;
+    *mine = *row;
+    DELIVERY_ROW(KEEP, *mine)
+    core->change_set.lazy = false;
 }
 
 void record_dependency(struct core *core, const struct job *job, int64_t on_key, enum dependency kind)

@@ -4,6 +4,7 @@
 #ifndef CORE_MODEL_RECORD_H
 #define CORE_MODEL_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/core/model/change.h"
@@ -46,6 +47,11 @@ void record_window_gone(struct core *core, const char *id);
 
 /* A row of the job's history; detail is a JSON object in the step's memory, or NULL. */
 void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail);
+/* The next event that the step has recorded, its job and its row, each once; false: there is none yet. */
+bool record_next_event(struct core *core, const struct job **ret_job, struct event_row *ret_event);
+/* Changes of webhooks and deliveries, of which they copy the texts. The step is not lazy then. */
+void record_webhook(struct core *core, enum change_kind kind, const struct webhook_row *row);
+void record_delivery(struct core *core, enum change_kind kind, const struct delivery_row *row);
 /* Notes that the job depends on another. */
 void record_dependency(struct core *core, const struct job *job, int64_t on_key, enum dependency kind);
 void record_rank(struct core *core, const struct attempt *attempt, const struct rank_exit *rank);

@@ -310,6 +310,36 @@ struct member_use {
     X(S, NUMBER, ended_ms, LIFE) /* likewise */                                                              \
     X(S, NUMBER, code, LIFE)     /* the largest exit code of its ranks there; -1: none is known */
 
+/* Who is told of events of jobs. */
+#define WEBHOOK_ROW(X, S)                                                                                    \
+    X(S, TEXT, id, KEY)                                                                                      \
+    X(S, TEXT, owner, ONCE)                                                                                  \
+    X(S, TEXT, name, ONCE) /* unique among the owner's; or NULL */                                           \
+    X(S, WORD(webhook_scope), scope, ONCE)                                                                   \
+    X(S, TEXT, project, ONCE) /* of jobs of this one alone; NULL: of any */                                  \
+    X(S, TEXT, secret, ONCE)  /* "whsec_" and 24 bytes in base64: it signs, so it is stored as it is */      \
+    X(S, NUMBER, created_ms, ONCE)                                                                           \
+    X(S, TEXT, url, LIFE)                                                                                    \
+    X(S, TEXT, kinds, LIFE) /* of events: "succeeded,failed" */                                              \
+    X(S, FLAG, tasks, LIFE) /* also of tasks of arrays */                                                    \
+    X(S, FLAG, enabled, LIFE)                                                                                \
+    X(S, TEXT, reason, LIFE)       /* why it is not; or NULL */                                              \
+    X(S, NUMBER, failing_ms, LIFE) /* since when no try has succeeded; 0: the last one has */
+
+/* An event that a webhook is told of. Rows are made in the transaction of their event. */
+#define DELIVERY_ROW(X, S)                                                                                   \
+    X(S, NUMBER, key, KEY) /* incarnation << 32 | n: in order of the events, and never used twice */         \
+    X(S, TEXT, webhook, ONCE)                                                                                \
+    X(S, NUMBER, job_key, ONCE) /* 0: a test, of no job */                                                   \
+    X(S, NUMBER, seq, ONCE)     /* of the event */                                                           \
+    X(S, NUMBER, created_ms, ONCE)                                                                           \
+    X(S, WORD(delivery_state), state, LIFE)                                                                  \
+    X(S, NUMBER, tries, LIFE)                                                                                \
+    X(S, NUMBER, next_ms, LIFE) /* the next try is not before this */                                        \
+    X(S, NUMBER, at_ms, LIFE)   /* of the last try; 0: none yet */                                           \
+    X(S, NUMBER, code, LIFE)    /* HTTP status of its answer; 0: there was none */                           \
+    X(S, TEXT, error, LIFE)     /* or NULL */
+
 /* --- their structs -------------------------------------------------------------------------------------- */
 
 #define ROW_NAME(name)         name;
@@ -372,7 +402,9 @@ struct job_row {
     X(uses, use, USE_ROW)                                                                                    \
     X(uploads, upload, UPLOAD_ROW)                                                                           \
     X(removals, removal, REMOVAL_ROW)                                                                        \
-    X(lost, lost, LOST_ROW)
+    X(lost, lost, LOST_ROW)                                                                                  \
+    X(webhooks, webhook, WEBHOOK_ROW)                                                                        \
+    X(deliveries, delivery, DELIVERY_ROW)
 
 #define ROW_STRUCT(table, row, COLUMNS)                                                                      \
     struct row##_row {                                                                                       \

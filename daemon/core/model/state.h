@@ -59,6 +59,7 @@ struct change_set {
     const char **dirty;
     size_t dirty_count, dirty_room;
     size_t job_count; /* changes of jobs */
+    size_t told;      /* changes that webhooks have been told of */
     bool lazy;
     struct job *answer;   /* the job of a SUBMIT, CANCEL or PREEMPT */
     const char *response; /* the answer to a question, in the arena */
@@ -133,6 +134,9 @@ struct core {
     struct pass pass;
 
     struct accounts *accounts;
+    struct webhooks *webhooks; /* NULL: there are none */
+    uint32_t delivery_count;   /* made since the start */
+    size_t delivery_stamp;     /* changes when something may have become due */
 
     struct environment *environments; /* by key */
     struct environment *idle_environments;

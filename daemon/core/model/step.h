@@ -19,6 +19,7 @@ struct job_touch {
     char id[17];
     enum job_state state;
     int64_t seq;
+    int64_t before_seq; /* of touched ones: before the step */
 };
 
 struct step {

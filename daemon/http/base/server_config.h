@@ -11,18 +11,22 @@
 #include "daemon/writer/writer.h"
 
 struct exporter;
+struct networks;
+struct notify;
 struct reserve_file;
 
 /* Strings are borrowed for as long as the server lives. */
 struct server_config {
-    const char *address;         /* to listen on: an IPv4 or IPv6 address; NULL: 127.0.0.1 */
-    uint16_t port;               /* 0: any that is free */
-    struct writer *writer;       /* open; outlives the server */
-    struct logs *logs;           /* daemon/blob; open, outlive the server; NULL: no log store */
-    struct blobs *blobs;         /* NULL: no blob store */
-    struct worker *worker;       /* whose finished tasks the server collects; NULL: none */
-    const char *store_path;      /* of the database: the server opens one reader */
-    const char *state_directory; /* whose file system must keep min_free_bytes */
+    const char *address;                     /* to listen on: an IPv4 or IPv6 address; NULL: 127.0.0.1 */
+    uint16_t port;                           /* 0: any that is free */
+    struct writer *writer;                   /* open; outlives the server */
+    struct logs *logs;                       /* daemon/blob; open, outlive the server; NULL: no log store */
+    struct blobs *blobs;                     /* NULL: no blob store */
+    struct worker *worker;                   /* whose finished tasks the server collects; NULL: none */
+    struct notify *notify;                   /* of the webhooks; outlives the server; NULL: none */
+    const struct networks *webhook_networks; /* private ones that webhooks may name; NULL: none */
+    const char *store_path;                  /* of the database: the server opens one reader */
+    const char *state_directory;             /* whose file system must keep min_free_bytes */
     int64_t min_free_bytes; /* below it submissions and blobs are refused; 0: never, -1: as fits the disk */
     struct reserve_file *reserve_file; /* of the store, outlives the server; NULL: none */
     const char *tls_certificate;       /* PEM texts; both NULL: plain HTTP */

@@ -36,6 +36,7 @@ struct server {
     struct auth *auth;
     struct deadlines *deadlines;
     struct waiters *waiters;
+    struct event_ring *event_ring;
     struct outbox *outbox;
     struct log_searches *log_searches;
     struct samples *samples; /* what nodes use */

@@ -25,6 +25,8 @@ void waiters_destroy(struct waiters *waiters);
 
 /* In the place of a job's key: the backup of that number. */
 #define WAITERS_BACKUP(number) (-(number))
+/* Likewise: any event of any job. */
+#define WAITERS_EVENTS INT64_MIN
 
 void waiters_add(struct waiters *waiters, struct waiter *waiter, int64_t job_key);
 /* Nothing happens when it does not wait. */

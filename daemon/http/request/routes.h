@@ -105,6 +105,19 @@
          "Trade a join token for a token of the node's own")                                                 \
     PLAIN(GET, "/v1/ca", OPEN, NULL, joins_authority, 0,                                                     \
           "Fetch the certificate of the controller's authority")                                             \
+    PLAIN(GET, "/v1/events", USER, NULL, events_follow_all, 0, "Follow the events of all jobs")              \
+    PLAIN(GET, "/v1/webhooks", USER, "limit cursor", webhooks_list, 0, "List webhooks")                      \
+    SEND(POST, "/v1/webhooks", USER, JSON, LIMIT_JSON_BYTES, false, webhooks_make, 0, "Make a webhook")      \
+    PLAIN(GET, "/v1/webhooks/{id}", USER, NULL, webhooks_show, 0, "Show one webhook")                        \
+    SEND(PATCH, "/v1/webhooks/{id}", USER, JSON, LIMIT_JSON_BYTES, false, webhooks_change, 0,                \
+         "Change a webhook")                                                                                 \
+    PLAIN(DELETE, "/v1/webhooks/{id}", USER, NULL, webhooks_remove, 0, "Remove a webhook")                   \
+    SEND(POST, "/v1/webhooks/{id}/test", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, webhooks_test, 0,     \
+         "Send a webhook a test")                                                                            \
+    PLAIN(GET, "/v1/webhooks/{id}/deliveries", USER, "state limit cursor", deliveries_list, 0,               \
+          "List what a webhook was told")                                                                    \
+    SEND(POST, "/v1/webhooks/{id}/replay", USER, JSON, LIMIT_JSON_BYTES, false, deliveries_replay, 0,        \
+         "Send deliveries again")                                                                            \
     PLAIN(GET, "/v1/tokens", ADMIN, "limit cursor", tokens_list, 0, "List tokens")                           \
     SEND(POST, "/v1/tokens", ADMIN, JSON, LIMIT_JSON_BYTES, false, tokens_make, 0, "Make a token")           \
     SEND(POST, "/v1/tokens/{id}/revoke", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, tokens_revoke, 0,    \

@@ -43,6 +43,8 @@
 #define AN_ACCOUNT_KIND  ONE_OF("kind", ACCOUNT_KINDS(IS_SPELLING))
 #define A_DEPENDENCY     ONE_OF("kind", DEPENDENCIES(IS_SPELLING))
 #define A_RESULT_KIND    ONE_OF("kind", RESULT_KINDS(IS_SPELLING))
+#define A_WEBHOOK_SCOPE  ONE_OF("scope", WEBHOOK_SCOPES(IS_SPELLING))
+#define A_DELIVERY_STATE ONE_OF("state", DELIVERY_STATES(IS_NAME))
 
 /* Tables whose words come from lists that have grown: a version makes them anew. */
 #define TABLE_OF_JOBS                                                                                        \
@@ -498,12 +500,43 @@ static const char *const version_10[] = {
     NULL,
 };
 
-/* Idle GPUs: new kinds of events. */
+/* Idle GPUs: new kinds of events. People and machines are told of events. */
 static const char *const version_11[] = {
     "ALTER TABLE jobs ADD COLUMN idle_since_ms /* its GPUs are idle, and its owner was told; 0: no */ "
     "INTEGER "
     "NOT NULL DEFAULT 0",
     REMADE("events", TABLE_OF_EVENTS),
+    "CREATE TABLE webhooks ( -- who is told of events of jobs\n"
+    "  id TEXT PRIMARY KEY,\n"
+    "  owner TEXT NOT NULL,\n"
+    "  name TEXT, -- unique among the owner's; NULL: none\n"
+    "  scope TEXT NOT NULL " A_WEBHOOK_SCOPE ",\n"
+    "  project TEXT, -- of jobs of this one alone; NULL: of any\n"
+    "  secret TEXT NOT NULL, -- it signs, so it is stored as it is\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  url TEXT NOT NULL,\n"
+    "  kinds TEXT NOT NULL, -- of events, separated by commas\n"
+    "  tasks INTEGER NOT NULL CHECK (tasks IN (0, 1)), -- 1: also of tasks of arrays\n"
+    "  enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),\n"
+    "  reason TEXT, -- why it is not; NULL: somebody said so, or it is\n"
+    "  failing_ms INTEGER NOT NULL -- since when no try has succeeded; 0: the last one has\n"
+    ") STRICT, WITHOUT ROWID",
+    "CREATE TABLE deliveries ( -- events that webhooks are told of: written with the event\n"
+    "  key INTEGER PRIMARY KEY, -- incarnation << 32 | n\n"
+    "  webhook TEXT NOT NULL, -- webhooks.id\n"
+    "  job_key INTEGER NOT NULL, -- jobs.key; 0: a test\n"
+    "  seq INTEGER NOT NULL, -- events.seq\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  state TEXT NOT NULL " A_DELIVERY_STATE ",\n"
+    "  tries INTEGER NOT NULL,\n"
+    "  next_ms INTEGER NOT NULL, -- the next try is not before this\n"
+    "  at_ms INTEGER NOT NULL, -- of the last try; 0: none yet\n"
+    "  code INTEGER NOT NULL, -- HTTP status of its answer; 0: there was none\n"
+    "  error TEXT -- NULL: none\n"
+    ") STRICT",
+    "CREATE INDEX deliveries_next ON deliveries (webhook, next_ms, key) WHERE state = 'PENDING'",
+    "CREATE INDEX deliveries_order ON deliveries (webhook, job_key, key) WHERE state = 'PENDING'",
+    "CREATE INDEX deliveries_webhook ON deliveries (webhook, key)",
     NULL,
 };
 

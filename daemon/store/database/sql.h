@@ -104,6 +104,11 @@
     "WHERE key IN (" keys ")) AND id IN (SELECT id FROM jobs WHERE key IN (" keys ")) AND +key IN (" keys    \
     ")"
 
+/* Deliveries, with the id of the job and the kind of the event, where these are still there. */
+#define SQL_SHOWN_DELIVERIES                                                                                 \
+    "SELECT {deliveries}, jobs.id, kind FROM deliveries LEFT JOIN jobs ON jobs.key = deliveries.job_key "    \
+    "LEFT JOIN events ON events.job_key = deliveries.job_key AND events.seq = deliveries.seq "
+
 /* X(name, writer or reader, text) */
 #define SQL_STATEMENTS(X)                                                                                    \
     X(BEGIN, WRITER, "BEGIN IMMEDIATE")                                                                      \
@@ -211,6 +216,20 @@
                    "idle_ms = idle_ms + excluded.idle_ms, energy_mj = energy_mj + excluded.energy_mj")       \
     X(TRIM_HOURS, WRITER,                                                                                    \
       "DELETE FROM hours WHERE hour_ms = (SELECT min(hour_ms) FROM hours) AND hour_ms <= ?")                 \
+    X(PUT_WEBHOOK, WRITER, SQL_PUT("webhooks"))                                                              \
+    X(DELETE_WEBHOOK, WRITER, SQL_DELETE("webhooks"))                                                        \
+    X(DELETE_DELIVERIES, WRITER, "DELETE FROM deliveries WHERE webhook = ?")                                 \
+    X(INSERT_DELIVERY, WRITER, SQL_INSERT("deliveries"))                                                     \
+    X(UPDATE_DELIVERY, WRITER, SQL_UPDATE("deliveries"))                                                     \
+    X(GIVE_UP_DELIVERIES, WRITER,                                                                            \
+      "UPDATE deliveries SET state = 'FAILED', error = ?3 WHERE webhook = ?1 AND key <= ?2 "                 \
+      "AND state = 'PENDING'")                                                                               \
+    X(TRIM_DELIVERIES, WRITER,                                                                               \
+      "DELETE FROM deliveries WHERE key IN (SELECT key FROM (SELECT key, created_ms FROM deliveries "        \
+      "WHERE state <> 'PENDING' ORDER BY key LIMIT ?2) WHERE created_ms <= ?1)")                             \
+    X(LOAD_WEBHOOKS, WRITER, "SELECT {webhooks} FROM webhooks ORDER BY created_ms, id")                      \
+    X(LOAD_DELIVERIES, WRITER,                                                                               \
+      "SELECT {deliveries} FROM deliveries INDEXED BY deliveries_next WHERE state = 'PENDING' ORDER BY key") \
     X(PUT_LIMITS, WRITER, SQL_PUT("limits"))                                                                 \
     X(DELETE_LIMITS, WRITER, SQL_DELETE("limits"))                                                           \
     X(LOAD_WINDOWS, WRITER, "SELECT {windows} FROM windows ORDER BY from_ms, id")                            \
@@ -326,6 +345,22 @@
     X(OLDEST_WAITING, READER,                                                                                \
       "SELECT created_ms FROM jobs INDEXED BY jobs_live WHERE " SCHEMA_JOB_IS_LIVE                           \
       " AND state IN ('QUEUED', 'STAGING') ORDER BY key LIMIT 1")                                            \
+    X(WEBHOOK, READER, "SELECT {webhooks} FROM webhooks WHERE id = ?")                                       \
+    X(WEBHOOKS, READER,                                                                                      \
+      "SELECT {webhooks} FROM webhooks WHERE (?1 IS NULL OR owner = ?1) AND id > ?2 ORDER BY id LIMIT ?3")   \
+    X(DELIVERY, READER, SQL_SHOWN_DELIVERIES "WHERE deliveries.key = ?")                                     \
+    X(DELIVERIES, READER,                                                                                    \
+      SQL_SHOWN_DELIVERIES                                                                                   \
+      "WHERE webhook = ?1 AND deliveries.key < ?2 AND (?3 IS NULL OR deliveries.state = ?3) "                \
+      "ORDER BY deliveries.key DESC LIMIT ?4")                                                               \
+    X(NEXT_DELIVERIES, READER,                                                                               \
+      "SELECT {deliveries}, {webhooks} FROM webhooks CROSS JOIN deliveries ON deliveries.key = "             \
+      "(SELECT key FROM deliveries AS d INDEXED BY deliveries_next WHERE d.webhook = webhooks.id "           \
+      "AND d.state = 'PENDING' AND NOT EXISTS (SELECT 1 FROM deliveries AS e INDEXED BY deliveries_order "   \
+      "WHERE e.webhook = d.webhook AND e.job_key = d.job_key AND e.key < d.key AND e.state = 'PENDING') "    \
+      "ORDER BY next_ms, key LIMIT 1) WHERE enabled ORDER BY next_ms, deliveries.key")                       \
+    X(OLD_DELIVERIES, READER,                                                                                \
+      "SELECT created_ms <= ? FROM deliveries WHERE state <> 'PENDING' ORDER BY key LIMIT 1")                \
     X(WINDOWS, READER, "SELECT {windows} FROM windows ORDER BY from_ms, id")                                 \
     X(LOST, READER, "SELECT key, {lost} FROM lost WHERE key > ? ORDER BY key LIMIT ?")                       \
     X(TOKEN, READER, "SELECT {tokens} FROM tokens WHERE id = ?")                                             \

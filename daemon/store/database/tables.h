@@ -23,7 +23,9 @@
     X(result_kind)                                                                                           \
     X(claim)                                                                                                 \
     X(account_kind)                                                                                          \
-    X(dependency)
+    X(dependency)                                                                                            \
+    X(webhook_scope)                                                                                         \
+    X(delivery_state)
 
 enum column_type {
 #define TABLE_WORD_TYPE(type) COLUMN_##type,

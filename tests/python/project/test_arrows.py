@@ -26,19 +26,21 @@ ROOMS = {
     "daemon/retention": "daemon/blob daemon/mlflow daemon/store daemon/writer proto",
     "daemon/simulate": "daemon/core proto",
     "daemon/traces": "daemon/blob daemon/store proto",
-    "daemon/http": "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/retention daemon/store daemon/traces daemon/writer proto",
-    "daemon": "daemon/backup daemon/blob daemon/http daemon/store daemon/traces daemon/writer proto",
+    "daemon/notify": "daemon/core daemon/store daemon/writer proto",
+    "daemon/http": "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/notify daemon/retention daemon/store daemon/traces daemon/writer proto",
+    "daemon": "daemon/backup daemon/blob daemon/http daemon/notify daemon/store daemon/traces daemon/writer proto",
     "agent": "proto",
     "client/cli": "daemon/simulate proto",
 }
 #: The same within a room, each folder above those that it uses. "." is the room's own files.
 WITHIN = {
     CORE: {
-        "": "explain inputs scheduler lifecycle queue quota fleet model",
+        "": "explain inputs scheduler lifecycle queue webhooks quota fleet model",
         "explain": "scheduler lifecycle queue quota fleet model",
-        "inputs": "scheduler lifecycle queue quota fleet model",
+        "inputs": "scheduler lifecycle queue webhooks quota fleet model",
         "scheduler": "lifecycle queue quota fleet model",
-        "lifecycle": "queue quota fleet model",
+        "lifecycle": "queue webhooks quota fleet model",
+        "webhooks": "quota model",
         "queue": "quota fleet model",
         "quota": "fleet model",
         "fleet": "model",
@@ -62,8 +64,10 @@ WITHIN = {
         "call": "",
     },
     "daemon/http": {
-        "": "submit logs mlflow queue api usage samples orders request base auth",
+        "": "submit logs mlflow queue events api usage samples orders request base auth",
         "submit": "api orders request base auth",
+        "webhooks": "api request base auth",
+        "events": "request base",
         "agent": "logs mlflow api samples orders request base auth",
         "logs": "mlflow api orders request base auth",
         "mlflow": "api orders request base auth",

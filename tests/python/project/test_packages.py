@@ -134,7 +134,7 @@ def test_the_packages_need_what_their_programs_need(packages: dict[str, Path]) -
         assert "libc6 (>=" in depends[name]
     for name in ("gpuctl-agent", "gpuctl-controller"):
         assert f"gpuctl (= {version})" in depends[name]
-    assert "libcurl3" in depends["gpuctl"] and "libcurl3" in depends["gpuctl-agent"]
+    assert "libcurl3" in depends["gpuctl"] and "libcurl3" in depends["gpuctl-agent"] and "libcurl3" in depends["gpuctl-controller"]
     assert "libmicrohttpd12" in depends["gpuctl-controller"] and "libsqlite3-0" in depends["gpuctl-controller"]
     assert "python3" in depends["gpuctl-agent"].split(", ")
     assert field(packages["gpuctl-agent"], "Recommends") == "python3-venv"

@@ -13,6 +13,7 @@ int main(void)
     srunner_add_suite(runner, exit_results_suite());
     srunner_add_suite(runner, exposition_suite());
     srunner_add_suite(runner, tally_suite());
+    srunner_add_suite(runner, networks_suite());
     srunner_add_suite(runner, gate_suite());
     srunner_add_suite(runner, head_suite());
     srunner_add_suite(runner, metrics_line_suite());

@@ -12,6 +12,7 @@ Suite *writer_suite(void);
 Suite *exit_results_suite(void);
 Suite *exposition_suite(void);
 Suite *tally_suite(void);
+Suite *networks_suite(void);
 Suite *gate_suite(void);
 Suite *head_suite(void);
 Suite *metrics_line_suite(void);

@@ -23,5 +23,6 @@ Suite *store_scan_suite(void);
 Suite *store_scrub_suite(void);
 Suite *store_sync_suite(void);
 Suite *store_use_suite(void);
+Suite *store_webhooks_suite(void);
 
 #endif

@@ -100,10 +100,12 @@ static int take_text(void *closure, int columns, char **values, char **names)
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
 /* What version 11 brought. */
-#define WITHOUT_IDLE DROP_COLUMN("jobs", "idle_since_ms")
+#define WITHOUT_WEBHOOKS                                                                                     \
+    DROP_COLUMN("jobs", "idle_since_ms")                                                                     \
+    "DROP TABLE webhooks; DROP TABLE deliveries;"
 
 /* What versions 10 and later brought. */
-#define WITHOUT_HOURS WITHOUT_IDLE "DROP TABLE hours;" DROP_COLUMN("members", "use")
+#define WITHOUT_HOURS WITHOUT_WEBHOOKS "DROP TABLE hours;" DROP_COLUMN("members", "use")
 
 /* What versions 8 and later brought. */
 #define WITHOUT_RETENTION                                                                                    \
@@ -224,7 +226,7 @@ START_TEST(a_database_of_the_tenth_version_takes_the_events_of_today_and_keeps_i
     rig_close();
     rig_meddle("PRAGMA writable_schema = ON;"
                "UPDATE sqlite_schema SET sql = replace(sql, ' WHEN ''idle'' THEN 1', '');"
-               "PRAGMA writable_schema = RESET;" WITHOUT_IDLE "PRAGMA user_version = 10");
+               "PRAGMA writable_schema = RESET;" WITHOUT_WEBHOOKS "PRAGMA user_version = 10");
     rig_reopen();
     event.event = (struct event_row){.job_key = 1, .seq = 2, .at_ms = 6, .kind = EVENT_IDLE};
     rig_write_one(event);

@@ -87,6 +87,7 @@ class Options:
     launch_mode: str | None
     after: Sequence[Mapping[str, str]]
     hold: bool
+    notify: list[str]
     quiet: bool
     #: The remedy in messages if this machine cannot run the job, in the terms of the called interface.
     elsewhere = "remote=False runs on one node of this host: use remote=True for any nodes"
@@ -230,6 +231,7 @@ if TYPE_CHECKING:
         launch_mode: str | None = None,
         after: After = None,
         hold: bool = False,
+        notify: Names = None,
         quiet: bool | None = None,
         constraints: Mapping[str, Any] | None = None,
         avoid: Names = None,
@@ -262,6 +264,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     launch_mode: str | None = None,
     after: After = None,
     hold: bool = False,
+    notify: Names = None,
     quiet: bool | None = None,
     constraints: Mapping[str, Any] | None = None,
     avoid: Names = None,
@@ -298,6 +301,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     after          jobs that this one follows, by their ids or handles: it waits until each has succeeded, or ends if one did not; with
                    (job, "after") until it has started, with (job, "afterany") until it has ended
     hold           True: the job is kept back until a person releases it
+    notify         ids or names of your webhooks that are told of the job (`gpuctl webhooks create --of named`)
     constraints    labels that the nodes must have: {"zone": "a"}, {"zone": ["a", "b"]} for either, {"disk": {"not": "hdd"}} for any other;
                    every node has node, pool, gpu_type and host
     avoid, exclude names of nodes that are taken only if no others fit, or never
@@ -326,6 +330,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.priority = None if priority is None else _whole("priority", priority)
     options.launch_mode = _text("launch_mode", launch_mode)
     options.after, options.hold = _after(after), _flag("hold", hold)
+    options.notify = _names("notify", notify)
     options.constraints = _constraints(constraints)
     options.avoid, options.exclude = _names("avoid", avoid), _names("exclude", exclude)
     options.placement = _text("placement", placement)

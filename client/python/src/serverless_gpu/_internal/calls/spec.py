@@ -108,6 +108,7 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "infra_retries": options.infra_retries,
         "after": list(options.after),
         "hold": options.hold or None,
+        "notify": options.notify,
     }
     if not options.remote:
         fields.update(_local(options))
