@@ -156,13 +156,13 @@ def test_deliveries_are_given_up_after_their_tries_and_a_long_silence_disables(t
 def test_a_receiver_that_does_not_answer_is_tried_again(told: Cluster) -> None:
     ann = told.user("ann")
     go = threading.Event()
-    receiver = Receiver(lambda document: 200 if len(receiver.got) > 1 else 200 * (go.wait(60) or 1))
-    made = hook(ann, receiver.url)
+    slow = Receiver(lambda document: 200 if len(slow.got) > 1 else 200 * (go.wait(60) or 1))
+    made = hook(ann, slow.url)
     ann.post(f"/v1/webhooks/{made['id']}/test")
     (delivery,) = eventually(lambda: deliveries(ann, made["id"], "?state=DELIVERED"), "the second try")
     assert (delivery["tries"], delivery["status"]) == (2, 200)
     go.set()
-    receiver.close()
+    slow.close()
     ann.call("DELETE", f"/v1/webhooks/{made['id']}")
 
 

@@ -27,7 +27,9 @@ ROOMS = {
     "daemon/simulate": "daemon/core proto",
     "daemon/traces": "daemon/blob daemon/store proto",
     "daemon/notify": "daemon/core daemon/store daemon/writer proto",
-    "daemon/http": "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/notify daemon/retention daemon/store daemon/traces daemon/writer proto",
+    "daemon/http": (
+        "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/notify daemon/retention daemon/store daemon/traces daemon/writer proto"
+    ),
     "daemon": "daemon/backup daemon/blob daemon/http daemon/notify daemon/store daemon/traces daemon/writer proto",
     "agent": "proto",
     "client/cli": "daemon/simulate proto",
@@ -54,7 +56,7 @@ WITHIN = {
         "text": ".",
         "": "",
     },
-    "daemon/store": {"": "database", "database": ""},
+    "daemon/store": {"reader": ". database", "": "database", "database": ""},
     "daemon/mlflow": {
         "": "runs database call",
         "registry": "runs database call",

@@ -6,7 +6,7 @@
 
 #include "daemon/store/database/schema.h"
 #include "daemon/store/handle.h"
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 #include "proto/spec/tasks.h"
 #include "tests/unit/store/store_rig.h"
 #include "tests/unit/store/store_suites.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "daemon/retention/old_jobs.h"
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 #include "tests/unit/store/store_rig.h"

@@ -2,7 +2,7 @@
 /* Lists of jobs whose filter no index serves: what a page costs, and that the pages together are the list. */
 #include <string.h>
 
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 #include "tests/unit/store/store_rig.h"
 #include "tests/unit/store/store_suites.h"
 

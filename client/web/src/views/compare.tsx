@@ -6,11 +6,11 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
 import { experiment, runsOf, type Run } from "../controller/api";
-import { keyOf, type Axis } from "../parts/lines";
-import { byName, hasChart, markOf, MetricChart, rankOf, useHistories } from "../parts/metrics";
+import { keyOf, type Axis } from "../parts/charts/lines";
+import { byName, hasChart, markOf, MetricChart, rankOf, useHistories } from "../parts/charts/metrics";
 import { Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { addressOf, hrefOf, namesOf, paramsOf, selectedRuns } from "../parts/selection";
+import { addressOf, hrefOf, namesOf, paramsOf, selectedRuns } from "../parts/runs/selection";
 import { RunState, took } from "../parts/state";
 import { Table } from "../parts/table";
 import { moment, number } from "../parts/words";

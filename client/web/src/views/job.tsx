@@ -5,18 +5,18 @@ import { useRef } from "preact/hooks";
 
 import { attempts, changeJob, explanation, job, jobEvents, jobResults, jobRuns, jobs, jobTiming, retryJob, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
 import { useChange } from "../parts/change";
-import { Explanation } from "../parts/explanation";
-import { Output } from "../parts/output_search";
+import { Explanation } from "../parts/job/explanation";
+import { Output } from "../parts/job/output_search";
 import { Fact, Part } from "../parts/page";
-import { Postmortem } from "../parts/postmortem";
-import { Progress, ran } from "../parts/progress";
+import { Postmortem } from "../parts/job/postmortem";
+import { Progress, ran } from "../parts/job/progress";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { Reproduce, sourceOf } from "../parts/reproduce";
-import { Ranks } from "../parts/ranks";
+import { Reproduce, sourceOf } from "../parts/job/reproduce";
+import { Ranks } from "../parts/job/ranks";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
-import { Timeline } from "../parts/timeline";
-import { Use } from "../parts/use";
+import { Timeline } from "../parts/job/timeline";
+import { Use } from "../parts/charts/use";
 import { moment, size } from "../parts/words";
 
 const ENDED = ["SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"];

@@ -5,9 +5,9 @@
 import { useRef, useState } from "preact/hooks";
 
 import { changeJob, Failure, retryJob, type Job } from "../controller/api";
-import { useJobList } from "../parts/job_list";
+import { useJobList } from "../parts/job/job_list";
 import { LongTable, type Column } from "../parts/long_table";
-import { Progress, ran } from "../parts/progress";
+import { Progress, ran } from "../parts/job/progress";
 import { useCrumbs } from "../parts/renew";
 import { Chip } from "../parts/state";
 import { moment } from "../parts/words";

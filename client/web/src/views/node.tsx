@@ -8,7 +8,7 @@ import { person } from "../controller/session";
 import { useChange } from "../parts/change";
 import { Fact, Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { SampleCharts } from "../parts/samples";
+import { SampleCharts } from "../parts/charts/samples";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
 import { duration, moment, size } from "../parts/words";

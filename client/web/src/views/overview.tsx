@@ -5,7 +5,7 @@ import { overview, usage, type Overview } from "../controller/api";
 import { Bar } from "../parts/bar";
 import { Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { Stack } from "../parts/stack";
+import { Stack } from "../parts/charts/stack";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
 import { duration } from "../parts/words";

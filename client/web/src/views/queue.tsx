@@ -5,12 +5,12 @@
 import { useState } from "preact/hooks";
 
 import { accounts, pools, queue, windows, type Queue, type QueuedJob } from "../controller/api";
-import { Accounts } from "../parts/accounts";
+import { Accounts } from "../parts/cluster/accounts";
 import { Command } from "../parts/command";
-import { OrderBar, ruleOf } from "../parts/order";
+import { OrderBar, ruleOf } from "../parts/cluster/order";
 import { Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { Schedule } from "../parts/schedule";
+import { Schedule } from "../parts/cluster/schedule";
 import { Table } from "../parts/table";
 import { duration, moment } from "../parts/words";
 

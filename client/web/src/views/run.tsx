@@ -4,8 +4,8 @@
 import { useRef } from "preact/hooks";
 
 import { experiment, run, type Pair, type RunInfo } from "../controller/api";
-import { Artifacts } from "../parts/artifacts";
-import { Charts, LastValues } from "../parts/metrics";
+import { Artifacts } from "../parts/runs/artifacts";
+import { Charts, LastValues } from "../parts/charts/metrics";
 import { Fact, Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { RunState, took } from "../parts/state";

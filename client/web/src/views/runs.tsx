@@ -4,9 +4,9 @@
 import { useState } from "preact/hooks";
 
 import { experiment, runs, type Run } from "../controller/api";
-import { isOfSystem, rankOf } from "../parts/metrics";
+import { isOfSystem, rankOf } from "../parts/charts/metrics";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { addressOf, hrefOf, nameOf, paramsOf, selectedRuns } from "../parts/selection";
+import { addressOf, hrefOf, nameOf, paramsOf, selectedRuns } from "../parts/runs/selection";
 import { RunState, took } from "../parts/state";
 import { Table } from "../parts/table";
 import { moment, number } from "../parts/words";

@@ -4,10 +4,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Failure, overview, plan, submit, type Spec, type WaitAnswer } from "../controller/api";
-import { Explanation } from "../parts/explanation";
+import { Explanation } from "../parts/job/explanation";
 import { Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
-import { Reproduce } from "../parts/reproduce";
+import { Reproduce } from "../parts/job/reproduce";
 import { wordsOf } from "../parts/shell";
 
 const PAUSE_MS = 400; // after the last key, before the controller is asked

@@ -4,7 +4,7 @@
 import { usage, type Usage, type UsageRow } from "../controller/api";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { save } from "../parts/save";
-import { Stack } from "../parts/stack";
+import { Stack } from "../parts/charts/stack";
 import { Table } from "../parts/table";
 
 const RENEW_MS = 60000;

@@ -2,7 +2,7 @@
 /* Queries for who used what, and how long jobs wait. One statement reads the hours and the live attempts, so
  * an attempt that ends meanwhile is in one of both. */
 #include "daemon/store/query.h"
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 
 struct rows reader_use(struct reader *reader, const struct use_question *question, struct err *err)
 {

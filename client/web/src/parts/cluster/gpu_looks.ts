@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a GPU looks on the map, by what the colours show, and what is said of it. Each look has characters beside its colour.
 
-import type { Gpu } from "../controller/api";
-import { size } from "./words";
+import type { Gpu } from "../../controller/api";
+import { size } from "../words";
 
 /** What colours may show; the first is shown unless the address says something else. */
 export const COLOURS = ["health", "use", "owner", "temperature"] as const;

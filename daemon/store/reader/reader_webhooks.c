@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queries for webhooks and their deliveries. */
 #include "daemon/store/query.h"
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 
 struct rows reader_webhook(struct reader *reader, const char *id, struct err *err)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/store/query.h"
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 
 bool rows_job(struct rows *rows, struct job_record *ret_job)
 {

@@ -4,11 +4,11 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { history, type Metric, type Point } from "../controller/api";
+import { history, type Metric, type Point } from "../../controller/api";
 import { Chart } from "./chart";
 import { lineOf, type Axis } from "./lines";
-import { Table } from "./table";
-import { number } from "./words";
+import { Table } from "../table";
+import { number } from "../words";
 
 const CHARTS = 24; // before somebody asks for all
 const AT_ONCE = 4; // requests

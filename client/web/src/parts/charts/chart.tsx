@@ -6,7 +6,7 @@ import type uPlot from "uplot";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { COLOURS, keyOf, known, spellX, summary, type Axis, type Line } from "./lines";
-import { duration, number } from "./words";
+import { duration, number } from "../words";
 
 const HEIGHT = 190;
 const VALUES_WIDTH = 58; // of the y axis

@@ -2,7 +2,7 @@
 /* Opens and closes readers, steps through the rows of their queries, and has the small queries: tokens,
  * joins, blobs, lost attempts. A reader sees committed state only. Every query is one statement, and so
  * one read transaction. */
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 
 #include <assert.h>
 #include <stdlib.h>

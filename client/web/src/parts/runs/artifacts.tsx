@@ -5,11 +5,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { artifact, artifacts, artifactStart, Failure, type Artifact } from "../controller/api";
+import { artifact, artifacts, artifactStart, Failure, type Artifact } from "../../controller/api";
 import { indented, tableOf, type Cells as Found } from "./cells";
-import { save } from "./save";
-import { Table } from "./table";
-import { size } from "./words";
+import { save } from "../save";
+import { Table } from "../table";
+import { size } from "../words";
 
 const TEXT_BYTES = 256 * 1024; // of a file that is shown as text
 const PICTURE_BYTES = 8 * 1024 * 1024;

@@ -3,10 +3,10 @@
 
 import type { ComponentChildren } from "preact";
 
-import type { Account } from "../controller/api";
-import { Bar } from "./bar";
-import { Table } from "./table";
-import { duration } from "./words";
+import type { Account } from "../../controller/api";
+import { Bar } from "../bar";
+import { Table } from "../table";
+import { duration } from "../words";
 
 const WIDTH = 120;
 const HEIGHT = 10;

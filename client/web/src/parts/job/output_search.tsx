@@ -4,9 +4,9 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Failure, outputPart, searchOutput, type LogMatch } from "../controller/api";
+import { Failure, outputPart, searchOutput, type LogMatch } from "../../controller/api";
 import { LiveOutput } from "./output";
-import { moment, size } from "./words";
+import { moment, size } from "../words";
 
 const ENOUGH = 50; // matches that are fetched at once
 const PAGES = 64; // that are asked for at once: 1 GiB of output

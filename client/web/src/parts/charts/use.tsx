@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a job has measured, and under it what its nodes used meanwhile: charts over one time, of which the cursor and the zoom are shared.
 
-import { Failure, nodeSamples, run, type JobDetail, type JobRun, type Metric } from "../controller/api";
+import { Failure, nodeSamples, run, type JobDetail, type JobRun, type Metric } from "../../controller/api";
 import { Charts, isOfSystem } from "./metrics";
-import { Part } from "./page";
-import { useRenewed } from "./renew";
+import { Part } from "../page";
+import { useRenewed } from "../renew";
 import { SampleCharts, type Used } from "./samples";
 
 const RENEW_MS = 10000;

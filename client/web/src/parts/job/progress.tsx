@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far the tasks of an array are, and how long a job has run.
 
-import type { ArrayProgress, Job } from "../controller/api";
-import { Bar } from "./bar";
-import { duration } from "./words";
+import type { ArrayProgress, Job } from "../../controller/api";
+import { Bar } from "../bar";
+import { duration } from "../words";
 
 export function Progress({ array }: { array: ArrayProgress }) {
   return (

@@ -2,7 +2,7 @@
 /* Queries for retention: what is old, and what nothing uses. Each reads a bounded number of rows in the order
  * of an index, so a whole round is a number of short read transactions. */
 #include "daemon/store/query.h"
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 
 struct rows reader_old_jobs(struct reader *reader, int64_t after_key, int64_t limit, struct err *err)
 {

@@ -4,8 +4,8 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
-import { jobsBehind, type Job } from "../controller/api";
-import { useRenewed } from "./renew";
+import { jobsBehind, type Job } from "../../controller/api";
+import { useRenewed } from "../renew";
 
 const WIDEST = 400; // jobs: a span that has grown beyond is two
 

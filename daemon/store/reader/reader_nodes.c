@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/store/query.h"
-#include "daemon/store/reader.h"
+#include "daemon/store/reader/reader.h"
 
 struct rows reader_attempts(struct reader *reader, int64_t job_key, int64_t before, struct err *err)
 {

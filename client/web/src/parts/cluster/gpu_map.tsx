@@ -4,9 +4,9 @@
 
 import { Component } from "preact";
 
-import type { Gpu } from "../controller/api";
+import type { Gpu } from "../../controller/api";
 import { lookOf, ownerColours, sayGpu, type Colour, type Look } from "./gpu_looks";
-import { Chip } from "./state";
+import { Chip } from "../state";
 
 const LEGEND_LINES = 24;
 

@@ -4,8 +4,8 @@
 
 import { useState } from "preact/hooks";
 
-import type { Spec } from "../controller/api";
-import { lineOf, quoted } from "./shell";
+import type { Spec } from "../../controller/api";
+import { lineOf, quoted } from "../shell";
 
 const FORMS = { gpuctl: "gpuctl", python: "Python", curl: "curl" } as const;
 

@@ -2,9 +2,9 @@
 // Why a job waits, as a picture: the reason, the nodes and what keeps each from it, its turn, its estimated start, and the change that would
 // start it now.
 
-import type { WaitAnswer } from "../controller/api";
-import { Fact } from "./page";
-import { duration, moment } from "./words";
+import type { WaitAnswer } from "../../controller/api";
+import { Fact } from "../page";
+import { duration, moment } from "../words";
 
 const WIDTH = 360;
 const HEIGHT = 18;

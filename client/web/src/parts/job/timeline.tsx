@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of an attempt went: each span with its beginning and its length, to the millisecond.
 
-import type { AttemptTiming } from "../controller/api";
-import { Table } from "./table";
-import { duration } from "./words";
+import type { AttemptTiming } from "../../controller/api";
+import { Table } from "../table";
+import { duration } from "../words";
 
 /** Spans between two moments, in their order. The first moment that is known of each list counts. */
 const SPANS: [string, string[], string[]][] = [
