@@ -21,6 +21,7 @@ MODULES = {
     "scale": "scale",
     "pass": "passes",
     "wide": "wide",
+    "pages": "pages",
     "array": "array",
     "restart": "restart",
     "old": "old",
