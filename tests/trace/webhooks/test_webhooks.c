@@ -212,7 +212,7 @@ END_TEST
 START_TEST(a_person_may_have_so_many_and_no_more)
 {
     autocluster struct cluster *c = cluster_open();
-    char id[LIMIT_WEBHOOKS_OF_OWNER + 1][8];
+    char id[LIMIT_WEBHOOKS_OF_OWNER + 1][16];
     for (int i = 0; i <= LIMIT_WEBHOOKS_OF_OWNER; i++) {
         snprintf(id[i], sizeof id[i], "w%d", i);
         ck_assert_int_eq(make(c, id[i], WEBHOOK_OWN), i < LIMIT_WEBHOOKS_OF_OWNER ? ERR_NONE : ERR_CONFLICT);
