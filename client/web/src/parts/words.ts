@@ -13,6 +13,9 @@ export function moment(ms: number | string | undefined): string {
   return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
+/** The same to the millisecond: "2026-11-23 19:05:07.042". */
+export const exactMoment = (ms: number) => `${moment(ms)}.${String(ms % 1000).padStart(3, "0")}`;
+
 /** "0.4 s", "12 s", "3 min 05 s", "2 h 07 min", "3 d 04 h". */
 export function duration(ms: number): string {
   const seconds = Math.max(ms, 0) / 1000;

@@ -17,7 +17,7 @@ import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
 import { Timeline } from "../parts/job/timeline";
 import { Use } from "../parts/charts/use";
-import { moment, size } from "../parts/words";
+import { exactMoment, moment, size } from "../parts/words";
 
 const ENDED = ["SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"];
 const TASKS = 200; // of an array, that are listed
@@ -78,7 +78,7 @@ function Tasks({ id, tasks }: { id: string; tasks: Job[] }) {
 
 function History({ events }: { events: JobEvent[] }) {
   const rows = events.map((event) => [
-    moment(Date.parse(event.at)),
+    exactMoment(Date.parse(event.at)),
     event.kind,
     event.detail === null ? "" : <code>{JSON.stringify(event.detail)}</code>,
   ]);
