@@ -4,6 +4,7 @@
  * anew in time. The lines that look like an error are the table below. */
 #include "daemon/blob/log_pattern.h"
 
+#include <assert.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,10 +101,15 @@ static bool freshen(struct expression *expression, size_t length)
     return expression_compile(expression, &ignored); /* as it did before, unless memory is short */
 }
 
+/* The library's contract wants a NUL behind the line; within it there may be others. */
 static bool expression_finds(struct expression *expression, const char *line, size_t length)
 {
-    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)length}; /* a line may hold NULs */
-    return freshen(expression, length) && regexec(&expression->compiled, line, 1, &range, REG_STARTEND) == 0;
+    char copy[LIMIT_SEARCH_LINE_BYTES + 1];
+    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)length};
+    assert(length < sizeof copy);
+    memcpy(copy, line, length);
+    copy[length] = '\0';
+    return freshen(expression, length) && regexec(&expression->compiled, copy, 1, &range, REG_STARTEND) == 0;
 }
 
 /* The index behind a bracket expression that begins at `at`: "[]a]" and "[^]a]" hold a bracket, and so does

@@ -78,7 +78,7 @@ def test_the_page_is_small(cluster: Cluster) -> None:
     def sent(paths: list[str]) -> int:
         return sum(len(anyone.raw("GET", path, headers={"Accept-Encoding": "gzip"})[2]) for path in paths)
 
-    assert sent(files_of(anyone)) < 40_000 and sent(scripts_of(anyone)) < 30_000
+    assert sent(files_of(anyone)) < 60_000 and sent(scripts_of(anyone)) < 30_000
 
 
 def test_the_files_of_the_page_name_no_other_place_and_hold_no_markup_that_runs(cluster: Cluster) -> None:

@@ -56,7 +56,8 @@ function moveFocus(event: KeyboardEvent): void {
 }
 
 function Gap({ rows, columns }: { rows: number; columns: number }) {
-  return rows > 0 ? <tr aria-hidden="true" class="gap"><td colSpan={columns} style={{ height: `${rows * ROW}px` }} /></tr> : null;
+  const stretch = (cell: HTMLTableCellElement | null) => cell?.style.setProperty("height", `${rows * ROW}px`);
+  return rows > 0 ? <tr aria-hidden="true" class="gap"><td colSpan={columns} ref={stretch} /></tr> : null;
 }
 
 export function LongTable({ columns, count, row, keyOf, seen }: {
