@@ -13,7 +13,7 @@ pytestmark = in_chromium
 
 
 def test_a_node_that_is_removed_under_its_page_is_said_to_be_gone(cluster: Cluster, browser: Any) -> None:
-    cluster.api.post("/v1/agent/register", registration("leaves", "boot-1", ["cpu"]))
+    cluster.user("nodes", "node").post("/v1/agent/register", registration("leaves", "boot-1", ["cpu"]))
     reader = opened(browser, cluster.api, cluster.url, "/nodes/leaves")
     reader.sees("leaves", "What it used")
     cluster.api.post("/v1/nodes/leaves/drain", {"reason": "it goes"})
@@ -27,10 +27,10 @@ def test_a_node_that_is_removed_under_its_page_is_said_to_be_gone(cluster: Clust
 
 def test_a_job_of_somebody_else_is_as_one_that_is_not_there(cluster: Cluster, browser: Any) -> None:
     ann, bob = cluster.user("ann"), cluster.user("bob")
-    job = ann.submit(["true"], name="of ann", hold=True)
+    job = ann.submit(["true"], name="of-ann", hold=True)
     reader = opened(browser, bob, cluster.url, f"/jobs/{job}")
     reader.sees(f"no job {job}")
-    assert "of ann" not in reader.text()
+    assert "of-ann" not in reader.text()
     reader.tab.goto(f"{cluster.url}/#/jobs")
     reader.sees("There is no such job.")
     reader.context.close()
@@ -39,12 +39,12 @@ def test_a_job_of_somebody_else_is_as_one_that_is_not_there(cluster: Cluster, br
 
 def test_a_page_whose_token_is_revoked_says_so_and_shows_nothing_more(cluster: Cluster, browser: Any) -> None:
     leaver = cluster.user("leaver")
-    job = leaver.submit(["true"], name="secret work", hold=True)
+    job = leaver.submit(["true"], name="secret-work", hold=True)
     reader = opened(browser, leaver, cluster.url, "/jobs")
-    reader.sees("secret work")
+    reader.sees("secret-work")
     (token,) = [token["id"] for token in cluster.api.get("/v1/tokens")["tokens"] if token["owner"] == "leaver"]
     cluster.api.post(f"/v1/tokens/{token}/revoke")
     reader.sees("You are signed out", "Token")
-    eventually(lambda: "secret work" not in reader.text(), "what it showed to be gone")
+    eventually(lambda: "secret-work" not in reader.text(), "what it showed to be gone")
     reader.context.close()
     cluster.api.post(f"/v1/jobs/{job}/cancel")

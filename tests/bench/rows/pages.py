@@ -86,8 +86,9 @@ def scroll(browser: Any, ours: Cluster, opened: Any) -> dict[str, float]:
 
 
 def measure(ours: Cluster) -> dict[str, object]:
-    from lab import CHROMIUM
     from playwright.sync_api import sync_playwright
+
+    from lab import CHROMIUM
     from reader import opened
 
     if CHROMIUM is None:
