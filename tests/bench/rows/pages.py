@@ -12,6 +12,8 @@ Gates: 5 % of a core for 50 pages; 17 ms a frame, the median.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 import re
 import statistics
@@ -86,15 +88,12 @@ def scroll(browser: Any, ours: Cluster, opened: Any) -> dict[str, float]:
 
 
 def measure(ours: Cluster) -> dict[str, object]:
-    from playwright.sync_api import sync_playwright
+    chromium, opened = importlib.import_module("lab").CHROMIUM, importlib.import_module("reader").opened
 
-    from lab import CHROMIUM
-    from reader import opened
-
-    if CHROMIUM is None:
+    if chromium is None:
         raise Skipped("there is no Chromium on PATH")
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with importlib.import_module("playwright.sync_api").sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         alone = watched(ours, threading.Event().wait)
         tabs = [opened(browser, ours.api, ours.url, view).tab for view in VIEWS]
         for tab in tabs:
@@ -121,10 +120,8 @@ def measure(ours: Cluster) -> dict[str, object]:
 
 def run() -> dict[str, object]:
     prepare(targets=("bench-agents",))
-    try:
-        import playwright  # noqa: F401
-    except ImportError:
-        raise Skipped("playwright is not installed: deploy/python-environment --tests") from None
+    if importlib.util.find_spec("playwright") is None:
+        raise Skipped("playwright is not installed: deploy/python-environment --tests")
     with cluster([], controller=["--beat", "60s"]) as ours, agents(ours.port, node_token(ours), NODES, 8) as fleet:
         fleet.ask("register")
         fleet.ask("park 1000")
