@@ -2,6 +2,8 @@
 // The nodes, and what is free on them: in all by GPU type and pool, GPU by GPU as a map, and by node. Administrators drain nodes here, and have them
 // take work again. What the colours of the map show stands in the address.
 
+import { useState } from "preact/hooks";
+
 import { changeNode, gpus, nodes, type Node } from "../controller/api";
 import { person } from "../controller/session";
 import { Bar } from "../parts/bar";
@@ -13,7 +15,10 @@ import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
 import { duration } from "../parts/words";
 
+const RENEW_MS = 3000;
 const MAP_RENEW_MS = 10000;
+const MANY = 100; // nodes, whose lists are megabytes
+const MANY_RENEW_MS = 30000; // then both
 
 type Change = (name: string, what: "drain" | "resume") => void;
 type Counts = Pick<Node, "gpus" | "free_gpus" | "unavailable_gpus">;
@@ -79,8 +84,13 @@ function ColourChoice({ colour }: { colour: Colour }) {
 }
 
 export function NodesView({ search }: { search: URLSearchParams }) {
-  const [all, againNodes] = useRenewed("nodes", async (signal) => ({ value: await nodes(signal), more: true }));
-  const [each, againGpus] = useRenewed("gpus", async (signal) => ({ value: await gpus({}, signal), more: true }), MAP_RENEW_MS);
+  const [many, setMany] = useState(false);
+  const [all, againNodes] = useRenewed(`nodes ${many}`, async (signal) => {
+    const value = await nodes(signal);
+    setMany(value.length > MANY);
+    return { value, more: true };
+  }, many ? MANY_RENEW_MS : RENEW_MS);
+  const [each, againGpus] = useRenewed(`gpus ${many}`, async (signal) => ({ value: await gpus({}, signal), more: true }), many ? MANY_RENEW_MS : MAP_RENEW_MS);
   const [refused, tryTo] = useChange(() => {
     againNodes();
     againGpus();
