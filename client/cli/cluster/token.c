@@ -6,7 +6,6 @@
 #include "client/cli/common/answer.h"
 #include "client/cli/controller/connect.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/states.h"
 
@@ -58,19 +57,10 @@ static const struct option_row create_rows[] = {
 static bool show_secret(const struct call *call, const json_t *token, struct err *err)
 {
     const struct create_options *options = call->options;
-    const char *secret = NULL;
-    if (!json_need_text(token, "secret", &secret, err)) {
-        return false;
-    }
-    if (options->out != NULL) {
-        autofree char *line = xprintf("%s\n", secret);
-        return file_replace(options->out, line, strlen(line), 0600, err);
-    }
-    if (!print_is_json(call->format)) {
-        print_note(
-            "this is shown once; keep it in a file that only you can read, and name that with --token-file");
-    }
-    return answer_member(call, token, "secret", err);
+    return answer_secret(call, token, options->out,
+                         "this is shown once; keep it in a file that only you can read, and name that with "
+                         "--token-file",
+                         err);
 }
 
 static bool create_run(const struct call *call, int *ret_exit, struct err *err)

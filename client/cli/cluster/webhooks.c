@@ -6,7 +6,6 @@
 #include "client/cli/common/answer.h"
 #include "client/cli/controller/connect.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/limits_controller.h"
 
@@ -143,20 +142,10 @@ static const struct option_row create_rows[] = {
 static bool show_secret(const struct call *call, const json_t *webhook, struct err *err)
 {
     const struct create_options *options = call->options;
-    const char *secret = NULL;
-    if (!json_need_text(webhook, "secret", &secret, err)) {
-        return false;
-    }
-    if (options->out != NULL) {
-        autofree char *line = xprintf("%s\n", secret);
-        return file_replace(options->out, line, strlen(line), 0600, err);
-    }
-    if (!print_is_json(call->format)) {
-        print_note(
-            "webhook %s is made; this secret is shown once, and its receiver checks signatures with it",
-            json_string_of(webhook, "id"));
-    }
-    return answer_member(call, webhook, "secret", err);
+    autofree char *note =
+        xprintf("webhook %s is made; this secret is shown once, and its receiver checks signatures with it",
+                print_text_of(webhook, "id"));
+    return answer_secret(call, webhook, options->out, note, err);
 }
 
 static bool create_run(const struct call *call, int *ret_exit, struct err *err)

@@ -11,6 +11,7 @@
 #include "client/cli/common/watch.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 
 /* --- one document --- */
@@ -57,6 +58,23 @@ bool answer_member(const struct call *call, const json_t *answer, const char *me
     }
     text_printf(&out, "%s\n", print_text_of(answer, member));
     return print_out(&out, err);
+}
+
+bool answer_secret(const struct call *call, const json_t *answer, const char *file, const char *note,
+                   struct err *err)
+{
+    const char *secret = NULL;
+    if (!json_need_text(answer, "secret", &secret, err)) {
+        return false;
+    }
+    if (file != NULL) {
+        autofree char *line = xprintf("%s\n", secret);
+        return file_replace(file, line, strlen(line), 0600, err);
+    }
+    if (!print_is_json(call->format)) {
+        print_note("%s", note);
+    }
+    return answer_member(call, answer, "secret", err);
 }
 
 /* --- lists --- */

@@ -22,6 +22,10 @@ bool answer_note(const struct call *call, const json_t *answer, struct err *err,
     __attribute__((format(printf, 4, 5)));
 /* The same with a line on stdout: the text of that member. */
 bool answer_member(const struct call *call, const json_t *answer, const char *member, struct err *err);
+/* The member "secret", which is shown once: into the file, for its owner alone; without a file (NULL) like
+ * answer_member, with a note for people. */
+bool answer_secret(const struct call *call, const json_t *answer, const char *file, const char *note,
+                   struct err *err);
 
 /* --- lists --- */
 

@@ -33,22 +33,22 @@ const CODES: Record<number, string> = {
 
 interface Cause {
   text: string;
-  todo: string;
+  remedy: string;
   budget: "retries" | "infra_retries" | null; // what a further attempt costs; null: there is none
 }
 const OF_NODES = "The fault is not the job's: retry it. The page of the node and `gpuctl explain` say how the nodes are.";
 const CAUSES: Record<string, Cause> = {
-  RANK_FAILED: { text: "a rank failed", todo: "Look at its last lines, then change the program or its arguments and submit it again.", budget: "retries" },
-  OUT_OF_MEMORY: { text: "a rank ran out of memory", todo: "Use less memory in each rank: a smaller batch, fewer workers that load data; or ask for more GPUs, or for larger nodes with --gpu-type or --constraint.", budget: "retries" },
-  EXEC_FAILED: { text: "the command could not be executed", todo: "Check that the command is on the nodes, or send it with --file or --bundle, and that it is executable.", budget: "retries" },
-  RESULT_MISSING: { text: "a rank ended without a result", todo: "The function ended its process itself, as by os._exit: have it return or raise.", budget: "retries" },
-  TIME_LIMIT: { text: "the time limit was reached", todo: "Submit it again with a higher --time, or let it save its work and go on from there: --early-signal warns it before the end.", budget: null },
-  STAGE_FAILED: { text: "what the job needs could not be made ready", todo: "Correct the requirements or the bundle that the reason names, and submit it again.", budget: "retries" },
-  PORT_TAKEN: { text: "MASTER_PORT was taken by another process", todo: OF_NODES, budget: "infra_retries" },
-  PREPARE_EXPIRED: { text: "a node did not get prepared in time", todo: OF_NODES, budget: "infra_retries" },
-  NODE_LOST: { text: "a node was lost", todo: OF_NODES, budget: "infra_retries" },
-  SHIM_LOST: { text: "the supervisor of the ranks was killed", todo: OF_NODES, budget: "infra_retries" },
-  TASK_FAILED: { text: "tasks of the array failed", todo: "The tasks below say why. A retry runs all of them again.", budget: null },
+  RANK_FAILED: { text: "a rank failed", remedy: "Look at its last lines, then change the program or its arguments and submit it again.", budget: "retries" },
+  OUT_OF_MEMORY: { text: "a rank ran out of memory", remedy: "Use less memory in each rank: a smaller batch, fewer workers that load data; or ask for more GPUs, or for larger nodes with --gpu-type or --constraint.", budget: "retries" },
+  EXEC_FAILED: { text: "the command could not be executed", remedy: "Check that the command is on the nodes, or send it with --file or --bundle, and that it is executable.", budget: "retries" },
+  RESULT_MISSING: { text: "a rank ended without a result", remedy: "The function ended its process itself, as by os._exit: have it return or raise.", budget: "retries" },
+  TIME_LIMIT: { text: "the time limit was reached", remedy: "Submit it again with a higher --time, or let it save its work and go on from there: --early-signal warns it before the end.", budget: null },
+  STAGE_FAILED: { text: "what the job needs could not be made ready", remedy: "Correct the requirements or the bundle that the reason names, and submit it again.", budget: "retries" },
+  PORT_TAKEN: { text: "MASTER_PORT was taken by another process", remedy: OF_NODES, budget: "infra_retries" },
+  PREPARE_EXPIRED: { text: "a node did not get prepared in time", remedy: OF_NODES, budget: "infra_retries" },
+  NODE_LOST: { text: "a node was lost", remedy: OF_NODES, budget: "infra_retries" },
+  SHIM_LOST: { text: "the supervisor of the ranks was killed", remedy: OF_NODES, budget: "infra_retries" },
+  TASK_FAILED: { text: "tasks of the array failed", remedy: "The tasks below say why. A retry runs all of them again.", budget: null },
 };
 const INFRA_RETRIES = 3; // where the spec says nothing
 
@@ -127,7 +127,7 @@ export function Postmortem({ found, all }: { found: JobDetail; all: Attempt[] })
         <Fact name="It ended">{rank === null ? "" : ending(attempt, found.exit_code)}</Fact>
         <Fact name="Memory">{said?.memory}</Fact>
         <Fact name="Attempts">{cause && found.array === null && retried(found, all, cause.budget)}</Fact>
-        <Fact name="What to do">{cause?.todo}</Fact>
+        <Fact name="What to do">{cause?.remedy}</Fact>
       </dl>
       {said?.last && said.last.text !== "" && (
         <>
