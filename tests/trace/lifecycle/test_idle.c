@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs whose GPUs are nearly unused: when their owners are told, and what becomes of the jobs. */
+#include "proto/limits.h"
+#include "proto/spec/tasks.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 
@@ -178,6 +180,33 @@ START_TEST(without_a_rule_nobody_is_told_and_a_rule_that_goes_takes_the_word_bac
 }
 END_TEST
 
+START_TEST(a_task_that_gives_way_is_held_alone_and_its_array_ends_once_it_is_released)
+{
+    autocluster struct cluster *c = cluster_open();
+    char lazy[ID_LENGTH + 1], keen[ID_LENGTH + 1];
+    node(c, "a");
+    node(c, "b");
+    limit(c, ACCOUNT_PROJECT, "vision", PREEMPTED_AFTER_30_S);
+    submit(c, "many", .tasks = 2, .project = "vision");
+    task_id("many", 0, lazy);
+    task_id("many", 1, keen);
+    running(c, lazy, "a");
+    running(c, keen, "b");
+    advance_beating(c, SECOND_MS, "a b");
+    stays(c, lazy, "a", 0, 31000);
+    expect_job(c, keen, JOB_RUNNING);
+    stopped(c, lazy, "a");
+    expect_job(c, lazy, JOB_HELD);
+    expect_job(c, "many", JOB_RUNNING);
+    exited(c, keen, "b", 0);
+    expect_job(c, lazy, JOB_HELD);
+    ck_assert_int_eq(release(c, lazy), ERR_NONE);
+    running(c, lazy, "a");
+    exited(c, lazy, "a", 0);
+    expect_ended(c, "many", JOB_SUCCEEDED, 0, "");
+}
+END_TEST
+
 Suite *idle_suite(void)
 {
     Suite *suite = suite_create("idle");
@@ -190,6 +219,7 @@ Suite *idle_suite(void)
     tcase_add_test(cases, a_job_of_a_project_that_only_tells_goes_on_after_a_preemption);
     tcase_add_test(cases, a_restart_tells_nobody_again_and_shortens_no_grace);
     tcase_add_test(cases, without_a_rule_nobody_is_told_and_a_rule_that_goes_takes_the_word_back);
+    tcase_add_test(cases, a_task_that_gives_way_is_held_alone_and_its_array_ends_once_it_is_released);
     suite_add_tcase(suite, cases);
     return suite;
 }
