@@ -157,9 +157,9 @@
 /* a sender's share of a turn of the loop while others ask, too: four small requests, so another sender waits
  * for these and not for all that were sent at once */
 #define SENDER_TURN_US 100
-/* time on the writer's and helper threads that a sender's requests under way take, while others ask: five
- * submissions, which another sender's change waits for */
-#define SENDER_WORK_US 400
+/* time on the writer's and helper threads that a sender's requests under way take, while others ask: one or
+ * two submissions, which another sender's change waits for */
+#define SENDER_WORK_US 100
 /* time in a turn of the loop in which a batch of submissions is read: some ten specs; a request of somebody
  * else waits for it */
 #define BATCH_TURN_US 200
