@@ -287,6 +287,8 @@
 #define WEBHOOK_PATIENCE_STEPS 51840
 /* of one try; a receiver that does more than to note the event should answer first */
 #define WEBHOOK_TIMEOUT_MS 10000
+/* deliveries of a webhook that are read where the webhook is shown: 0.1 ms */
+#define LIMIT_NEWEST_DELIVERIES 20
 /* requests under way at a time, one of each webhook: 100 KiB each */
 #define LIMIT_WEBHOOK_REQUESTS 16
 /* of the answer to a delivery, which is not used */

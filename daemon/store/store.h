@@ -310,7 +310,7 @@ struct rows reader_deliveries(struct reader *reader, const char *webhook, int64_
 bool rows_delivery(struct rows *rows, struct delivery_record *ret_record);
 
 /* Of each enabled webhook with pending deliveries the one that is to be tried first, by the time of that: the
- * events of a job go in their order. */
+ * events of a job go in their order, and tests wait for nothing. */
 struct rows reader_next_deliveries(struct reader *reader, struct err *err);
 bool rows_next_delivery(struct rows *rows, struct delivery_row *ret_row, struct webhook_row *ret_webhook);
 /* Whether deliveries are there from then or before that do not wait; for retention. */

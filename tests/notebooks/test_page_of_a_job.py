@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import subprocess
 import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import GPUCTL, Cluster, eventually
-from reader import IMAGE, environment_of, in_chromium, opened, with_axe
+from reader import IMAGE, environment_of, in_chromium, legend, opened, with_axe
 
 pytestmark = in_chromium
 
@@ -185,4 +187,52 @@ def test_axe_has_no_findings_in_a_failed_job_that_is_searched(cluster: Cluster, 
     reader.shoot(f"job-first-error-{'dark-narrow' if dark else 'light'}")
     assert reader.findings() == []
     assert reader.said == [] and reader.fits()
+    reader.context.close()
+
+
+#: Writes a file to the disk until it may end.
+WRITES = 'until [ -e "$GO" ]; do dd if=/dev/zero of="written.$RANK" bs=1M count=4 conv=fsync 2>/dev/null; done'
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Iterator[Cluster]:
+    """Two nodes that measure each second."""
+    made = Cluster(tmp_path, [1, 1], agent=["--sample-interval", "1"])
+    try:
+        yield made.start()
+    finally:
+        made.stop()
+
+
+def test_what_the_job_itself_used_has_a_line_for_each_node_and_what_is_not_known_no_chart(
+    measured: Cluster, browser: Any, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    job = measured.api.submit(["sh", "-c", WRITES], gpus=2, placement="spread", env={"GO": str(go)})
+
+    def both() -> Any:
+        names = [point["name"] for point in measured.api.get(f"/v1/jobs/{job}/metrics?limit=10000")["metrics"]]
+        return all(names.count(f"system/node{node}/io_written_megabytes") >= 2 for node in (0, 1))
+
+    eventually(both, "two samples of both nodes")
+    reader = opened(browser, measured.api, measured.url, f"/jobs/{job}")
+    reader.sees("What the job itself used", "CPU of its processes", "Memory of its processes", "Read from disks", "Written to disks")
+    chart = reader.tab.get_by_role("figure").filter(has_text="Written to disks so far in MB")
+    eventually(lambda: [line.split(" ")[0] for line in legend(chart)[1:]] == ["node0", "node1"], "a line for each node")
+    reader.shoot("page-job-own-use")
+
+    def unknown(route: Any) -> None:
+        reply = route.fetch()
+        document = reply.json()
+        data = document["run"]["data"]
+        data["metrics"] = [metric for metric in data["metrics"] if "/io_" not in metric["key"]]
+        route.fulfill(response=reply, json=document)
+
+    reader.tab.route("**/runs/get?*", unknown)
+    reader.tab.reload()
+    reader.sees("What the job itself used", "Memory of its processes")
+    assert "disks so far" not in reader.text()
+    go.touch()
+    measured.api.wait(job)
+    assert reader.fits()
     reader.context.close()

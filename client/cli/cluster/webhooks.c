@@ -77,6 +77,7 @@ static const struct column columns[] = {COLUMN("ID", "id", cell_plain),
                                         COLUMN("URL", "url", cell_plain),
                                         WIDE_COLUMN("OWNER", "owner", cell_plain),
                                         WIDE_COLUMN("TASKS", "tasks", cell_yes),
+                                        WIDE_COLUMN("FAILURES", "failures", cell_plain),
                                         WIDE_COLUMN("REASON", "reason", cell_plain),
                                         WIDE_COLUMN("CREATED", "created_at", cell_time)};
 

@@ -24,6 +24,8 @@ import { RunsView } from "./views/runs";
 import { SignInView } from "./views/sign_in";
 import { SubmitView } from "./views/submit";
 import { UsageView } from "./views/usage";
+import { WebhookView } from "./views/webhook";
+import { WebhooksView } from "./views/webhooks";
 
 // What MLflow puts behind the address of a run, such as /artifacts, shows the run.
 const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentChildren][] = [
@@ -39,11 +41,13 @@ const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentCh
   [/^\/nodes\/([A-Za-z0-9._-]+)$/, ([, name]) => <NodeView key={name} name={name!} />],
   [/^\/usage\/?$/, (_, search) => <UsageView search={search} />],
   [/^\/submit\/?$/, () => <SubmitView />],
+  [/^\/webhooks\/?$/, () => <WebhooksView />],
+  [/^\/webhooks\/([a-z2-7]+)$/, ([, id], search) => <WebhookView id={id!} search={search} />],
 ];
 
 function Nothing({ address }: { address: string }) {
   useCrumbs();
-  return <p class="line">{`This page shows jobs, the queue, nodes, experiments and their runs. It has no view for ${address}.`}</p>;
+  return <p class="line">{`This page shows jobs, the queue, nodes, experiments and their runs, usage and webhooks. It has no view for ${address}.`}</p>;
 }
 
 /** The fragment "#/jobs?state=live": what it names, and what comes behind. */
@@ -73,6 +77,7 @@ const MENU: Place[] = [
   { letter: "n", text: "Nodes", path: "/nodes" },
   { letter: "u", text: "Usage", path: "/usage" },
   { letter: "e", text: "Experiments", path: "/experiments" },
+  { letter: "w", text: "Webhooks", path: "/webhooks" },
   { letter: "s", text: "Submit", path: "/submit" },
 ];
 

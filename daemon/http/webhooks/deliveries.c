@@ -34,6 +34,31 @@ static void write_delivery(const struct delivery_record *record, struct text *ou
     text_append(out, "}");
 }
 
+/* Those that were not tried yet say nothing of the receiver. */
+bool deliveries_write_newest(const struct request *request, const char *webhook, struct text *out,
+                             struct err *err)
+{
+    autotext struct text last = {0};
+    autorows struct rows rows =
+        reader_deliveries(request->server->reader, webhook, INT64_MAX, NULL, LIMIT_NEWEST_DELIVERIES, err);
+    struct delivery_record record;
+    int64_t failures = 0;
+    bool delivered = false;
+    while (!delivered && rows_delivery(&rows, &record)) {
+        if (record.row.at_ms == 0) {
+            continue;
+        }
+        if (last.length == 0) {
+            write_delivery(&record, &last);
+        }
+        delivered = record.row.state == DELIVERY_DELIVERED;
+        failures += !delivered;
+    }
+    text_printf(out, ",\"last_delivery\":%s", last.length > 0 ? last.bytes : "null");
+    member_write_int(out, ",\"failures\":", failures);
+    return !rows.failed;
+}
+
 static bool read_state(const struct request *request, const char **ret_state, struct err *err)
 {
     enum delivery_state state;

@@ -33,4 +33,8 @@ struct webhook_ask *webhook_ask_create(struct request *request, enum webhook_act
 bool webhook_find_row(struct request *request, struct rows *ret_rows, struct webhook_row *ret_row,
                       struct err *err);
 
+/* Writes the members last_delivery and failures of a webhook, as the newest of its deliveries say. */
+bool deliveries_write_newest(const struct request *request, const char *webhook, struct text *out,
+                             struct err *err);
+
 #endif

@@ -33,7 +33,8 @@ static void write_kinds(const char *kinds, struct text *out)
     text_append(out, "]");
 }
 
-static void write_webhook(const struct webhook_row *row, const char *secret, struct text *out)
+/* The caller writes the end. */
+static void begin_webhook(const struct webhook_row *row, struct text *out)
 {
     autofree char *url = target_mask(row->url);
     member_write_text(out, "{\"id\":", row->id);
@@ -48,6 +49,11 @@ static void write_webhook(const struct webhook_row *row, const char *secret, str
     member_write_text(out, ",\"reason\":", row->reason);
     member_write_time(out, ",\"failing_since\":", row->failing_ms);
     member_write_time(out, ",\"created_at\":", row->created_ms);
+}
+
+static void write_webhook(const struct webhook_row *row, const char *secret, struct text *out)
+{
+    begin_webhook(row, out);
     if (secret != NULL) {
         member_write_text(out, ",\"secret\":", secret);
     }
@@ -67,6 +73,15 @@ bool webhook_find_row(struct request *request, struct rows *ret_rows, struct web
                                           "there is no webhook %s", request->argument);
 }
 
+static bool write_shown(const struct request *request, const struct webhook_row *row, struct text *out,
+                        struct err *err)
+{
+    begin_webhook(row, out);
+    bool read = deliveries_write_newest(request, row->id, out, err);
+    text_append(out, "}");
+    return read;
+}
+
 bool webhooks_show(struct request *request, struct err *err)
 {
     autotext struct text json = {0};
@@ -75,8 +90,7 @@ bool webhooks_show(struct request *request, struct err *err)
     if (!webhook_find_row(request, &rows, &row, err)) {
         return false;
     }
-    write_webhook(&row, NULL, &json);
-    return request_reply_json(request, 200, &json);
+    return write_shown(request, &row, &json, err) && request_reply_json(request, 200, &json);
 }
 
 /* One row more than the page has tells whether there is a next one. The cursor is the id of the last. */
@@ -96,7 +110,9 @@ bool webhooks_list(struct request *request, struct err *err)
     text_append(&json, "{\"webhooks\":[");
     while ((more = rows_webhook(&rows, &row)) && limit-- > 0) {
         member_separate(&json);
-        write_webhook(&row, NULL, &json);
+        if (!write_shown(request, &row, &json, err)) {
+            return false;
+        }
         free(last);
         last = xstrdup(row.id);
     }

@@ -356,8 +356,9 @@
     X(NEXT_DELIVERIES, READER,                                                                               \
       "SELECT {deliveries}, {webhooks} FROM webhooks CROSS JOIN deliveries ON deliveries.key = "             \
       "(SELECT key FROM deliveries AS d INDEXED BY deliveries_next WHERE d.webhook = webhooks.id "           \
-      "AND d.state = 'PENDING' AND NOT EXISTS (SELECT 1 FROM deliveries AS e INDEXED BY deliveries_order "   \
-      "WHERE e.webhook = d.webhook AND e.job_key = d.job_key AND e.key < d.key AND e.state = 'PENDING') "    \
+      "AND d.state = 'PENDING' AND (d.job_key = 0 OR NOT EXISTS "                                            \
+      "(SELECT 1 FROM deliveries AS e INDEXED BY deliveries_order WHERE e.webhook = d.webhook "              \
+      "AND e.job_key = d.job_key AND e.key < d.key AND e.state = 'PENDING')) "                               \
       "ORDER BY next_ms, key LIMIT 1) WHERE enabled ORDER BY next_ms, deliveries.key")                       \
     X(OLD_DELIVERIES, READER,                                                                                \
       "SELECT created_ms <= ? FROM deliveries WHERE state <> 'PENDING' ORDER BY key LIMIT 1")                \

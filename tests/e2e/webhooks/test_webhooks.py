@@ -64,6 +64,8 @@ def test_an_end_is_told_once_and_signed(told: Cluster, receiver: Receiver) -> No
     eventually(lambda: deliveries(ann, made["id"], "?state=DELIVERED"), "the outcome")
     (delivery,) = deliveries(ann, made["id"])
     assert (delivery["job_id"], delivery["event"], delivery["status"], delivery["tries"]) == (job, "failed", 204, 1)
+    shown = ann.get(f"/v1/webhooks/{made['id']}")
+    assert (shown["last_delivery"], shown["failures"]) == (delivery, 0) and ann.get("/v1/webhooks")["webhooks"] == [shown]
     ann.call("DELETE", f"/v1/webhooks/{made['id']}")
 
 
@@ -151,6 +153,23 @@ def test_deliveries_are_given_up_after_their_tries_and_a_long_silence_disables(t
     (delivery,) = deliveries(ann, made["id"])
     assert (delivery["state"], delivery["error"]) == ("FAILED", "given up: the webhook was disabled")
     ann.call("DELETE", f"/v1/webhooks/{made['id']}")
+
+
+def test_failures_in_a_row_are_counted_until_a_delivery_arrives(told: Cluster, receiver: Receiver) -> None:
+    ann = told.user("ann")
+    receiver.answer = lambda document: 503
+    made = hook(ann, receiver.url)
+    path = f"/v1/webhooks/{made['id']}"
+    assert ann.get(path)["last_delivery"] is None and ann.get(path)["failures"] == 0
+    for count in range(1, 4):
+        delivery = ann.post(f"{path}/test")["delivery"]
+        eventually(lambda count=count: ann.get(path)["failures"] == count, f"{count} failures")
+        last = ann.get(path)["last_delivery"]
+        assert (last["id"], last["state"], last["status"]) == (delivery, "PENDING", 503)
+    receiver.answer = lambda document: 200
+    eventually(lambda: ann.get(path)["failures"] == 0, "the deliveries to arrive")
+    eventually(lambda: ann.get(path)["last_delivery"]["state"] == "DELIVERED", "the newest one")
+    ann.call("DELETE", path)
 
 
 def test_a_receiver_that_does_not_answer_is_tried_again(told: Cluster) -> None:
@@ -361,5 +380,5 @@ def test_metrics_count_what_became_of_tries(told: Cluster, receiver: Receiver) -
     before = count('gpuctl_webhook_tries_total{outcome="delivered"}')
     ann.post(f"/v1/webhooks/{made['id']}/test")
     eventually(lambda: count('gpuctl_webhook_tries_total{outcome="delivered"}') == before + 1, "the count")
-    assert count("gpuctl_webhook_deliveries_pending") == 0
+    eventually(lambda: count("gpuctl_webhook_deliveries_pending") == 0, "the outcome to be stored")
     ann.call("DELETE", f"/v1/webhooks/{made['id']}")

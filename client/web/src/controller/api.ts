@@ -10,12 +10,14 @@ const FILES = "/api/2.0/mlflow-artifacts/artifacts/";
 const ROOT = "mlflow-artifacts:/"; // how the address of artifacts begins that lie on the controller
 const JOBS_PAGE = 200;
 const EVENTS_PAGE = 200;
+const DELIVERIES_PAGE = 200;
 const PAGE = 25000; // points of a metric in one reply
 const PAGES = 4; // that are fetched of one metric
 
 export class Failure extends Error {
-  /** @param status of HTTP; 0: the controller did not answer */
-  constructor(readonly status: number, text: string) {
+  /** @param status of HTTP; 0: the controller did not answer
+   * @param field of the request that is wrong, "" where none is named */
+  constructor(readonly status: number, text: string, readonly field = "", readonly hint = "") {
     super(text);
   }
 }
@@ -299,6 +301,34 @@ export interface Result {
   json?: unknown;
   error?: { message?: unknown } | null;
 }
+export interface Webhook {
+  id: string;
+  name: string | null;
+  owner: string;
+  url: string;
+  scope: "own" | "named" | "all";
+  project: string | null;
+  events: string[];
+  tasks: boolean;
+  enabled: boolean;
+  reason: string | null;
+  failing_since: string | null;
+  created_at: string;
+  last_delivery: Delivery | null;
+  failures: number; // in a row, among the newest 20 deliveries
+}
+export interface Delivery {
+  id: string;
+  state: "PENDING" | "DELIVERED" | "FAILED";
+  job_id: string | null;
+  event: string | null;
+  tries: number;
+  status: number | null;
+  error: string | null;
+  created_at: string;
+  tried_at: string | null;
+  next_at: string | null;
+}
 export type Spec = Record<string, unknown>;
 export interface JobRun {
   attempt: number | null;
@@ -309,12 +339,12 @@ export interface JobRun {
 
 // --- requests
 
-async function words(reply: Response): Promise<string> {
+async function failureOf(reply: Response): Promise<Failure> {
   try {
-    const said = (await reply.json()) as { detail?: string; message?: string; title?: string };
-    return said.detail ?? said.message ?? said.title ?? reply.statusText;
+    const said = (await reply.json()) as { detail?: string; message?: string; title?: string; field?: string; hint?: string };
+    return new Failure(reply.status, said.detail ?? said.message ?? said.title ?? reply.statusText, said.field, said.hint);
   } catch {
-    return reply.statusText;
+    return new Failure(reply.status, reply.statusText);
   }
 }
 
@@ -351,7 +381,7 @@ async function send(path: string, { signal, body, method, headers: more }: Sendi
     throw new Failure(0, "The controller does not answer.");
   }
   if (!reply.ok) {
-    throw new Failure(reply.status, await words(reply));
+    throw await failureOf(reply);
   }
   return reply;
 }
@@ -649,4 +679,55 @@ export async function attempts(id: string, signal: AbortSignal): Promise<Attempt
 
 export async function jobResults(id: string, signal: AbortSignal): Promise<Result[]> {
   return (await ask<{ results: Result[] }>(`${ofJob(id)}/results?${query({ limit: "200" })}`, signal)).results;
+}
+
+// --- webhooks
+
+const ofWebhook = (id: string) => `/v1/webhooks/${encodeURIComponent(id)}`;
+
+/** By id; an administrator's are those of all people. */
+export async function webhooks(signal: AbortSignal): Promise<Webhook[]> {
+  const all: Webhook[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null) {
+    const reply: { webhooks: Webhook[]; next: string | null } = await ask(`/v1/webhooks?${query({ limit: "200", ...(cursor && { cursor }) })}`, signal);
+    all.push(...reply.webhooks);
+    cursor = reply.next;
+  }
+  return all;
+}
+
+export const webhook = (id: string, signal: AbortSignal): Promise<Webhook> => ask(ofWebhook(id), signal);
+
+/** No later answer has the secret. */
+export const makeWebhook = (wanted: Partial<Webhook>): Promise<Webhook & { secret: string }> => ask("/v1/webhooks", undefined, wanted);
+
+export async function changeWebhook(id: string, changed: Partial<Webhook>): Promise<void> {
+  await send(ofWebhook(id), { method: "PATCH", body: changed });
+}
+
+export async function removeWebhook(id: string): Promise<void> {
+  await send(ofWebhook(id), { method: "DELETE" });
+}
+
+export async function testWebhook(id: string): Promise<void> {
+  await ask(`${ofWebhook(id)}/test`, undefined, {});
+}
+
+/** What a webhook was told, the newest first; `state` "": in any. At most `most`, and whether there are older ones. */
+export async function deliveries(id: string, state: string, most: number, signal: AbortSignal): Promise<{ deliveries: Delivery[]; more: boolean }> {
+  const all: Delivery[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null && all.length < most) {
+    const asked = query({ limit: String(Math.min(DELIVERIES_PAGE, most - all.length)), ...(state && { state }), ...(cursor && { cursor }) });
+    const reply: { deliveries: Delivery[]; next: string | null } = await ask(`${ofWebhook(id)}/deliveries?${asked}`, signal);
+    all.push(...reply.deliveries);
+    cursor = reply.next;
+  }
+  return { deliveries: all, more: cursor !== null };
+}
+
+/** Sends deliveries again; null: the newest 1,000 that have failed. */
+export function replay(id: string, named: string[] | null): Promise<{ replayed: number; more: boolean }> {
+  return ask(`${ofWebhook(id)}/replay`, undefined, named === null ? {} : { deliveries: named });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line for a shell, with a button that copies it. Where the browser lets no page copy, the line is selected instead.
+// A line to copy, such as a command or a secret, with a button that does it. Where the browser lets no page copy, the line is selected instead.
 
 import { useRef, useState } from "preact/hooks";
 

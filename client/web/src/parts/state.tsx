@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of runs, jobs and nodes as chips, and how long a run has run.
+// States of runs, jobs, nodes, webhooks and deliveries as chips, and how long a run has run.
 
 import type { RunInfo } from "../controller/api";
 import { duration } from "./words";
@@ -10,6 +10,8 @@ const COLOURS: Record<string, string> = {
   FINISHED: "good",
   SUCCEEDED: "good",
   READY: "good",
+  DELIVERED: "good",
+  ok: "good",
   FAILED: "bad",
   LOST: "bad",
   KILLED: "warning",
@@ -17,6 +19,7 @@ const COLOURS: Record<string, string> = {
   SUSPECT: "warning",
   DRAINING: "warning",
   DRAINED: "warning",
+  failing: "warning",
 };
 
 export function Chip({ state }: { state: string }) {

@@ -76,6 +76,13 @@ START_TEST(each_enabled_webhook_has_one_that_is_next_and_jobs_keep_their_order)
 }
 END_TEST
 
+START_TEST(a_test_waits_for_no_other_test)
+{
+    rig_write((struct change[]){webhook("a", true), delivery(1, "a", 0, 1000), delivery(2, "a", 0, 20)}, 3);
+    expect_next("a:2 ");
+}
+END_TEST
+
 START_TEST(deliveries_are_given_up_up_to_a_key_and_go_with_their_webhook)
 {
     rig_write((struct change[]){webhook("a", true), delivery(1, "a", 7, 0), delivery(2, "a", 7, 0),
@@ -113,6 +120,7 @@ Suite *store_webhooks_suite(void)
     TCase *tests = tcase_create("webhooks");
     tcase_add_checked_fixture(tests, rig_begin, rig_end);
     tcase_add_test(tests, each_enabled_webhook_has_one_that_is_next_and_jobs_keep_their_order);
+    tcase_add_test(tests, a_test_waits_for_no_other_test);
     tcase_add_test(tests, deliveries_are_given_up_up_to_a_key_and_go_with_their_webhook);
     tcase_add_test(tests, old_deliveries_go_but_those_that_wait);
     suite_add_tcase(suite, tests);

@@ -30,7 +30,8 @@ interface Member extends Wanted {
 type Group = [string, Member[]];
 
 export const markOf = (metric: Metric) => `${metric.timestamp} ${metric.step} ${metric.value}`;
-export const isOfSystem = (name: string) => name.startsWith("system/");
+export const SYSTEM = "system/";
+export const isOfSystem = (name: string) => name.startsWith(SYSTEM);
 /** "loss" and 3 of "loss/rank_3", which rank 3 logged. */
 export function rankOf(key: string): [string, number] {
   const [, base, rank] = /^(.+)\/rank_(\d+)$/.exec(key) ?? [null, key, "0"];

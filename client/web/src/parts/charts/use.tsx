@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job has measured, and under it what its nodes used meanwhile: charts over one time, of which the cursor and the zoom are shared.
+// What a job has measured, and under it what its own processes and its nodes used meanwhile: charts over one time, of which the cursor and the
+// zoom are shared.
 
 import { Failure, nodeSamples, run, type JobDetail, type JobRun, type Metric } from "../../controller/api";
-import { Charts, isOfSystem } from "./metrics";
+import { Charts, hasChart, isOfSystem, markOf, MetricChart, SYSTEM, useHistories } from "./metrics";
 import { Part } from "../page";
 import { useRenewed } from "../renew";
 import { SampleCharts, type Used } from "./samples";
@@ -35,10 +36,36 @@ async function samplesOf(found: JobDetail, since: number, until: number | undefi
   return all;
 }
 
-/** What the run of the newest attempt says; nothing where the job tracks elsewhere. What it measured of the system the samples show. */
+/** What the run of the newest attempt says; nothing where the job tracks elsewhere. */
 async function metricsOf(newest: JobRun | undefined, signal: AbortSignal): Promise<Metric[]> {
   const found = newest !== undefined ? await orNull(run(newest.run_id, signal)) : null;
-  return (found?.data.metrics ?? []).filter((metric) => !isOfSystem(metric.key));
+  return found?.data.metrics ?? [];
+}
+
+/** What the job's own processes used on each node: in its run as system/NODE/NAME. Samples of nodes have no disks. */
+const OWN_USE: Record<string, string> = {
+  cpu_utilization_percentage: "CPU of its processes in percent of the node",
+  system_memory_usage_megabytes: "Memory of its processes in MB",
+  io_read_megabytes: "Read from disks so far in MB",
+  io_written_megabytes: "Written to disks so far in MB",
+};
+
+/** A chart for each of these, with a line for each node. What is not known has none. */
+function OwnUse({ id, metrics, ...shared }: { id: string; metrics: Metric[]; sync: string; span: [number, number] }) {
+  const charts = Object.entries(OWN_USE).map(([name, title]) => {
+    const ending = `/${name}`;
+    const its = metrics.filter((metric) => isOfSystem(metric.key) && metric.key.endsWith(ending)).slice(0, SAMPLED_NODES);
+    return { title, members: its.map((metric) => ({ run: id, key: metric.key, mark: markOf(metric), node: metric.key.slice(SYSTEM.length, -ending.length) })) };
+  });
+  const find = useHistories(charts.flatMap(({ members }) => members));
+  const drawn = charts
+    .map(({ title, members }) => ({ title, parts: members.map((member) => ({ label: members.length > 1 ? member.node : "", history: find(member) })) }))
+    .filter(({ parts }) => hasChart(parts));
+  return drawn.length === 0 ? null : (
+    <Part title="What the job itself used" kind="metrics">
+      <div class="charts">{drawn.map(({ title, parts }) => <MetricChart key={title} name={title} parts={parts} axis="clock" {...shared} />)}</div>
+    </Part>
+  );
 }
 
 /** The time that all charts have, in seconds: that of the job, and what was measured by a clock of a node that differs. */
@@ -57,11 +84,12 @@ export function Use({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
   const [metrics] = useRenewed(`${key} ${newest?.run_id}`, async (signal) => ({ value: await metricsOf(newest, signal), more: isLive }), RENEW_MS);
   const [samples] = useRenewed(key, async (signal) => ({ value: await samplesOf(found, since, until, signal), more: isLive }), SAMPLES_RENEW_MS);
   const shared = { sync: found.id, span: spanOf(since, until ?? Date.now(), samples ?? [], metrics ?? []) };
-  const hasMetrics = metrics !== undefined && metrics.length > 0;
+  const own = (metrics ?? []).filter((metric) => !isOfSystem(metric.key));
   const hasSamples = samples !== undefined && samples.length > 0;
   return (
     <>
-      {hasMetrics && <Part title="Metrics" kind="metrics"><Charts run={newest!.run_id} metrics={metrics} axis="clock" {...shared} /></Part>}
+      {own.length > 0 && <Part title="Metrics" kind="metrics"><Charts run={newest!.run_id} metrics={own} axis="clock" {...shared} /></Part>}
+      {newest && <OwnUse id={newest.run_id} metrics={metrics ?? []} {...shared} />}
       {hasSamples && <Part title="What its nodes used" kind="metrics"><SampleCharts all={samples} {...shared} /></Part>}
     </>
   );
