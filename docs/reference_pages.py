@@ -493,6 +493,9 @@ def api_page() -> str:
             said = operation.get("description", "").strip()
             if operation.get("security") == [] and not said.startswith(("No token", "Without")):
                 said = f"No token is asked for. {said}"
+            roles = [role for each in operation.get("security", ()) for role in each.get("token", ())]
+            if roles:
+                said = f"Role {' or '.join(roles)}. {said}"
             texts = [sentence(operation["summary"]), *filter(None, said.split("\n\n"))]
             part = [f"### `{method.upper()} {path}`\n", *(plain(text) + "\n" for text in texts)]
             sections[operation["tags"][0]] += [*part, *([table(["parameter", "in", "value", "meaning"], rows)] if rows else [])]

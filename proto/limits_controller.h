@@ -92,6 +92,8 @@
 #define LIMIT_ACCOUNT_ROWS 200
 /* users that are listed with a project */
 #define LIMIT_ACCOUNT_USERS 100
+/* people of one project, 40 bytes each in its row */
+#define LIMIT_PROJECT_MEMBERS 1000
 /* GPU types for which one account has quotas or bounds */
 #define LIMIT_ACCOUNT_TYPES 64
 /* of quotas and bounds: more than any cluster has */

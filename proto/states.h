@@ -120,13 +120,16 @@
     X(READY, "ready")                                                                                        \
     X(FAILED, "failed")
 
-/* X(name, spelling) */
+/* Of tokens, and of people in projects. Roles of people are the last ones, and each may do what the one
+ * before it may. X(name, spelling) */
 #define ROLES(X)                                                                                             \
     X(NONE, "none")                                                                                          \
     X(NODE, "node")                                                                                          \
+    X(MONITOR, "monitor")                                                                                    \
+    X(VIEWER, "viewer")                                                                                      \
     X(USER, "user")                                                                                          \
-    X(ADMIN, "admin")                                                                                        \
-    X(MONITOR, "monitor")
+    X(OPERATOR, "operator")                                                                                  \
+    X(ADMIN, "admin")
 
 #define LAUNCH_MODES(X)                                                                                      \
     X(PROCESS, "process")                                                                                    \

@@ -152,12 +152,12 @@ static bool authenticate(struct request *request, struct err *err)
     if (request->who == NULL) {
         return false;
     }
-    request->person = auth_is_person(identity_role(request->who));
+    request->person = authorize_is_person(identity_role(request->who));
     if (request->person) {
         server->people_count++;
         server->busy_ms = server->now_ms;
     }
-    return auth_allows(request->route->access, identity_role(request->who), err);
+    return authorize_route(request->route->access, identity_role(request->who), err);
 }
 
 static bool read_query(struct request *request, char *text, struct err *err)

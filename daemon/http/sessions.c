@@ -15,7 +15,7 @@
 
 static bool must_be_person(const struct identity *who, struct err *err)
 {
-    return auth_allows(ACCESS_USER, identity_role(who), err);
+    return authorize_route(ACCESS_VIEWER, identity_role(who), err);
 }
 
 static void set_cookie(struct request *request, const char *value, int64_t life_s)

@@ -34,10 +34,19 @@ static void types_finish(struct type_limit *types, size_t count)
     free(types);
 }
 
+static void members_finish(struct project_member *members, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(members[i].name);
+    }
+    free(members);
+}
+
 void account_limits_finish(struct account_limits *limits)
 {
     types_finish(limits->quota, limits->quota_count);
     types_finish(limits->most, limits->most_count);
+    members_finish(limits->members, limits->member_count);
     account_limits_init(limits);
 }
 
@@ -50,11 +59,21 @@ static struct type_limit *types_copy(const struct type_limit *types, size_t coun
     return copy;
 }
 
+static struct project_member *members_copy(const struct project_member *members, size_t count)
+{
+    struct project_member *copy = count > 0 ? xalloc(count * sizeof *copy) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = (struct project_member){.name = xstrdup(members[i].name), .role = members[i].role};
+    }
+    return copy;
+}
+
 void account_limits_copy(const struct account_limits *limits, struct account_limits *ret_copy)
 {
     *ret_copy = *limits;
     ret_copy->quota = types_copy(limits->quota, limits->quota_count);
     ret_copy->most = types_copy(limits->most, limits->most_count);
+    ret_copy->members = members_copy(limits->members, limits->member_count);
 }
 
 /* --- reading -------------------------------------------------------------------------------------------- */
@@ -64,7 +83,7 @@ static bool only_members(const json_t *json, enum account_kind kind, struct err 
     static const char *const members[ACCOUNT_KIND_COUNT] = {
         [ACCOUNT_PROJECT] =
             (" quota max_gpus max_running_jobs max_queued_jobs gpu_hours weight keep_jobs_days "
-             "keep_logs_days keep_runs_days idle_after_s idle_action idle_grace_s "),
+             "keep_logs_days keep_runs_days idle_after_s idle_action idle_grace_s members max_priority "),
         [ACCOUNT_USER] = " max_gpus max_running_jobs max_queued_jobs gpu_hours weight ",
         [ACCOUNT_POOL] = " lend ",
     };
@@ -203,6 +222,52 @@ static bool read_idle(const json_t *json, struct account_limits *limits, struct 
                      action);
 }
 
+static bool read_member(const char *name, const json_t *value, struct account_limits *limits, struct err *err)
+{
+    const char *role = json_is_string(value) ? json_string_value(value) : "";
+    struct project_member *member = &limits->members[limits->member_count];
+    if (!text_is_name(name, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_FIELD, "members", NULL, "\"%.64s\" in members is no name of a user", name);
+    }
+    if (!role_from_text(role, &member->role) || member->role < ROLE_VIEWER || member->role > ROLE_OPERATOR) {
+        return err_field(err, ERR_FIELD, "members", "write viewer, user or operator",
+                         "members: %.64s cannot have the role \"%.64s\"", name, role);
+    }
+    member->name = xstrdup(name);
+    limits->member_count++;
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct project_member *)a)->name, ((const struct project_member *)b)->name);
+}
+
+/* Reads {"ann": "operator", "bob": "user"}; a name with null is no member. */
+static bool read_people(const json_t *json, struct account_limits *limits, struct err *err)
+{
+    const json_t *object = json_object_get(json, "members");
+    if (object == NULL || json_is_null(object)) {
+        return true;
+    }
+    size_t size = json_object_size(object);
+    if (!json_is_object(object) || size > LIMIT_PROJECT_MEMBERS) {
+        return err_field(err, ERR_FIELD, "members", "write {\"ann\": \"user\"}",
+                         "members must be an object of up to %d users with their roles",
+                         LIMIT_PROJECT_MEMBERS);
+    }
+    limits->members = size > 0 ? xzalloc(size * sizeof *limits->members) : NULL;
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
+        if (!json_is_null(value) && !read_member(name, value, limits, err)) {
+            return false;
+        }
+    }
+    qsort(limits->members, limits->member_count, sizeof *limits->members, by_name);
+    return true;
+}
+
 static bool read_members(const json_t *json, struct account_limits *limits, struct err *err)
 {
     return read_types(json, "quota", 1, &limits->quota, &limits->quota_count, err) &&
@@ -213,7 +278,9 @@ static bool read_members(const json_t *json, struct account_limits *limits, stru
            json_read_int(json, "keep_jobs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_jobs_days, err) &&
            json_read_int(json, "keep_logs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_logs_days, err) &&
            json_read_int(json, "keep_runs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_runs_days, err) &&
-           read_idle(json, limits, err) && json_read_bool(json, "lend", &limits->lends, err);
+           read_idle(json, limits, err) && read_people(json, limits, err) &&
+           json_read_int(json, "max_priority", -LIMIT_PRIORITY, LIMIT_PRIORITY, &limits->max_priority, err) &&
+           json_read_bool(json, "lend", &limits->lends, err);
 }
 
 bool account_limits_decode(const json_t *json, enum account_kind kind, struct account_limits *ret_limits,
@@ -236,6 +303,15 @@ static json_t *types_json(const struct type_limit *types, size_t count)
     json_t *object = json_object();
     for (size_t i = 0; i < count; i++) {
         json_object_set_new(object, types[i].type, json_integer(types[i].gpus));
+    }
+    return object;
+}
+
+static json_t *members_json(const struct project_member *members, size_t count)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < count; i++) {
+        json_object_set_new(object, members[i].name, json_string(role_text(members[i].role)));
     }
     return object;
 }
@@ -282,6 +358,12 @@ void account_limits_encode(const struct account_limits *limits, enum account_kin
     }
     if (limits->idle_grace_ms != DEFAULT_IDLE_GRACE_MS) {
         set_count(json, "idle_grace_s", limits->idle_grace_ms / 1000);
+    }
+    if (limits->member_count > 0) {
+        json_object_set_new(json, "members", members_json(limits->members, limits->member_count));
+    }
+    if (limits->max_priority != 0) {
+        json_object_set_new(json, "max_priority", json_integer(limits->max_priority));
     }
     if (limits->weight != WEIGHT_OF_ONE) {
         json_object_set_new(json, "weight", number_json(limits->weight, WEIGHT_OF_ONE));

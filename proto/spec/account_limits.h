@@ -20,6 +20,11 @@ struct type_limit {
     int64_t gpus;
 };
 
+struct project_member {
+    char *name; /* of the owner of tokens */
+    enum role role;
+};
+
 struct account_limits {
     struct type_limit *quota; /* of projects: GPUs that other projects cannot take; 1 or more */
     size_t quota_count;
@@ -33,9 +38,12 @@ struct account_limits {
     int64_t keep_jobs_days, keep_logs_days, keep_runs_days;
     int64_t idle_after_ms; /* of projects: GPUs that are nearly unused for so long are idle; 0: never; -1: as
                               configured */
-    enum idle_action idle_action; /* of projects, likewise */
-    int64_t idle_grace_ms;        /* between the two parts of PREEMPT */
-    bool lends;                   /* of pools: jobs that ask for on-demand GPUs may borrow there */
+    enum idle_action idle_action;   /* of projects, likewise */
+    int64_t idle_grace_ms;          /* between the two parts of PREEMPT */
+    struct project_member *members; /* of projects, whoever may submit there; ordered by name */
+    size_t member_count;            /* 0: everybody */
+    int64_t max_priority;           /* of projects: the highest that users may give a job */
+    bool lends;                     /* of pools: jobs that ask for on-demand GPUs may borrow there */
 };
 
 /* Sets no limit at all. */

@@ -114,9 +114,10 @@ static inline bool job_spec_is_function(const struct job_spec *spec)
     return spec->function.base64 != NULL || spec->function.blob != NULL;
 }
 
+#define DEFAULT_PROJECT "default"
 static inline const char *job_spec_project(const struct job_spec *spec)
 {
-    return spec->project != NULL ? spec->project : "default";
+    return spec->project != NULL ? spec->project : DEFAULT_PROJECT;
 }
 
 static inline bool job_spec_has_environment(const struct job_spec *spec)

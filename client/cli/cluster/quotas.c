@@ -97,8 +97,8 @@ static const struct verb verb_list = {
 #define NO_LIMIT "none"
 
 struct set_options {
-    struct option_list quotas, bounds;
-    const char *running, *queued, *hours, *weight, *jobs, *logs, *runs, *idle, *action, *grace;
+    struct option_list quotas, bounds, members;
+    const char *running, *queued, *hours, *weight, *jobs, *logs, *runs, *idle, *action, *grace, *priority;
     bool force;
 };
 
@@ -123,6 +123,10 @@ static const struct option_row set_rows[] = {
         "what happens to idle jobs: their owners are told; or also they give their GPUs back, and are held"),
     ROW_TEXT(struct set_options, grace, 0, "idle-grace", "TIME",
              "between telling and preempting (15m without)"),
+    ROW_LIST(struct set_options, members, 0, "member", "USER=ROLE",
+             "of a project: who belongs to it, as viewer, user or operator; may be repeated"),
+    ROW_TEXT(struct set_options, priority, 0, "max-priority", "NUMBER",
+             "of a project: the highest that users may give a job (0 without)"),
     ROW_FLAG(struct set_options, force, 0, "force",
              "attempts above a smaller quota go on as borrowed, the youngest first"),
     ROW_FORMAT,
@@ -256,6 +260,36 @@ static bool apply_idle(json_t *limits, const struct set_options *options, struct
            apply_time(limits, "idle_grace_s", "idle-grace", options->grace, err);
 }
 
+/* The controller checks names and roles. */
+static bool apply_members(json_t *limits, const struct option_list *list, struct err *err)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const char *equals = strchr(list->items[i], '=');
+        if (equals == NULL) {
+            return err_field(err, ERR_USAGE, "member", "write ann=user, or ann=none to take ann out",
+                             "--member does not take \"%s\"", list->items[i]);
+        }
+        autofree char *name = xstrndup(list->items[i], (size_t)(equals - list->items[i]));
+        json_t *role = strcmp(equals + 1, NO_LIMIT) == 0 ? json_null() : json_string(equals + 1);
+        json_object_set_new(json_object_in(limits, "members"), name, role);
+    }
+    return true;
+}
+
+static bool apply_priority(json_t *limits, const char *text, struct err *err)
+{
+    int64_t priority;
+    if (text == NULL) {
+        return true;
+    }
+    if (!text_to_int(text, -LIMIT_PRIORITY, LIMIT_PRIORITY, &priority)) {
+        return err_field(err, ERR_USAGE, "max-priority", "write a number from -1000 to 1000",
+                         "--max-priority does not take \"%s\"", text);
+    }
+    json_object_set_new(limits, "max_priority", json_integer(priority));
+    return true;
+}
+
 static bool apply(json_t *limits, const struct set_options *options, struct err *err)
 {
     return apply_types(limits, "quota", "quota", &options->quotas, err) &&
@@ -265,7 +299,8 @@ static bool apply(json_t *limits, const struct set_options *options, struct err 
            apply_count(limits, "keep_jobs_days", "keep-jobs", options->jobs, LIMIT_KEEP_DAYS, err) &&
            apply_count(limits, "keep_logs_days", "keep-logs", options->logs, LIMIT_KEEP_DAYS, err) &&
            apply_count(limits, "keep_runs_days", "keep-runs", options->runs, LIMIT_KEEP_DAYS, err) &&
-           apply_idle(limits, options, err) && apply_hours(limits, options->hours, err) &&
+           apply_idle(limits, options, err) && apply_members(limits, &options->members, err) &&
+           apply_priority(limits, options->priority, err) && apply_hours(limits, options->hours, err) &&
            apply_weight(limits, options->weight, err);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/http/api/ask.h"
+#include "daemon/http/auth/projects.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
@@ -68,6 +69,16 @@ static bool check_name(const struct request *request, struct err *err)
                      LIMIT_NAME_BYTES);
 }
 
+/* Who may do what follows at once: with the answer, at the latest. */
+static void limits_committed(struct ask *ask)
+{
+    struct server *server = ask->request->server;
+    struct err err;
+    if (!projects_load(server->projects, server->reader, &err)) {
+        server_fail(server, &err); /* somebody who is no member any more must not go on */
+    }
+}
+
 static struct limits_ask *limits_ask_create(struct request *request)
 {
     struct limits_ask *asked = ask_create(request, sizeof *asked, NULL);
@@ -76,6 +87,7 @@ static struct limits_ask *limits_ask_create(struct request *request)
     asked->ask.writer.input.kind = INPUT_LIMITS;
     asked->ask.writer.input.limits.kind = (enum account_kind)request->route->what;
     asked->ask.writer.input.limits.name = request->argument;
+    asked->ask.committed = limits_committed;
     return asked;
 }
 

@@ -8,7 +8,7 @@
 
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/auth/auth.h"
+#include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
@@ -94,15 +94,25 @@ static void finish(struct ask *ask)
     text_finish(&((struct amending *)ask)->texts);
 }
 
+static bool may_have_priority(const struct amending *amending, const struct job_record *job, struct err *err)
+{
+    const struct request *request = amending->ask.request;
+    const struct input *input = &amending->ask.writer.input;
+    return input->kind != INPUT_CHANGE || !input->change.sets_priority ||
+           authorize_priority(request->server->projects, request->who, job->birth.project,
+                              input->change.priority, job->life.priority, err);
+}
+
 static bool read_job(struct amending *amending, struct err *err)
 {
     const struct request *request = amending->ask.request;
     autorows struct rows rows = reader_job(request->server->reader, request->argument, err);
     struct job_record job;
     text_clear(&amending->texts);
-    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner)) {
+    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner, job.birth.project)) {
         copy_job(amending, &job);
-        return true;
+        return request_may_change(request, job.birth.owner, job.birth.project, err) &&
+               may_have_priority(amending, &job, err);
     }
     rows_close(&rows);
     return !rows.failed && job_missing(request, err);

@@ -23,7 +23,7 @@ static bool find_one(const struct request *request, const struct job_dependency 
     autorows struct rows rows = reader_job(request->server->reader, dependency->job, err);
     struct job_record job;
     char field[32];
-    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner)) {
+    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner, job.birth.project)) {
         *on = (struct core_dependency){
             .id = dependency->job, .kind = dependency->when, .key = job.birth.key, .state = job.life.state};
         return true;

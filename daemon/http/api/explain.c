@@ -5,7 +5,7 @@
  * say is the core's. */
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/job_lookup.h"
-#include "daemon/http/auth/auth.h"
+#include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
@@ -16,19 +16,16 @@
 #include "proto/wire/views.h"
 
 /* The job that the path names; what has ended waits for nothing. */
-static bool find_live(struct request *request, struct err *err)
+static bool is_live(const struct request *request, const struct job_facts *facts, struct err *err)
 {
-    struct job_facts facts;
-    if (!job_find(request, &facts, err)) {
-        return false;
-    }
-    return !job_state_terminal(facts.state) || err_set(err, ERR_CONFLICT, "job %s has ended: it is %s",
-                                                       request->argument, job_state_text(facts.state));
+    return !job_state_terminal(facts->state) || err_set(err, ERR_CONFLICT, "job %s has ended: it is %s",
+                                                        request->argument, job_state_text(facts->state));
 }
 
 bool explain_job(struct request *request, struct err *err)
 {
-    if (!find_live(request, err)) {
+    struct job_facts facts;
+    if (!job_find(request, &facts, err) || !is_live(request, &facts, err)) {
         return false;
     }
     struct ask *ask = ask_create(request, sizeof *ask, NULL);
@@ -57,7 +54,8 @@ bool explain_plan(struct request *request, struct err *err)
 {
     autoask struct plan *plan = ask_create(request, sizeof *plan, NULL);
     plan->ask.finish = plan_finish;
-    if (!job_spec_decode(give(request->json), request->server->config.lease_min_ms, &plan->spec, err)) {
+    if (!job_spec_decode(give(request->json), request->server->config.lease_min_ms, &plan->spec, err) ||
+        !authorize_submit(request->server->projects, request->who, &plan->spec, err)) {
         return false;
     }
     struct input *input = &plan->ask.writer.input;
@@ -81,7 +79,9 @@ static int render_preempted(const struct writer_request *writer, const struct st
 
 bool preempt_job(struct request *request, struct err *err)
 {
-    if (!request_only_fields(request->json, "", err) || !find_live(request, err)) {
+    struct job_facts facts;
+    if (!request_only_fields(request->json, "", err) || !job_find_to_change(request, &facts, err) ||
+        !is_live(request, &facts, err)) {
         return false;
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_preempted);

@@ -21,13 +21,20 @@
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 
-/* *ret_found: there is such a job, and the sender may see it. */
-static bool read_job(const struct request *request, const char *id, bool *ret_found,
+/* What the sender is to be allowed: to look, or also to change. */
+enum wish { LOOK, CHANGE };
+
+/* *ret_found: there is such a job, and the sender may see it. ERR_FORBIDDEN: it may not be changed. */
+static bool read_job(const struct request *request, const char *id, enum wish wish, bool *ret_found,
                      struct job_facts *ret_facts, struct err *err)
 {
     autorows struct rows rows = reader_job(request->server->reader, id, err);
     struct job_record job;
-    *ret_found = rows_job(&rows, &job) && request_may_see(request, job.birth.owner);
+    *ret_found = rows_job(&rows, &job) && request_may_see(request, job.birth.owner, job.birth.project);
+    if (*ret_found && wish == CHANGE &&
+        !request_may_change(request, job.birth.owner, job.birth.project, err)) {
+        return false;
+    }
     if (*ret_found) {
         *ret_facts = (struct job_facts){.key = job.birth.key,
                                         .state = job.life.state,
@@ -79,7 +86,7 @@ bool job_missing(const struct request *request, struct err *err)
     if (request->array_id[0] == '\0') {
         return missing(request->argument, err);
     }
-    if (!read_job(request, request->array_id, &found, &array, err)) {
+    if (!read_job(request, request->array_id, LOOK, &found, &array, err)) {
         return false;
     }
     return found ? task_missing(&array, request->task, err) : missing(request->array_id, err);
@@ -100,13 +107,24 @@ void job_name_task(struct request *request)
     }
 }
 
-bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err)
+static bool find(const struct request *request, enum wish wish, struct job_facts *ret_facts, struct err *err)
 {
     bool found = false;
-    if (text_is_id(request->argument) && !read_job(request, request->argument, &found, ret_facts, err)) {
+    if (text_is_id(request->argument) &&
+        !read_job(request, request->argument, wish, &found, ret_facts, err)) {
         return false;
     }
     return found || job_missing(request, err);
+}
+
+bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err)
+{
+    return find(request, LOOK, ret_facts, err);
+}
+
+bool job_find_to_change(const struct request *request, struct job_facts *ret_facts, struct err *err)
+{
+    return find(request, CHANGE, ret_facts, err);
 }
 
 bool job_attempt_id(struct reader *reader, int64_t job_key, int64_t attempt, uint64_t *ret_attempt_id,
@@ -338,7 +356,7 @@ bool job_show(const struct request *request, int64_t *ret_seq, struct text *out,
         return job_missing(request, err);
     }
     autorows struct rows rows = reader_job(server->reader, request->argument, err);
-    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner)) {
+    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner, job.birth.project)) {
         *ret_seq = job.life.seq;
         return write_view(server, &job, out, err);
     }

@@ -31,6 +31,8 @@ struct job_facts {
 /* The job that the request's argument names: by its id, or as the task of an array, "ID.17". ERR_NOT_FOUND
  * when there is none, or when it belongs to someone else. */
 bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err);
+/* The same, for a change: ERR_FORBIDDEN when the sender may only see it. */
+bool job_find_to_change(const struct request *request, struct job_facts *ret_facts, struct err *err);
 
 /* The argument "ID.17" of a path below /v1/jobs becomes the id of that task. */
 void job_name_task(struct request *request);

@@ -100,12 +100,12 @@ static bool read_array(struct request *request, struct job_filter *filter, struc
 static bool read_filter(struct request *request, struct job_filter *filter, struct err *err)
 {
     const struct query *query = request->query;
-    const char *scope = request_owner_scope(request);
     filter->id_prefix = query_text(query, "id_prefix");
     filter->limit = LIMIT_LIST_DEFAULT_ROWS;
     bool named = query_name(query, "owner", &filter->owner, err) &&
                  query_name(query, "name", &filter->name, err) &&
                  query_name(query, "project", &filter->project, err);
+    const char *scope = named ? request_scope_in(request, filter->project) : NULL;
     filter->owner = scope != NULL ? scope : filter->owner;
     if (named && filter->id_prefix != NULL && strlen(filter->id_prefix) > ID_LENGTH) {
         return err_field(err, ERR_FIELD, "id_prefix", NULL, "id_prefix is longer than an id, %d characters",
@@ -117,11 +117,11 @@ static bool read_filter(struct request *request, struct job_filter *filter, stru
            read_cursor(query_text(query, "cursor"), &filter->before_key, err);
 }
 
-/* A user who asks for somebody else's jobs gets none. */
-static bool asks_for_others(const struct request *request)
+/* A user who asks for somebody else's jobs, and may not see them, gets none. */
+static bool asks_for_others(const struct request *request, const struct job_filter *filter)
 {
     const char *owner = query_text(request->query, "owner");
-    return owner != NULL && !request_may_see(request, owner);
+    return owner != NULL && strcmp(owner, filter->owner) != 0;
 }
 
 #define TAG_BYTES 80
@@ -216,7 +216,7 @@ bool jobs_list(struct request *request, struct err *err)
     if (!read_filter(request, &filter, err)) {
         return false;
     }
-    if (asks_for_others(request)) {
+    if (asks_for_others(request, &filter)) {
         return request_reply_literal(request, 200, "{\"jobs\":[],\"next\":null}");
     }
     char tag[TAG_BYTES];

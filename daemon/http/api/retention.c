@@ -372,7 +372,7 @@ static void removed(struct ask *ask)
 bool jobs_remove(struct request *request, struct err *err)
 {
     struct job_facts facts;
-    if (!job_find(request, &facts, err)) {
+    if (!job_find_to_change(request, &facts, err)) {
         return false;
     }
     if (request->array_id[0] != '\0') {

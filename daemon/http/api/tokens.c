@@ -128,7 +128,7 @@ static bool read_order(const json_t *json, struct token_row *row, int64_t *ret_l
         return false;
     }
     if (!role_from_text(role, &row->role) || row->role == ROLE_NONE) {
-        return err_field(err, ERR_FIELD, "role", "write user, admin, node or monitor",
+        return err_field(err, ERR_FIELD, "role", "write viewer, user, operator, admin, node or monitor",
                          "there is no role \"%s\"", role);
     }
     if (!text_is_name(row->owner, LIMIT_NAME_BYTES)) {

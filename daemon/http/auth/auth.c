@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps a copy of all tokens in memory, with SHA-256 hashes only. A guess learns nothing: an unknown id
  * costs the same hash and the same comparison as a known one and gets the same words, and hashes are
- * compared in constant time. A token has 256 random bits, so a fast hash will do. The route table says
- * which role a route needs. */
+ * compared in constant time. A token has 256 random bits, so a fast hash will do. */
 #include "daemon/http/auth/auth.h"
 
 #include <stdio.h>
@@ -218,36 +217,4 @@ const struct identity *auth_check(struct auth *auth, const char *credential, int
         return NULL;
     }
     return identity;
-}
-
-/* --- roles ---------------------------------------------------------------------------------------------- */
-
-#define PEOPLE (1U << ROLE_USER | 1U << ROLE_ADMIN)
-#define ALL    (PEOPLE | 1U << ROLE_NODE | 1U << ROLE_MONITOR)
-
-/* The roles that each access admits. */
-static const struct {
-    unsigned roles; /* a bit each */
-    const char *wanted;
-} admitted[] = {
-    [ACCESS_OPEN] = {ALL, "any"},
-    [ACCESS_ANY] = {ALL, "any"},
-    [ACCESS_USER] = {PEOPLE, "user"},
-    [ACCESS_TRACKING] = {PEOPLE, "user"},
-    [ACCESS_USER_OR_NODE] = {PEOPLE | 1U << ROLE_NODE, "user or node"},
-    [ACCESS_MONITOR] = {PEOPLE | 1U << ROLE_MONITOR, "monitor or user"},
-    [ACCESS_ADMIN] = {1U << ROLE_ADMIN, "admin"},
-    [ACCESS_NODE] = {1U << ROLE_NODE, "node"},
-};
-
-bool auth_is_person(enum role role)
-{
-    return (PEOPLE & 1U << role) != 0;
-}
-
-bool auth_allows(enum access access, enum role role, struct err *err)
-{
-    return (admitted[access].roles & 1U << role) != 0 ||
-           err_set(err, ERR_FORBIDDEN, "this needs a token of role %s; yours has role %s",
-                   admitted[access].wanted, role_text(role));
 }

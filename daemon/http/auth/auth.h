@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The senders of requests: bearer tokens, roles, and the routes that each role may reach. */
+/* The senders of requests, known by their bearer tokens. What they may do: authorize.h. */
 #ifndef HTTP_AUTH_H
 #define HTTP_AUTH_H
 
@@ -68,24 +68,5 @@ const struct identity *auth_ranks(void);
  * and the same work whether the token is unknown or wrong. */
 const struct identity *auth_check(struct auth *auth, const char *credential, int64_t wall_ms,
                                   struct err *err);
-
-/* --- roles ---------------------------------------------------------------------------------------------- */
-
-/* The senders that may use a route. */
-enum access {
-    ACCESS_OPEN,         /* nobody needs a token */
-    ACCESS_ANY,          /* every token */
-    ACCESS_USER,         /* people: users and admins */
-    ACCESS_USER_OR_NODE, /* people and nodes */
-    ACCESS_MONITOR,      /* people, and those that only read metrics */
-    ACCESS_TRACKING,     /* people, and the ranks of live attempts by the token that they were given */
-    ACCESS_ADMIN,
-    ACCESS_NODE,
-};
-
-/* Users and admins. */
-bool auth_is_person(enum role role);
-/* ERR_FORBIDDEN when the role may not. Not for ACCESS_OPEN. */
-bool auth_allows(enum access access, enum role role, struct err *err);
 
 #endif

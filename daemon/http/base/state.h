@@ -34,6 +34,7 @@ struct server {
     struct host_names names; /* config's and the listen address */
     struct reader *reader;
     struct auth *auth;
+    struct projects *projects; /* who may do what in them */
     struct deadlines *deadlines;
     struct waiters *waiters;
     struct event_ring *event_ring;

@@ -216,15 +216,17 @@ bool queue_show(struct request *request, struct err *err)
 {
     const struct query *query = request->query;
     struct queue *queue = request->server->queue_answers;
-    const char *pool = NULL, *project = NULL, *owner = NULL, *scope = request_owner_scope(request);
+    const char *pool = NULL, *project = NULL, *owner = NULL;
     int64_t limit = QUEUE_ROWS, now_ms = request->server->now_ms;
     if (!query_name(query, "pool", &pool, err) || !query_name(query, "project", &project, err) ||
         !query_name(query, "owner", &owner, err) ||
         !query_int(query, "limit", 1, LIMIT_QUEUE_ROWS, &limit, err)) {
         return false;
     }
+    const char *scope = request_scope_in(request, project);
     if (scope != NULL && owner != NULL && strcmp(scope, owner) != 0) {
-        return err_field(err, ERR_FORBIDDEN, "owner", "leave owner away; administrators see everybody's",
+        return err_field(err, ERR_FORBIDDEN, "owner",
+                         "leave owner away; operators see everybody's, members of a project its",
                          "you see only your own jobs");
     }
     struct answer *answer = need_answer(queue, now_ms, pool, project, scope != NULL ? scope : owner, limit);

@@ -11,7 +11,7 @@
 
 #include <utlist.h>
 
-#include "daemon/http/auth/auth.h"
+#include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/blocks.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/base/waiters.h"
@@ -354,7 +354,13 @@ bool request_only_fields(const json_t *object, const char *known, struct err *er
 
 const char *request_owner_scope(const struct request *request)
 {
-    return identity_is_admin(request->who) ? NULL : identity_owner(request->who);
+    return authorize_sees_all(request->who) ? NULL : identity_owner(request->who);
+}
+
+const char *request_scope_in(const struct request *request, const char *project)
+{
+    bool all = project != NULL && authorize_see_project(request->server->projects, request->who, project);
+    return all ? NULL : request_owner_scope(request);
 }
 
 const struct identity *request_session(const struct request *request, struct session *ret_session,
@@ -366,10 +372,15 @@ const struct identity *request_session(const struct request *request, struct ses
     return session_check(server->sessions, server->auth, &headers, server->wall_ms, ret_session, err);
 }
 
-bool request_may_see(const struct request *request, const char *owner)
+bool request_may_see(const struct request *request, const char *owner, const char *project)
 {
-    const char *scope = request_owner_scope(request);
-    return scope == NULL || strcmp(scope, owner) == 0;
+    return authorize_see(request->server->projects, request->who, owner, project);
+}
+
+bool request_may_change(const struct request *request, const char *owner, const char *project,
+                        struct err *err)
+{
+    return authorize_change(request->server->projects, request->who, owner, project, err);
 }
 
 bool request_wants_events(const struct request *request)

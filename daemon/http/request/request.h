@@ -156,15 +156,21 @@ void request_resume(struct request *request);
  * not list. */
 bool request_only_fields(const json_t *object, const char *known, struct err *err);
 
-/* The owner whose jobs the sender may see: NULL for all (admins), else its own name. */
+/* The owner whose jobs the sender may see wherever they are: NULL for all, else its own name. */
 const char *request_owner_scope(const struct request *request);
+/* The same for a list of jobs of one project, whose members see them all. NULL: of any project. */
+const char *request_scope_in(const struct request *request, const char *project);
 
 /* The bearer whose session the cookie and the proof of a request are: session_check. */
 const struct identity *request_session(const struct request *request, struct session *ret_session,
                                        struct err *err);
 
-/* true when the sender may see things of this owner; otherwise they do not exist for the sender. */
-bool request_may_see(const struct request *request, const char *owner);
+/* true when the sender may see a job of this owner and project; otherwise it does not exist for the sender.
+ */
+bool request_may_see(const struct request *request, const char *owner, const char *project);
+/* Whether the sender, who may see the job, may also change it: ERR_FORBIDDEN. */
+bool request_may_change(const struct request *request, const char *owner, const char *project,
+                        struct err *err);
 
 /* true when the reply should be a stream of events: Accept names text/event-stream. */
 bool request_wants_events(const struct request *request);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/writer/histogram.h"
-#include "daemon/http/auth/auth.h"
+#include "daemon/http/auth/authorize.h"
 #include "daemon/http/request/request.h"
 
 enum method { METHOD_GET, METHOD_POST, METHOD_PUT, METHOD_DELETE, METHOD_PATCH, METHOD_COUNT };

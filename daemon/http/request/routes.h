@@ -23,17 +23,17 @@
          "Tell a restored controller what a node has run")                                                   \
     OTHER(POST, "/v1/agent/logs", NODE, BYTES, LIMIT_LOG_CHUNK_BYTES, false,                                 \
           "node epoch rank stream offset", logs_upload, 0, NULL, "Send bytes of a stream")                   \
-    PLAIN(GET, "/v1/jobs/{id}", USER, "wait seq", jobs_show, 0, "Show one job")                              \
-    PLAIN(GET, "/v1/jobs", USER, "state name project owner id_prefix array since limit cursor", jobs_list,   \
+    PLAIN(GET, "/v1/jobs/{id}", VIEWER, "wait seq", jobs_show, 0, "Show one job")                            \
+    PLAIN(GET, "/v1/jobs", VIEWER, "state name project owner id_prefix array since limit cursor", jobs_list, \
           0, "List jobs")                                                                                    \
     SEND(POST, "/v1/jobs/{id}/cancel", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask, INPUT_CANCEL, \
          "Cancel a job")                                                                                     \
     PLAIN(DELETE, "/v1/jobs/{id}", USER, NULL, jobs_remove, 0, "Remove a job that has ended")                \
-    PLAIN(GET, "/v1/jobs/{id}/explanation", USER, NULL, explain_job, ASK_EXPLAIN,                            \
+    PLAIN(GET, "/v1/jobs/{id}/explanation", VIEWER, NULL, explain_job, ASK_EXPLAIN,                          \
           "Say why a job waits and when it will start")                                                      \
     SEND(POST, "/v1/plan", USER, JSON, LIMIT_SUBMIT_BYTES, false, explain_plan, 0,                           \
          "Say when a job would start if it were submitted")                                                  \
-    PLAIN(GET, "/v1/jobs/{id}/preemption", USER, NULL, explain_job, ASK_REHEARSE,                            \
+    PLAIN(GET, "/v1/jobs/{id}/preemption", VIEWER, NULL, explain_job, ASK_REHEARSE,                          \
           "Say which jobs would have to go for one that waits")                                              \
     SEND(POST, "/v1/jobs/{id}/preemption", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, preempt_job, 0,      \
          "Have a job give back its GPUs and wait again")                                                     \
@@ -44,77 +44,78 @@
          "Keep a waiting job back")                                                                          \
     SEND(POST, "/v1/jobs/{id}/release", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask,              \
          INPUT_RELEASE, "Let a held job wait again")                                                         \
-    PLAIN(GET, "/v1/jobs/{id}/events", USER, "after limit", events_show, 0,                                  \
+    PLAIN(GET, "/v1/jobs/{id}/events", VIEWER, "after limit", events_show, 0,                                \
           "Show or follow the history of a job")                                                             \
-    PLAIN(GET, "/v1/jobs/{id}/attempts", USER, "cursor", attempts_list, 0, "List the attempts of a job")     \
-    PLAIN(GET, "/v1/jobs/{id}/timing", USER, NULL, timing_show, 0,                                           \
+    PLAIN(GET, "/v1/jobs/{id}/attempts", VIEWER, "cursor", attempts_list, 0, "List the attempts of a job")   \
+    PLAIN(GET, "/v1/jobs/{id}/timing", VIEWER, NULL, timing_show, 0,                                         \
           "Show where the time of a job's start went")                                                       \
-    PLAIN(GET, "/v1/jobs/{id}/results", USER, "attempt after limit bytes", results_list, 0,                  \
+    PLAIN(GET, "/v1/jobs/{id}/results", VIEWER, "attempt after limit bytes", results_list, 0,                \
           "List the results of a job")                                                                       \
-    PLAIN(GET, "/v1/jobs/{id}/logs", USER, "rank stream attempt tail follow", logs_show, 0,                  \
+    PLAIN(GET, "/v1/jobs/{id}/logs", VIEWER, "rank stream attempt tail follow", logs_show, 0,                \
           "Show or follow the output of a job")                                                              \
-    PLAIN(GET, "/v1/jobs/{id}/logs/search", USER, "q regex case errors rank stream attempt limit cursor",    \
+    PLAIN(GET, "/v1/jobs/{id}/logs/search", VIEWER, "q regex case errors rank stream attempt limit cursor",  \
           log_searches_show, 0, "Search the output of a job")                                                \
-    PLAIN(GET, "/v1/jobs/{id}/metrics", USER, "attempt rank name limit cursor", metrics_show, 0,             \
+    PLAIN(GET, "/v1/jobs/{id}/metrics", VIEWER, "attempt rank name limit cursor", metrics_show, 0,           \
           "Show or follow the metrics of a job")                                                             \
-    PLAIN(GET, "/v1/jobs/{id}/runs", USER, NULL, mlflow_runs_list, 0,                                        \
+    PLAIN(GET, "/v1/jobs/{id}/runs", VIEWER, NULL, mlflow_runs_list, 0,                                      \
           "List the runs that a job tracks with")                                                            \
     OTHER(PUT, "/v1/blobs/{sha256}", USER_OR_NODE, STREAM, LIMIT_BLOB_BYTES, false, NULL, blobs_put, 0,      \
           &blobs_sink, "Store bytes under their hash")                                                       \
-    PLAIN(GET, "/v1/blobs/{sha256}", USER_OR_NODE, NULL, blobs_get, 0, "Fetch bytes by their hash")          \
-    PLAIN(GET, "/v1/overview", USER, NULL, overview_show, 0, "Show the cluster at a glance")                 \
-    PLAIN(GET, "/v1/queue", USER, "pool project owner limit", queue_show, 0, "Show who is next, and why")    \
-    PLAIN(GET, "/v1/usage", USER, "since until step by project owner", usage_show, 0, "Show who used what")  \
-    PLAIN(GET, "/v1/gpus", USER, "node pool gpu_type state owner limit cursor", gpus_list, 0,                \
+    PLAIN(GET, "/v1/blobs/{sha256}", VIEWER_OR_NODE, NULL, blobs_get, 0, "Fetch bytes by their hash")        \
+    PLAIN(GET, "/v1/overview", VIEWER, NULL, overview_show, 0, "Show the cluster at a glance")               \
+    PLAIN(GET, "/v1/queue", VIEWER, "pool project owner limit", queue_show, 0, "Show who is next, and why")  \
+    PLAIN(GET, "/v1/usage", VIEWER, "since until step by project owner", usage_show, 0,                      \
+          "Show who used what")                                                                              \
+    PLAIN(GET, "/v1/gpus", VIEWER, "node pool gpu_type state owner limit cursor", gpus_list, 0,              \
           "List GPUs with what they do and who holds them")                                                  \
-    PLAIN(GET, "/v1/nodes", USER, "limit cursor", nodes_list, 0, "List nodes")                               \
-    PLAIN(GET, "/v1/nodes/{name}", USER, NULL, nodes_show, 0, "Show one node")                               \
-    PLAIN(GET, "/v1/nodes/{name}/samples", USER, "since until", samples_show, 0,                             \
+    PLAIN(GET, "/v1/nodes", VIEWER, "limit cursor", nodes_list, 0, "List nodes")                             \
+    PLAIN(GET, "/v1/nodes/{name}", VIEWER, NULL, nodes_show, 0, "Show one node")                             \
+    PLAIN(GET, "/v1/nodes/{name}/samples", VIEWER, "since until", samples_show, 0,                           \
           "Show what a node used in the last day")                                                           \
-    PLAIN(DELETE, "/v1/nodes/{name}", ADMIN, "force", nodes_remove, 0, "Forget a node")                      \
-    SEND(POST, "/v1/nodes/{name}/drain", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,          \
+    PLAIN(DELETE, "/v1/nodes/{name}", OPERATOR, "force", nodes_remove, 0, "Forget a node")                   \
+    SEND(POST, "/v1/nodes/{name}/drain", OPERATOR, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,       \
          NODE_ACTION_DRAIN, "Give a node no new work")                                                       \
-    SEND(POST, "/v1/nodes/{name}/resume", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,         \
+    SEND(POST, "/v1/nodes/{name}/resume", OPERATOR, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, nodes_order,      \
          NODE_ACTION_RESUME, "Give a drained node work again")                                               \
-    SEND(POST, "/v1/nodes/{name}/fence", ADMIN, JSON, LIMIT_JSON_BYTES, true, nodes_order,                   \
+    SEND(POST, "/v1/nodes/{name}/fence", OPERATOR, JSON, LIMIT_JSON_BYTES, true, nodes_order,                \
          NODE_ACTION_FENCE, "Declare a node dead")                                                           \
-    PLAIN(GET, "/v1/accounts", USER, "cursor", accounts_list, 0, "List projects and users")                  \
-    PLAIN(GET, "/v1/accounts/projects/{name}", USER, NULL, accounts_show, ACCOUNT_PROJECT,                   \
+    PLAIN(GET, "/v1/accounts", VIEWER, "cursor", accounts_list, 0, "List projects and users")                \
+    PLAIN(GET, "/v1/accounts/projects/{name}", VIEWER, NULL, accounts_show, ACCOUNT_PROJECT,                 \
           "Show one project")                                                                                \
     SEND(PUT, "/v1/accounts/projects/{name}", ADMIN, JSON, LIMIT_JSON_BYTES, false, accounts_put,            \
          ACCOUNT_PROJECT, "Set the limits of a project")                                                     \
     PLAIN(DELETE, "/v1/accounts/projects/{name}", ADMIN, "force", accounts_unset, ACCOUNT_PROJECT,           \
           "Take the limits of a project away")                                                               \
-    PLAIN(GET, "/v1/accounts/users/{name}", USER, NULL, accounts_show, ACCOUNT_USER, "Show one user")        \
+    PLAIN(GET, "/v1/accounts/users/{name}", VIEWER, NULL, accounts_show, ACCOUNT_USER, "Show one user")      \
     SEND(PUT, "/v1/accounts/users/{name}", ADMIN, JSON, LIMIT_JSON_BYTES, false, accounts_put, ACCOUNT_USER, \
          "Set the limits of a user")                                                                         \
     PLAIN(DELETE, "/v1/accounts/users/{name}", ADMIN, "force", accounts_unset, ACCOUNT_USER,                 \
           "Take the limits of a user away")                                                                  \
-    PLAIN(GET, "/v1/pools", USER, NULL, pools_list, 0, "List pools")                                         \
+    PLAIN(GET, "/v1/pools", VIEWER, NULL, pools_list, 0, "List pools")                                       \
     SEND(PUT, "/v1/pools/{name}", ADMIN, JSON, LIMIT_JSON_BYTES, false, accounts_put, ACCOUNT_POOL,          \
          "Say whether a reserved pool lends")                                                                \
-    SEND(POST, "/v1/nodes/{name}/expire", ADMIN, JSON, LIMIT_JSON_BYTES, true, nodes_expire, 0,              \
+    SEND(POST, "/v1/nodes/{name}/expire", OPERATOR, JSON, LIMIT_JSON_BYTES, true, nodes_expire, 0,           \
          "Say when a node goes away")                                                                        \
-    PLAIN(GET, "/v1/windows", USER, NULL, windows_list, 0, "List maintenance windows")                       \
-    SEND(POST, "/v1/windows", ADMIN, JSON, LIMIT_JSON_BYTES, true, windows_make, 0,                          \
+    PLAIN(GET, "/v1/windows", VIEWER, NULL, windows_list, 0, "List maintenance windows")                     \
+    SEND(POST, "/v1/windows", OPERATOR, JSON, LIMIT_JSON_BYTES, true, windows_make, 0,                       \
          "Make a maintenance window")                                                                        \
-    PLAIN(DELETE, "/v1/windows/{id}", ADMIN, NULL, windows_remove, 0, "Remove a maintenance window")         \
-    SEND(POST, "/v1/nodes/join-tokens", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, joins_make, 0,        \
+    PLAIN(DELETE, "/v1/windows/{id}", OPERATOR, NULL, windows_remove, 0, "Remove a maintenance window")      \
+    SEND(POST, "/v1/nodes/join-tokens", OPERATOR, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, joins_make, 0,     \
          "Make a token that a node joins with")                                                              \
     SEND(POST, "/v1/agent/join", OPEN, JSON, LIMIT_JSON_BYTES, false, joins_join, 0,                         \
          "Trade a join token for a token of the node's own")                                                 \
     PLAIN(GET, "/v1/ca", OPEN, NULL, joins_authority, 0,                                                     \
           "Fetch the certificate of the controller's authority")                                             \
-    PLAIN(GET, "/v1/events", USER, NULL, events_follow_all, 0, "Follow the events of all jobs")              \
-    PLAIN(GET, "/v1/webhooks", USER, "limit cursor", webhooks_list, 0, "List webhooks")                      \
+    PLAIN(GET, "/v1/events", VIEWER, NULL, events_follow_all, 0, "Follow the events of all jobs")            \
+    PLAIN(GET, "/v1/webhooks", VIEWER, "limit cursor", webhooks_list, 0, "List webhooks")                    \
     SEND(POST, "/v1/webhooks", USER, JSON, LIMIT_JSON_BYTES, false, webhooks_make, 0, "Make a webhook")      \
-    PLAIN(GET, "/v1/webhooks/{id}", USER, NULL, webhooks_show, 0, "Show one webhook")                        \
+    PLAIN(GET, "/v1/webhooks/{id}", VIEWER, NULL, webhooks_show, 0, "Show one webhook")                      \
     SEND(PATCH, "/v1/webhooks/{id}", USER, JSON, LIMIT_JSON_BYTES, false, webhooks_change, 0,                \
          "Change a webhook")                                                                                 \
     PLAIN(DELETE, "/v1/webhooks/{id}", USER, NULL, webhooks_remove, 0, "Remove a webhook")                   \
     SEND(POST, "/v1/webhooks/{id}/test", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, webhooks_test, 0,     \
          "Send a webhook a test")                                                                            \
-    PLAIN(GET, "/v1/webhooks/{id}/deliveries", USER, "state limit cursor", deliveries_list, 0,               \
+    PLAIN(GET, "/v1/webhooks/{id}/deliveries", VIEWER, "state limit cursor", deliveries_list, 0,             \
           "List what a webhook was told")                                                                    \
     SEND(POST, "/v1/webhooks/{id}/replay", USER, JSON, LIMIT_JSON_BYTES, false, deliveries_replay, 0,        \
          "Send deliveries again")                                                                            \
@@ -127,7 +128,7 @@
          "Make a backup now")                                                                                \
     SEND(POST, "/v1/retention", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, retention_ask, 0,             \
          "Remove what is old, or say what would go")                                                         \
-    PLAIN(GET, "/v1/lost", ADMIN, "cursor", lost_list, 0,                                                    \
+    PLAIN(GET, "/v1/lost", OPERATOR, "cursor", lost_list, 0,                                                 \
           "List attempts that a restored controller does not know")                                          \
     SEND(POST, "/v1/shutdown", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, meta_shutdown, 0,              \
          "End the controller")                                                                               \
@@ -154,9 +155,9 @@
     PLAIN(GET, "/version", ANY, NULL, meta_version, 0, "Show the version")                                   \
     PLAIN(GET, "/v1/openapi.yaml", ANY, NULL, meta_contract, 0, "Show this contract")                        \
     SEND(POST, "/v1/session", OPEN, JSON, LIMIT_JSON_BYTES, false, sessions_make, 0, "Begin a session")      \
-    PLAIN(GET, "/v1/session", USER, NULL, sessions_show, 0, "Show who is signed in")                         \
-    PLAIN(DELETE, "/v1/session", USER, NULL, sessions_end, 0, "End a session")                               \
-    SEND(POST, "/v1/session/codes", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, sessions_make_code, 0,     \
+    PLAIN(GET, "/v1/session", VIEWER, NULL, sessions_show, 0, "Show who is signed in")                       \
+    PLAIN(DELETE, "/v1/session", VIEWER, NULL, sessions_end, 0, "End a session")                             \
+    SEND(POST, "/v1/session/codes", VIEWER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, sessions_make_code, 0,   \
          "Make a code that signs a browser in, once")                                                        \
     PLAIN(GET, "/", OPEN, "*", web_page, 0, "Show the web page")                                             \
     PLAIN(GET, "/web/{name}", OPEN, NULL, web_show, 0, "Fetch a file of the web page")

@@ -208,7 +208,8 @@ static enum pieces_state walk_allocations(struct gpu_metrics *metrics, struct er
     for (; rows_allocation(&rows, &allocation); count++) {
         metrics->job_key = allocation.job_key;
         metrics->node_rank = allocation.node_rank;
-        if (sees_all(metrics->request) || request_may_see(metrics->request, allocation.owner)) {
+        if (sees_all(metrics->request) ||
+            request_may_see(metrics->request, allocation.owner, allocation.project)) {
             add_allocation(metrics, &allocation);
         }
     }

@@ -8,7 +8,7 @@
 
 #include "daemon/http/api/dependencies.h"
 #include "daemon/http/api/uploads.h"
-#include "daemon/http/auth/auth.h"
+#include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/orders/specs.h"
@@ -122,6 +122,7 @@ bool submission_read(const struct request *request, json_t *spec, const char *te
     struct blob_search search = {request, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
     take_trace(request, spec, text, &length, &submission->body);
     if (!job_spec_decode(spec, server->config.lease_min_ms, &submission->spec, err) ||
+        !authorize_submit(server->projects, request->who, &submission->spec, err) ||
         !job_spec_each_blob(&submission->spec, blob_exists, &search) ||
         !dependencies_read(request, &submission->spec, &submission->dependencies, err)) {
         return false;

@@ -156,19 +156,25 @@ static struct gpu gpu_of(const struct server *server, const struct node_row *row
     return gpu;
 }
 
-static bool fits(const struct filter *filter, const struct gpu *gpu)
+/* Who holds it is told to those alone who may see the job. */
+static bool shows_holder(const struct request *request, const struct gpu *gpu)
+{
+    return gpu->holding != NULL && request_may_see(request, gpu->holding->owner, gpu->holding->project);
+}
+
+static bool fits(const struct request *request, const struct filter *filter, const struct gpu *gpu)
 {
     return (filter->states == 0 || (filter->states >> gpu->state & 1) != 0) &&
            (filter->gpu_type == NULL || (gpu->type != NULL && strcmp(filter->gpu_type, gpu->type) == 0)) &&
            (filter->owner == NULL ||
-            (gpu->holding != NULL && strcmp(filter->owner, gpu->holding->owner) == 0));
+            (shows_holder(request, gpu) && strcmp(filter->owner, gpu->holding->owner) == 0));
 }
 
 static void write_holder(const struct request *request, const struct gpu *gpu, struct text *out)
 {
     const struct holding *holding = gpu->holding;
     text_append(out, ",\"holder\":");
-    if (holding == NULL || !request_may_see(request, holding->owner)) {
+    if (!shows_holder(request, gpu)) {
         text_append(out, "null");
         return;
     }
@@ -245,7 +251,7 @@ static void list_devices(struct listing *listing, const struct node_row *row, en
     const struct request *request = listing->pieces.request;
     for (size_t i = 0; i < count && !listing->full; i++) {
         const struct gpu gpu = gpu_of(request->server, row, state, devices[i]);
-        bool wanted = gpu.index > listing->index && fits(&listing->filter, &gpu);
+        bool wanted = gpu.index > listing->index && fits(request, &listing->filter, &gpu);
         listing->full = wanted && listing->left == 0;
         if (wanted && !listing->full) {
             write_gpu(request, &gpu, &listing->json);
@@ -343,9 +349,6 @@ bool gpus_list(struct request *request, struct err *err)
     struct listing page = {.index = -1, .left = LIMIT_GPU_ROWS};
     if (!read_query(request, &page, err)) {
         return false;
-    }
-    if (page.filter.owner != NULL && !request_may_see(request, page.filter.owner)) {
-        return request_reply_literal(request, 200, "{\"gpus\":[],\"next\":null}");
     }
     if (page.filter.node != NULL && strcmp(page.node, page.filter.node) < 0) {
         snprintf(page.node, sizeof page.node, "%s", page.filter.node);

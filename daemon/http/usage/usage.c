@@ -165,13 +165,15 @@ static bool read_by(const struct request *request, struct asked *asked, struct e
 
 static bool read_whose(const struct request *request, struct asked *asked, struct err *err)
 {
-    const char *project = NULL, *owner = NULL, *scope = request_owner_scope(request);
+    const char *project = NULL, *owner = NULL;
     if (!query_name(request->query, "project", &project, err) ||
         !query_name(request->query, "owner", &owner, err)) {
         return false;
     }
+    const char *scope = request_scope_in(request, project);
     if (scope != NULL && owner != NULL && strcmp(scope, owner) != 0) {
-        return err_field(err, ERR_FORBIDDEN, "owner", "leave owner away; administrators see everybody's",
+        return err_field(err, ERR_FORBIDDEN, "owner",
+                         "leave owner away; operators see everybody's, members of a project its",
                          "you see only your own use");
     }
     asked->project = project != NULL ? xstrdup(project) : NULL;

@@ -62,11 +62,23 @@ static void write_webhook(const struct webhook_row *row, const char *secret, str
 
 /* --- reading -------------------------------------------------------------------------------------------- */
 
+/* Webhooks have addresses and secrets of people: administrators alone see those of others. */
+static const char *scope_of(const struct request *request)
+{
+    return identity_is_admin(request->who) ? NULL : identity_owner(request->who);
+}
+
+static bool is_mine(const struct request *request, const char *owner)
+{
+    const char *scope = scope_of(request);
+    return scope == NULL || strcmp(scope, owner) == 0;
+}
+
 bool webhook_find_row(struct request *request, struct rows *ret_rows, struct webhook_row *ret_row,
                       struct err *err)
 {
     *ret_rows = reader_webhook(request->server->reader, request->argument, err);
-    if (rows_webhook(ret_rows, ret_row) && request_may_see(request, ret_row->owner)) {
+    if (rows_webhook(ret_rows, ret_row) && is_mine(request, ret_row->owner)) {
         return true;
     }
     return !ret_rows->failed && err_field(err, ERR_NOT_FOUND, "id", "list the webhooks",
@@ -103,7 +115,7 @@ bool webhooks_list(struct request *request, struct err *err)
     }
     autotext struct text json = {0};
     autofree char *last = NULL;
-    autorows struct rows rows = reader_webhooks(request->server->reader, request_owner_scope(request),
+    autorows struct rows rows = reader_webhooks(request->server->reader, scope_of(request),
                                                 after != NULL ? after : "", limit + 1, err);
     struct webhook_row row;
     bool more;
@@ -140,7 +152,7 @@ struct webhook_ask *webhook_ask_create(struct request *request, enum webhook_act
     asked->ask.writer.input.kind = INPUT_WEBHOOK;
     asked->ask.writer.input.webhook.action = action;
     asked->ask.writer.input.webhook.id = request->argument;
-    asked->ask.writer.input.webhook.owner = request_owner_scope(request);
+    asked->ask.writer.input.webhook.owner = scope_of(request);
     return asked;
 }
 

@@ -540,13 +540,20 @@ static const char *const version_11[] = {
     NULL,
 };
 
+/* Roles of people who only look, and of those who look after the cluster. */
+static const char *const version_12[] = {
+    REMADE("tokens", TABLE_OF_TOKENS, NEW_IN_TOKENS),
+    "CREATE INDEX tokens_created ON tokens (created_ms, id)",
+    NULL,
+};
+
 /* From this version on pages have sums (pages.c). */
 enum { SUMS_VERSION = 4 };
 
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1, version_2,  version_3, version_4,
-                                              version_5, version_6,  version_7, version_8,
-                                              version_9, version_10, version_11};
+static const char *const *const versions[] = {version_1, version_2,  version_3,  version_4,
+                                              version_5, version_6,  version_7,  version_8,
+                                              version_9, version_10, version_11, version_12};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

@@ -7,6 +7,7 @@
 int main(void)
 {
     SRunner *runner = srunner_create(auth_suite());
+    srunner_add_suite(runner, authorize_suite());
     srunner_add_suite(runner, deadline_suite());
     srunner_add_suite(runner, fair_queue_suite());
     srunner_add_suite(runner, writer_suite());

@@ -6,6 +6,7 @@
 #include <check.h>
 
 Suite *auth_suite(void);
+Suite *authorize_suite(void);
 Suite *deadline_suite(void);
 Suite *fair_queue_suite(void);
 Suite *writer_suite(void);

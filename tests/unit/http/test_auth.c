@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of daemon/http/auth: tokens and roles. */
+/* Tests of daemon/http/auth: tokens. */
 #include <stdio.h>
 #include <string.h>
 
@@ -158,28 +158,6 @@ START_TEST(a_bound_token_speaks_for_its_node_alone_and_an_unbound_one_for_any)
 }
 END_TEST
 
-START_TEST(each_access_lets_in_its_roles_and_no_other)
-{
-    static const struct {
-        enum access access;
-        bool node, user, admin, monitor;
-    } table[] = {
-        {ACCESS_ANY, true, true, true, true},           {ACCESS_USER, false, true, true, false},
-        {ACCESS_USER_OR_NODE, true, true, true, false}, {ACCESS_ADMIN, false, false, true, false},
-        {ACCESS_NODE, true, false, false, false},       {ACCESS_TRACKING, false, true, true, false},
-        {ACCESS_MONITOR, false, true, true, true},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        ck_assert(!auth_allows(table[i].access, ROLE_NONE, &err));
-        ck_assert_int_eq(err.code, ERR_FORBIDDEN);
-        ck_assert(auth_allows(table[i].access, ROLE_NODE, &err) == table[i].node);
-        ck_assert(auth_allows(table[i].access, ROLE_USER, &err) == table[i].user);
-        ck_assert(auth_allows(table[i].access, ROLE_ADMIN, &err) == table[i].admin);
-        ck_assert(auth_allows(table[i].access, ROLE_MONITOR, &err) == table[i].monitor);
-    }
-}
-END_TEST
-
 Suite *auth_suite(void)
 {
     Suite *suite = suite_create("auth");
@@ -193,7 +171,6 @@ Suite *auth_suite(void)
     tcase_add_test(cases, a_revoked_token_is_refused_and_no_longer_stands);
     tcase_add_test(cases, a_token_expires_at_its_time);
     tcase_add_test(cases, a_bound_token_speaks_for_its_node_alone_and_an_unbound_one_for_any);
-    tcase_add_test(cases, each_access_lets_in_its_roles_and_no_other);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -245,6 +245,39 @@ START_TEST(every_route_is_in_the_contract_with_its_summary)
 }
 END_TEST
 
+/* The roles that an access admits, as the contract writes them. */
+static char *security_of(enum access access)
+{
+    static const char *const wanted[] = {
+#define AS_WANTED(name, roles, wanted) [ACCESS_##name] = wanted,
+        ACCESSES(AS_WANTED)
+#undef AS_WANTED
+    };
+    const char * or = strstr(wanted[access], " or ");
+    if (access == ACCESS_OPEN) {
+        return xstrdup("      security: []\n");
+    }
+    return or == NULL ? xprintf("      security: [{token: [%s]}]\n", wanted[access])
+                      : xprintf("      security: [{token: [%.*s, %s]}]\n", (int)(or -wanted[access]),
+                                wanted[access], or +strlen(" or "));
+}
+
+START_TEST(the_contract_says_of_each_route_who_may_use_it)
+{
+    static const char *const methods[METHOD_COUNT] = {"    get:\n", "    post:\n", "    put:\n",
+                                                      "    delete:\n", "    patch:\n"};
+    for (const struct route *route = routes; route->path != NULL; route++) {
+        autofree char *described = contract_of(route->path), *security = security_of(route->access);
+        char *method = strstr(described, methods[route->method]), *end = strstr(method, "      responses:");
+        ck_assert(end != NULL);
+        *end = '\0';
+        bool said = strstr(method, security) != NULL;
+        bool silent = route->access == ACCESS_ANY && strstr(method, "security:") == NULL;
+        ck_assert_msg(said || silent, "%s does not have%s", route->path, security);
+    }
+}
+END_TEST
+
 START_TEST(nodes_may_put_and_fetch_blobs_and_see_no_jobs)
 {
     const struct {
@@ -258,8 +291,9 @@ START_TEST(nodes_may_put_and_fetch_blobs_and_see_no_jobs)
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct err err = {0};
         const struct route *route = route_match(routes, table[i].method, table[i].path, argument, &allowed);
-        ck_assert(auth_allows(route->access, ROLE_USER, &err));
-        ck_assert_msg(auth_allows(route->access, ROLE_NODE, &err) == table[i].allowed, "%s", table[i].path);
+        ck_assert(authorize_route(route->access, ROLE_USER, &err));
+        ck_assert_msg(authorize_route(route->access, ROLE_NODE, &err) == table[i].allowed, "%s",
+                      table[i].path);
     }
 }
 END_TEST
@@ -305,6 +339,7 @@ Suite *router_suite(void)
     tcase_add_test(cases, json_bodies_say_that_they_are_json);
     tcase_add_test(cases, lists_are_json_or_ndjson);
     tcase_add_test(cases, every_route_is_in_the_contract_with_its_summary);
+    tcase_add_test(cases, the_contract_says_of_each_route_who_may_use_it);
     tcase_add_test(cases, nodes_may_put_and_fetch_blobs_and_see_no_jobs);
     tcase_add_test(cases, every_route_is_sound);
     suite_add_tcase(suite, cases);

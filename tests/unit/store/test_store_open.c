@@ -236,6 +236,27 @@ START_TEST(a_database_of_the_tenth_version_takes_the_events_of_today_and_keeps_i
 }
 END_TEST
 
+/* As version 11 knew the roles. */
+START_TEST(a_database_of_the_eleventh_version_takes_the_roles_of_today_and_keeps_its_tokens)
+{
+    struct change token = {
+        .kind = CHANGE_TOKEN_INSERT,
+        .token = {.id = "old", .role = ROLE_NODE, .owner = "n", .created_ms = 1, .node = "n"}};
+    rig_write_one(token);
+    rig_close();
+    rig_meddle("PRAGMA writable_schema = ON;"
+               "UPDATE sqlite_schema SET sql = replace(replace(sql, ' WHEN ''viewer'' THEN 1', ''), "
+               "' WHEN ''operator'' THEN 1', '');"
+               "PRAGMA writable_schema = RESET; PRAGMA user_version = 11");
+    rig_reopen();
+    token.token = (struct token_row){.id = "new", .role = ROLE_OPERATOR, .owner = "ann", .created_ms = 2};
+    rig_write_one(token);
+    rig_close();
+    expect_number("SELECT count(*) FROM tokens INDEXED BY tokens_created WHERE created_ms > 0", "2");
+    expect_number("SELECT node = 'n' FROM tokens WHERE id = 'old'", "1");
+}
+END_TEST
+
 /* Before moments of starts were kept. */
 START_TEST(an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_come)
 {
@@ -513,6 +534,7 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, each_opening_has_a_larger_incarnation);
     tcase_add_test(cases, keys_of_jobs_go_on_after_the_largest);
     tcase_add_test(cases, a_database_of_the_first_version_goes_on_with_all_its_rows);
+    tcase_add_test(cases, a_database_of_the_eleventh_version_takes_the_roles_of_today_and_keeps_its_tokens);
     tcase_add_test(cases, an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_come);
     tcase_add_test(cases, a_database_of_the_third_version_takes_the_causes_of_today);
     tcase_add_test(cases, a_database_of_the_tenth_version_takes_the_events_of_today_and_keeps_its_own);

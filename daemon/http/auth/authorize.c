@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decides by three things: the role of the sender's token, whose the job is, and what the sender is in the
+ * job's project. A job that somebody may not see is reported as one that does not exist; so is a project.
+ * Nothing here reads the store: a decision costs some comparisons. */
+#include "daemon/http/auth/authorize.h"
+
+#include <string.h>
+
+#include "proto/limits.h"
+
+/* --- routes --------------------------------------------------------------------------------------------- */
+
+#define ONE(role)     (1U << ROLE_##role)
+#define PEOPLE(least) ((1U << ROLE_COUNT) - (1U << ROLE_##least))
+#define ANYBODY       (PEOPLE(VIEWER) | ONE(NODE) | ONE(MONITOR))
+
+static const struct {
+    unsigned roles; /* a bit each */
+    const char *wanted;
+} admitted[ACCESS_COUNT] = {
+#define AS_ROW(name, roles, wanted) [ACCESS_##name] = {roles, wanted},
+    ACCESSES(AS_ROW)
+#undef AS_ROW
+};
+
+bool authorize_is_person(enum role role)
+{
+    return role >= ROLE_VIEWER;
+}
+
+bool authorize_route(enum access access, enum role role, struct err *err)
+{
+    return (admitted[access].roles & 1U << role) != 0 ||
+           err_set(err, ERR_FORBIDDEN, "this needs a token of role %s; yours has role %s",
+                   admitted[access].wanted, role_text(role));
+}
+
+/* --- jobs, and what belongs to them --------------------------------------------------------------------- */
+
+bool authorize_sees_all(const struct identity *who)
+{
+    return identity_role(who) >= ROLE_OPERATOR;
+}
+
+/* A project without members is everybody's to submit to, and no reason to see what others do there. */
+static enum role role_in(const struct projects *projects, const struct identity *who, const char *project)
+{
+    const struct account_limits *limits = projects_find(projects, project);
+    return limits != NULL ? projects_role(limits, identity_owner(who)) : ROLE_NONE;
+}
+
+static bool is_own(const struct identity *who, const char *owner)
+{
+    return authorize_is_person(identity_role(who)) && strcmp(identity_owner(who), owner) == 0;
+}
+
+bool authorize_see_project(const struct projects *projects, const struct identity *who, const char *project)
+{
+    return authorize_sees_all(who) ||
+           (authorize_is_person(identity_role(who)) && role_in(projects, who, project) >= ROLE_VIEWER);
+}
+
+bool authorize_see(const struct projects *projects, const struct identity *who, const char *owner,
+                   const char *project)
+{
+    return is_own(who, owner) || authorize_see_project(projects, who, project);
+}
+
+bool authorize_change(const struct projects *projects, const struct identity *who, const char *owner,
+                      const char *project, struct err *err)
+{
+    if (identity_role(who) < ROLE_USER) {
+        return err_set(err, ERR_FORBIDDEN, "a token of role %s only looks", role_text(identity_role(who)));
+    }
+    if (authorize_sees_all(who) || is_own(who, owner) || role_in(projects, who, project) >= ROLE_OPERATOR) {
+        return true;
+    }
+    err_set(err, ERR_FORBIDDEN, "the job is %s's; you may see it, and not change it", owner);
+    return err_hint(err, "ask %s, or an operator of project %s", owner, project);
+}
+
+/* --- submissions ---------------------------------------------------------------------------------------- */
+
+/* The project that jobs are in when nobody says: open until it has members. */
+static bool may_use(const struct account_limits *limits, const char *project, const struct identity *who)
+{
+    if (limits == NULL) {
+        return strcmp(project, DEFAULT_PROJECT) == 0;
+    }
+    return limits->member_count == 0 || projects_role(limits, identity_owner(who)) >= ROLE_USER;
+}
+
+bool authorize_priority(const struct projects *projects, const struct identity *who, const char *project,
+                        int64_t priority, int64_t now, struct err *err)
+{
+    const struct account_limits *limits = projects_find(projects, project);
+    int64_t most = limits != NULL ? limits->max_priority : 0;
+    if (priority <= most || priority <= now || authorize_sees_all(who) ||
+        role_in(projects, who, project) >= ROLE_OPERATOR) {
+        return true;
+    }
+    err_field(err, ERR_FORBIDDEN, "priority", NULL, "in project %s a user's job has at most priority %lld",
+              project, (long long)most);
+    return err_hint(err,
+                    "ask for less, or have an administrator call "
+                    "`gpuctl quotas set project %s --max-priority %lld`",
+                    project, (long long)priority);
+}
+
+bool authorize_submit(const struct projects *projects, const struct identity *who,
+                      const struct job_spec *spec, struct err *err)
+{
+    const char *project = job_spec_project(spec);
+    if (!authorize_sees_all(who) && !may_use(projects_find(projects, project), project, who)) {
+        err_field(err, ERR_FORBIDDEN, "project", NULL, "there is no project %s that you may submit to",
+                  project);
+        return err_hint(err,
+                        "leave project away, or have an administrator call `gpuctl quotas set project %s "
+                        "--member %s=user`",
+                        project, identity_owner(who));
+    }
+    return authorize_priority(projects, who, project, spec->priority, 0, err);
+}

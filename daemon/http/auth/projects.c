@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the limits of each project that was set up, by its name. The store's rows are the truth: after each
+ * change all are read again. There are few, and changes are rare. */
+#include "daemon/http/auth/projects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/text/json.h"
+#include "proto/base/text/table.h"
+#include "proto/base/text/text.h"
+
+struct project {
+    char *name;
+    struct account_limits limits;
+    UT_hash_handle hh;
+};
+
+struct projects {
+    struct project *by_name;
+};
+
+struct projects *projects_create(void)
+{
+    return xzalloc(sizeof(struct projects));
+}
+
+static void clear(struct projects *projects)
+{
+    struct project *project, *next;
+    HASH_ITER (hh, projects->by_name, project, next) {
+        HASH_DEL(projects->by_name, project);
+        account_limits_finish(&project->limits);
+        free(project->name);
+        free(project);
+    }
+}
+
+void projects_destroy(struct projects *projects)
+{
+    if (projects != NULL) {
+        clear(projects);
+        free(projects);
+    }
+}
+
+static struct project *find(const struct projects *projects, const char *name)
+{
+    struct project *project;
+    HASH_FIND_STR(projects->by_name, name, project);
+    return project;
+}
+
+void projects_put(struct projects *projects, const char *name, const struct account_limits *limits)
+{
+    struct project *project = find(projects, name);
+    if (project == NULL) {
+        project = xzalloc(sizeof *project);
+        project->name = xstrdup(name);
+        HASH_ADD_KEYPTR(hh, projects->by_name, project->name, strlen(project->name), project);
+    } else {
+        account_limits_finish(&project->limits);
+    }
+    account_limits_copy(limits, &project->limits);
+}
+
+static bool put_row(struct projects *projects, const struct limits_row *row, struct err *err)
+{
+    struct account_limits limits;
+    autojson json_t *json = json_parse(row->limits, strlen(row->limits), err);
+    if (json == NULL || !account_limits_decode(json, row->kind, &limits, err)) {
+        return false;
+    }
+    projects_put(projects, row->name, &limits);
+    account_limits_finish(&limits);
+    return true;
+}
+
+bool projects_load(struct projects *projects, struct reader *reader, struct err *err)
+{
+    autorows struct rows rows = reader_limits(reader, err);
+    struct limits_row row;
+    clear(projects);
+    while (rows_limits(&rows, &row)) {
+        if (row.kind == ACCOUNT_PROJECT && !put_row(projects, &row, err)) {
+            return false;
+        }
+    }
+    return !rows.failed;
+}
+
+const struct account_limits *projects_find(const struct projects *projects, const char *name)
+{
+    const struct project *project = find(projects, name);
+    return project != NULL ? &project->limits : NULL;
+}
+
+static int compare(const void *name, const void *member)
+{
+    return strcmp(name, ((const struct project_member *)member)->name);
+}
+
+enum role projects_role(const struct account_limits *project, const char *name)
+{
+    const struct project_member *member =
+        project->member_count > 0
+            ? bsearch(name, project->members, project->member_count, sizeof *project->members, compare)
+            : NULL;
+    return member != NULL ? member->role : ROLE_NONE;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of daemon/http/auth: who may do what. */
+#include <string.h>
+
+#include "daemon/http/auth/authorize.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text/json.h"
+#include "tests/unit/http/http_suites.h"
+
+static struct auth *auth;
+static struct projects *projects;
+static struct err err;
+
+static void put_project(const char *name, const char *text)
+{
+    struct account_limits limits;
+    autojson json_t *json = json_parse(text, strlen(text), &err);
+    ck_assert(json != NULL);
+    ck_assert_msg(account_limits_decode(json, ACCOUNT_PROJECT, &limits, &err), "%s", err.text);
+    projects_put(projects, name, &limits);
+    account_limits_finish(&limits);
+}
+
+static void open_all(void)
+{
+    auth = auth_create();
+    projects = projects_create();
+    put_project("vision", "{\"members\":{\"vera\":\"viewer\",\"uma\":\"user\",\"olga\":\"operator\"},"
+                          "\"max_priority\":5}");
+    put_project("public", "{}");
+}
+
+static void close_all(void)
+{
+    auth_destroy(auth);
+    projects_destroy(projects);
+}
+
+/* The bearer of a token of that role. */
+static const struct identity *bearer(const char *owner, enum role role)
+{
+    static int count;
+    static char id[TOKEN_ID_LENGTH + 1];
+    snprintf(id, sizeof id, "%08d", count++);
+    auth_put(auth, &(struct token_row){.id = id, .role = role, .owner = owner, .created_ms = 1});
+    return auth_find(auth, id);
+}
+
+static bool submits(const char *owner, enum role role, const char *project, int64_t priority)
+{
+    const struct job_spec spec = {.project = project, .priority = priority};
+    memset(&err, 0, sizeof err);
+    return authorize_submit(projects, bearer(owner, role), &spec, &err);
+}
+
+START_TEST(each_access_lets_in_its_roles_and_no_other)
+{
+    static const struct {
+        enum access access;
+        const char *roles; /* a letter each: node, monitor, viewer, user, operator, admin */
+    } table[] = {
+        {ACCESS_ANY, "nmvuoa"},
+        {ACCESS_VIEWER, "vuoa"},
+        {ACCESS_USER, "uoa"},
+        {ACCESS_OPERATOR, "oa"},
+        {ACCESS_ADMIN, "a"},
+        {ACCESS_TRACKING, "vuoa"},
+        {ACCESS_NODE, "n"},
+        {ACCESS_MONITOR, "mvuoa"},
+        {ACCESS_USER_OR_NODE, "nuoa"},
+        {ACCESS_OPEN, "nmvuoa"},
+        {ACCESS_VIEWER_OR_NODE, "nvuoa"},
+    };
+    ck_assert_int_eq(sizeof table / sizeof table[0], ACCESS_COUNT);
+    for (size_t i = 0; i < ACCESS_COUNT; i++) {
+        for (enum role role = ROLE_NONE; role < ROLE_COUNT; role++) {
+            bool wanted = role != ROLE_NONE && strchr(table[i].roles, role_text(role)[0]) != NULL;
+            ck_assert_msg(authorize_route(table[i].access, role, &err) == wanted, "%zu %s", i,
+                          role_text(role));
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_job_is_seen_by_its_owner_by_members_and_by_operators)
+{
+    static const struct {
+        const char *name;
+        enum role role;
+        bool own, mates, foreign; /* in vision: one's own, uma's; in public: zoe's */
+    } table[] = {
+        {"zoe", ROLE_VIEWER, true, false, true},    {"vera", ROLE_USER, true, true, false},
+        {"uma", ROLE_USER, true, true, false},      {"olga", ROLE_VIEWER, true, true, false},
+        {"eve", ROLE_USER, true, false, false},     {"eve", ROLE_OPERATOR, true, true, true},
+        {"eve", ROLE_ADMIN, true, true, true},      {"uma", ROLE_NODE, false, false, false},
+        {"uma", ROLE_MONITOR, false, false, false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const struct identity *who = bearer(table[i].name, table[i].role);
+        ck_assert_msg(authorize_see(projects, who, table[i].name, "vision") == table[i].own, "%zu", i);
+        ck_assert_msg(authorize_see(projects, who, "uma", "vision") == table[i].mates, "%zu", i);
+        ck_assert_msg(authorize_see(projects, who, "zoe", "public") == table[i].foreign, "%zu", i);
+    }
+}
+END_TEST
+
+START_TEST(a_job_is_changed_by_its_owner_and_by_operators_and_by_no_token_of_a_viewer)
+{
+    static const struct {
+        const char *name;
+        enum role role;
+        bool own, mates;
+    } table[] = {
+        {"uma", ROLE_VIEWER, false, false},  {"uma", ROLE_USER, true, true},
+        {"vera", ROLE_USER, true, false},    {"olga", ROLE_USER, true, true},
+        {"olga", ROLE_VIEWER, false, false}, {"eve", ROLE_OPERATOR, true, true},
+        {"eve", ROLE_USER, true, false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const struct identity *who = bearer(table[i].name, table[i].role);
+        ck_assert_msg(authorize_change(projects, who, table[i].name, "public", &err) == table[i].own, "%zu",
+                      i);
+        ck_assert_msg(authorize_change(projects, who, "uma", "vision", &err) == table[i].mates, "%zu", i);
+    }
+    ck_assert_int_eq(err.code, ERR_FORBIDDEN);
+}
+END_TEST
+
+START_TEST(a_project_takes_jobs_of_its_members_and_without_members_of_everybody)
+{
+    static const struct {
+        const char *name;
+        enum role role;
+        const char *project;
+        bool may;
+    } table[] = {
+        {"uma", ROLE_USER, "vision", true},     {"olga", ROLE_USER, "vision", true},
+        {"vera", ROLE_USER, "vision", false},   {"eve", ROLE_USER, "vision", false},
+        {"eve", ROLE_OPERATOR, "vision", true}, {"eve", ROLE_USER, "public", true},
+        {"eve", ROLE_USER, NULL, true},         {"eve", ROLE_USER, "unknown", false},
+        {"eve", ROLE_ADMIN, "unknown", true},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        ck_assert_msg(submits(table[i].name, table[i].role, table[i].project, 0) == table[i].may, "%zu", i);
+        ck_assert(table[i].may || (err.code == ERR_FORBIDDEN && strcmp(err.field, "project") == 0));
+    }
+    put_project("default", "{\"members\":{\"uma\":\"user\"}}");
+    ck_assert(!submits("eve", ROLE_USER, NULL, 0) && submits("uma", ROLE_USER, NULL, 0));
+}
+END_TEST
+
+START_TEST(strangers_are_not_told_whether_a_project_exists)
+{
+    struct err known, unknown;
+    submits("eve", ROLE_USER, "vision", 0);
+    known = err;
+    put_project("vision2", "{\"members\":{\"uma\":\"user\"}}");
+    submits("eve", ROLE_USER, "visionX", 0);
+    unknown = err;
+    *strchr(unknown.text, 'X') = '2';
+    submits("eve", ROLE_USER, "vision2", 0);
+    ck_assert_str_eq(unknown.text, err.text);
+    ck_assert_int_eq(known.code, unknown.code);
+}
+END_TEST
+
+START_TEST(a_priority_is_bounded_by_the_project_but_for_operators)
+{
+    ck_assert(submits("uma", ROLE_USER, "vision", 5) && !submits("uma", ROLE_USER, "vision", 6));
+    ck_assert_str_eq(err.field, "priority");
+    ck_assert(submits("olga", ROLE_USER, "vision", 1000) && submits("eve", ROLE_ADMIN, "vision", 1000));
+    ck_assert(submits("eve", ROLE_USER, "public", -7) && !submits("eve", ROLE_USER, "public", 1));
+    const struct identity *uma = bearer("uma", ROLE_USER);
+    ck_assert(authorize_priority(projects, uma, "vision", 7, 9, &err)); /* an operator had raised it */
+    ck_assert(!authorize_priority(projects, uma, "vision", 10, 9, &err));
+}
+END_TEST
+
+START_TEST(a_change_of_a_project_counts_at_once)
+{
+    ck_assert(submits("uma", ROLE_USER, "vision", 5));
+    put_project("vision", "{\"members\":{\"eve\":\"user\"}}");
+    ck_assert(!submits("uma", ROLE_USER, "vision", 0) && submits("eve", ROLE_USER, "vision", 0));
+    ck_assert(!authorize_see_project(projects, bearer("uma", ROLE_USER), "vision"));
+}
+END_TEST
+
+Suite *authorize_suite(void)
+{
+    Suite *suite = suite_create("authorize");
+    TCase *cases = tcase_create("authorize");
+    tcase_add_checked_fixture(cases, open_all, close_all);
+    tcase_add_test(cases, each_access_lets_in_its_roles_and_no_other);
+    tcase_add_test(cases, a_job_is_seen_by_its_owner_by_members_and_by_operators);
+    tcase_add_test(cases, a_job_is_changed_by_its_owner_and_by_operators_and_by_no_token_of_a_viewer);
+    tcase_add_test(cases, a_project_takes_jobs_of_its_members_and_without_members_of_everybody);
+    tcase_add_test(cases, strangers_are_not_told_whether_a_project_exists);
+    tcase_add_test(cases, a_priority_is_bounded_by_the_project_but_for_operators);
+    tcase_add_test(cases, a_change_of_a_project_counts_at_once);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
