@@ -119,7 +119,7 @@ static bool admit_ranks(struct request *request, struct err *err)
     bool found;
     struct attempt_record attempt;
     request->who = auth_ranks();
-    if (request->route->access != ACCESS_TRACKING) {
+    if (!authorize_ranks(request->route->access)) {
         return err_set(err, ERR_FORBIDDEN, "the token of a job's ranks reaches /api/2.0/mlflow only");
     }
     if (!reader_attempt_record(server->reader, request->ranks_attempt_id, &found, &attempt, err)) {

@@ -28,6 +28,11 @@ bool authorize_is_person(enum role role)
     return role >= ROLE_VIEWER;
 }
 
+bool authorize_ranks(enum access access)
+{
+    return access == ACCESS_TRACKING || access == ACCESS_TRACKING_CHANGE;
+}
+
 bool authorize_route(enum access access, enum role role, struct err *err)
 {
     return (admitted[access].roles & 1U << role) != 0 ||

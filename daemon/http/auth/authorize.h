@@ -25,6 +25,7 @@
     X(OPERATOR, PEOPLE(OPERATOR), "operator") /* those who look after nodes and everybody's jobs */          \
     X(ADMIN, PEOPLE(ADMIN), "admin")          /* those who say who may what */                               \
     X(TRACKING, PEOPLE(VIEWER), "viewer")     /* also ranks of live attempts, by a token of theirs */        \
+    X(TRACKING_CHANGE, PEOPLE(USER), "user")  /* the same, for changes */                                    \
     X(MONITOR, PEOPLE(VIEWER) | ONE(MONITOR), "monitor or viewer") /* metrics */                             \
     X(USER_OR_NODE, PEOPLE(USER) | ONE(NODE), "user or node")                                                \
     X(VIEWER_OR_NODE, PEOPLE(VIEWER) | ONE(NODE), "viewer or node")                                          \
@@ -35,6 +36,8 @@ enum access { ACCESSES(AS_ENUM_ACCESS) ACCESS_COUNT };
 #undef AS_ENUM_ACCESS
 
 bool authorize_is_person(enum role role);
+/* Whether the ranks of a live attempt may use it, by the token that they were given. */
+bool authorize_ranks(enum access access);
 /* ERR_FORBIDDEN when the role may not. */
 bool authorize_route(enum access access, enum role role, struct err *err);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/blob/artifacts.h"
+#include "daemon/http/auth/authorize.h"
 #include "daemon/http/auth/rank_token.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/request/request_work.h"
@@ -207,6 +208,11 @@ bool mlflow_call(struct request *request, struct err *err)
         tracking_fail(&error, TRACKING_ENDPOINT_NOT_FOUND, MLFLOW_UNSERVED, route_method(request),
                       request->path);
         return reply_error(request, &error);
+    }
+    enum access access =
+        endpoint->writes && strcmp(endpoint->method, "GET") != 0 ? ACCESS_TRACKING_CHANGE : ACCESS_TRACKING;
+    if (request->ranks_attempt_id == 0 && !authorize_route(access, identity_role(request->who), err)) {
+        return false;
     }
     if (endpoint->adds &&
         !space_allows_tracking(request->server->space, (int64_t)request->body_length, err)) {

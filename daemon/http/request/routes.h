@@ -140,10 +140,10 @@
          0, "Change something by a method of MLflow's tracking API")                                         \
     OTHER(DELETE, "/api/2.0/mlflow/{+call}", TRACKING, JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false, "*",        \
           mlflow_call, 0, NULL, "Delete something by a method of MLflow's tracking API")                     \
-    OTHER(PUT, GATE_FILES "{+path}", TRACKING, STREAM, LIMIT_BLOB_BYTES, false, "*", mlflow_artifacts_put,   \
-          0, &mlflow_artifacts_sink, "Store an artifact")                                                    \
+    OTHER(PUT, GATE_FILES "{+path}", TRACKING_CHANGE, STREAM, LIMIT_BLOB_BYTES, false, "*",                  \
+          mlflow_artifacts_put, 0, &mlflow_artifacts_sink, "Store an artifact")                              \
     PLAIN(GET, GATE_FILES "{+path}", TRACKING, "*", mlflow_artifacts_get, 0, "Fetch an artifact")            \
-    PLAIN(DELETE, GATE_FILES "{+path}", TRACKING, "*", mlflow_artifacts_delete, 0,                           \
+    PLAIN(DELETE, GATE_FILES "{+path}", TRACKING_CHANGE, "*", mlflow_artifacts_delete, 0,                    \
           "Delete an artifact or a folder of them")                                                          \
     PLAIN(GET, "/api/2.0/mlflow-artifacts/artifacts", TRACKING, "*", mlflow_artifacts_list, 0,               \
           "List a folder of artifacts")                                                                      \

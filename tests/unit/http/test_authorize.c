@@ -69,6 +69,7 @@ START_TEST(each_access_lets_in_its_roles_and_no_other)
         {ACCESS_MONITOR, "mvuoa"},
         {ACCESS_USER_OR_NODE, "nuoa"},
         {ACCESS_OPEN, "nmvuoa"},
+        {ACCESS_TRACKING_CHANGE, "uoa"},
         {ACCESS_VIEWER_OR_NODE, "nvuoa"},
     };
     ck_assert_int_eq(sizeof table / sizeof table[0], ACCESS_COUNT);
