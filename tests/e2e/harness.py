@@ -287,6 +287,11 @@ class Cluster:
         """A client with a new token of that role."""
         return Api(self.url, self.api.post("/v1/tokens", {"role": role, "owner": owner})["secret"], self.cacert)
 
+    def open_project(self, *names: str) -> None:
+        """Set projects up that everybody may submit to."""
+        for name in names:
+            self.api.call("PUT", f"/v1/accounts/projects/{name}", {})
+
     def wait_state(self, job: str, *states: str) -> Any:
         def there() -> Any:
             view = self.api.job(job)

@@ -315,6 +315,7 @@ def soon(seconds: float) -> str:
 def test_the_queue_shows_who_is_next_and_who_gets_which_nodes_when(cluster: Cluster, browser: Any, tmp_path: Path) -> None:
     go = tmp_path / "go"
     ann, bob = cluster.user("ann"), cluster.user("bob")
+    cluster.open_project("vision", "speech")
     hang = ["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.02; done"]
     running = ann.submit(hang, gpus=3, name="running", project="vision", time_limit_s=3600)
     cluster.wait_state(running, "RUNNING")
@@ -379,6 +380,7 @@ def test_a_job_that_waits_shows_why_as_a_picture(cluster: Cluster, browser: Any,
 
 def test_usage_is_divided_as_the_address_says(cluster: Cluster, browser: Any) -> None:
     ann, bob = cluster.user("spender"), cluster.user("saver")
+    cluster.open_project("vision", "speech")
     for user, project in ((ann, "vision"), (ann, "speech"), (bob, "vision")):
         user.wait(user.submit(["sleep", "0.1"], project=project))
     reader = opened(browser, cluster.api, cluster.url, "/usage?span=1 day")

@@ -45,8 +45,8 @@ struct create_options {
 };
 
 static const struct option_row create_rows[] = {
-    ROW_CHOICE(struct create_options, role, 0, "role", "ROLE", "what it may do", "viewer|user|operator|admin|node|monitor",
-               .absent_text = "user", .sent_as = "role"),
+    ROW_CHOICE(struct create_options, role, 0, "role", "ROLE", "what it may do",
+               "viewer|user|operator|admin|node|monitor", .absent_text = "user", .sent_as = "role"),
     ROW_TEXT(struct create_options, owner, 0, "owner", "NAME", "whose it is", .sent_as = "owner"),
     ROW_DURATION(struct create_options, expires_ms, 0, "expires", "after which it is no longer valid"),
     ROW_TEXT(struct create_options, out, 0, "out", "FILE",

@@ -68,7 +68,7 @@ const struct verb verb_preempt = {
     .arguments = "ID",
     .summary = "Have a running job give back its GPUs and wait again.",
     .details = "It gets SIGTERM, its grace, then SIGKILL, and is requeued at its old place; that costs no\n"
-               "retry. It is your own job, or you are an admin.\n"
+               "retry. It is your own job, or you are an operator.\n"
                "\n"
                "Examples:\n"
                "  gpuctl preempt x7k2             x7k2 runs: stop it, to see whether it can go on later\n"

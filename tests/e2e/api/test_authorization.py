@@ -188,7 +188,7 @@ def test_every_call_of_mlflow_answers_every_principal_by_its_effect(scene: Scene
     for method, path, effect in CALLS:
         looks = method == "GET" or effect in ("READS", "SEARCHES")
         for principal, (_, role, _) in PRINCIPALS.items():
-            document = None if method == "GET" else {}
+            document: dict[str, Any] | None = None if method == "GET" else {}
             status, answer = scene.ask(principal, method, f"/api/2.0/mlflow/{re.sub('{.*?}', 'none', path)}", document)
             may = role in ("user", "operator", "admin", "ranks") or (role == "viewer" and looks)
             cells += 1

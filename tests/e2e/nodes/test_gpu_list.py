@@ -64,6 +64,7 @@ def test_a_gpu_says_what_it_does_and_which_job_holds_it(gpus: GpuNode) -> None:
     }  # fmt: skip
     assert third["sample"]["power_w"] is None and third["gpu_type"] == "RTX4090"
     ann, ben = gpus.cluster.user("ann"), gpus.cluster.user("ben")
+    gpus.cluster.open_project("vision")
     job = ann.submit(["sleep", "600"], gpus=2, gpu_type="H100", project="vision", name="big")
     holders = [gpu["holder"] for gpu in held(gpus.api, 2)]
     since = {holder.pop("since") for holder in holders}

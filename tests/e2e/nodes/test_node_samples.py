@@ -136,6 +136,7 @@ def test_a_foreign_file_in_the_place_of_a_ring_is_begun_anew(gpus: GpuNode) -> N
 
 def test_allocations_name_job_and_user_while_it_runs_and_only_to_those_who_may_see_it(gpus: GpuNode) -> None:
     ann, ben = gpus.cluster.user("ann"), gpus.cluster.user("ben")
+    gpus.cluster.open_project("vision")
     job = ann.submit(["sleep", "600"], project="vision")
     gpus.cluster.wait_state(job, "RUNNING")
     (labels,) = allocations(gpus.api)

@@ -72,6 +72,7 @@ def test_wrong_limits_are_refused_with_the_field(cluster: Cluster, path: str, li
 
 def test_users_read_their_own_accounts_and_change_none(cluster: Cluster) -> None:
     anna, bert = cluster.user("anna"), cluster.user("bert")
+    cluster.open_project("ours")
     anna.wait(anna.submit(["true"], project="ours"))
     assert {user["name"] for user in anna.get(f"{PROJECT}/ours")["users"]} == {"anna"}
     assert anna.get(f"{USER}/anna")["kind"] == "user"

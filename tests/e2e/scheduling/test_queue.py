@@ -121,6 +121,7 @@ def test_under_fifo_the_first_job_reserves_everything_and_no_job_is_due(make_clu
 def test_filters_keep_positions_and_users_see_their_own(full: tuple[Cluster, str], tmp_path: Path) -> None:
     cluster, _ = full
     api, ann, bob = cluster.api, cluster.user("ann"), cluster.user("bob")
+    cluster.open_project("red", "blue")
     one = ann.submit(["true"], project="red", time_limit_s=60)
     two = bob.submit(["true"], project="red", time_limit_s=120, pool="default")
     three = bob.submit(["true"], project="blue", time_limit_s=180)

@@ -45,6 +45,7 @@ def held(cluster: Cluster, jobs: list[str]) -> float:
 def run_jobs(cluster: Cluster, tmp_path: Path) -> list[str]:
     """Four of two people and two projects, of which one fails once."""
     ann, bob = cluster.user("ann"), cluster.user("bob")
+    cluster.open_project("vision", "speech")
     once = ["sh", "-c", f"test -e {tmp_path / 'tried'} || {{ touch {tmp_path / 'tried'}; exit 3; }}"]
     jobs = [
         ann.submit(["true"], gpus=2, project="vision"),
@@ -97,6 +98,7 @@ def test_a_job_that_runs_counts_up_to_now(fresh: Cluster, tmp_path: Path) -> Non
 
 def test_each_task_of_an_array_counts_once_for_its_owner_and_project(fresh: Cluster) -> None:
     ann = fresh.user("ann")
+    fresh.open_project("sweep")
     spec = {"command": ["sh", "-c", "exit {task}"], "gpus": 1, "project": "sweep", "array": {"tasks": 3}}
     array = ann.post("/v1/jobs", spec)["id"]
     ann.wait(array)

@@ -48,6 +48,7 @@ def refusal(call: Callable[[], Any]) -> Problem:
 def test_an_end_is_told_once_and_signed(told: Cluster, receiver: Receiver) -> None:
     ann = told.user("ann")
     made = hook(ann, receiver.url)
+    told.open_project("vision")
     job = ann.submit(["sh", "-c", "exit 7"], name="train", project="vision")
     eventually(lambda: receiver.got, "the delivery")
     headers, body = receiver.got[0]
@@ -71,6 +72,7 @@ def test_an_end_is_told_once_and_signed(told: Cluster, receiver: Receiver) -> No
 
 def test_each_is_told_of_what_it_wants_alone(told: Cluster) -> None:
     ann, bob = told.user("ann"), told.user("bob")
+    told.open_project("vision")
     receivers = {name: Receiver() for name in ("own", "project", "all", "bobs", "tasks")}
     try:
         hooks = [

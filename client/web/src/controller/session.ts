@@ -6,7 +6,7 @@ const KEY = "gpuctl.session";
 
 export interface Person {
   owner: string;
-  role: "user" | "admin";
+  role: "viewer" | "user" | "operator" | "admin";
 }
 
 interface Kept extends Person {
@@ -36,6 +36,12 @@ export function proof(): string | undefined {
 /** Who is signed in; null: nobody. */
 export function person(): Person | null {
   return kept();
+}
+
+/** Whether they may change nodes, and jobs of others. */
+export function mayOperate(): boolean {
+  const role = person()?.role;
+  return role === "operator" || role === "admin";
 }
 
 /** Whether half of the session's life is over. */

@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 
 import { changeNode, gpus, node, nodeSamples, type Gpu, type NodeDetail } from "../controller/api";
-import { person } from "../controller/session";
+import { mayOperate } from "../controller/session";
 import { useChange } from "../parts/change";
 import { Fact, Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
@@ -95,7 +95,7 @@ export function NodeView({ name }: { name: string }) {
       <div class="tools">
         <h1>{name}</h1>
         <span class="gap" />
-        {person()?.role === "admin" && <button type="button" onClick={change}>{takesWork ? "Drain" : "Resume"}</button>}
+        {mayOperate() && <button type="button" onClick={change}>{takesWork ? "Drain" : "Resume"}</button>}
       </div>
       {refused !== "" && <p class="line error" role="alert">{refused}</p>}
       <div class="columns">

@@ -5,7 +5,7 @@
 import { useState } from "preact/hooks";
 
 import { changeNode, gpus, nodes, type Node } from "../controller/api";
-import { person } from "../controller/session";
+import { mayOperate } from "../controller/session";
 import { Bar } from "../parts/bar";
 import { useChange } from "../parts/change";
 import { COLOURS, type Colour } from "../parts/cluster/gpu_looks";
@@ -66,7 +66,7 @@ function row(node: Node, change: (what: "drain" | "resume") => void) {
     <Use {...node} />,
     node.beat_age_s === null ? "" : duration(node.beat_age_s * 1000),
     <div class="reason">{[node.reason, node.unavailable].filter(Boolean).join("; ")}</div>,
-    person()?.role === "admin" && button,
+    mayOperate() && button,
   ];
 }
 
@@ -108,7 +108,7 @@ export function NodesView({ search }: { search: URLSearchParams }) {
           <Totals all={all} />
           <h2 class="part">GPU by GPU</h2>
           <ColourChoice colour={colour} />
-          {each && <GpuMap gpus={each} colour={colour} change={person()?.role === "admin" ? change : null} />}
+          {each && <GpuMap gpus={each} colour={colour} change={mayOperate() ? change : null} />}
           <h2 class="part">By node</h2>
           <Table
             titles={["Node", "State", "Pool", "GPU type", "Free", "Use", "Heard", "Reason", "Change"]}
