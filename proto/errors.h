@@ -15,7 +15,7 @@
     X(ERR_LIMIT, "over_limit", 422, 6, false, "A limit of the project or of the user does not allow this")   \
     X(ERR_NO_LOCAL_NODE, "no_local_node", 422, 6, false, "No node runs on the submitter's host")             \
     X(ERR_UNAUTHENTICATED, "unauthenticated", 401, 4, false, "The request carries no valid token")           \
-    X(ERR_FORBIDDEN, "forbidden", 403, 4, false, "This token does not allow it")                     \
+    X(ERR_FORBIDDEN, "forbidden", 403, 4, false, "This token does not allow it")                             \
     X(ERR_NOT_FOUND, "not_found", 404, 3, false, "There is no such thing")                                   \
     X(ERR_METHOD, "method_not_allowed", 405, 1, false, "The path does not take this method")                 \
     X(ERR_AMBIGUOUS, "ambiguous_id", 409, 3, false, "The prefix fits more than one id")                      \
