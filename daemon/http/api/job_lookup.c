@@ -22,16 +22,16 @@
 /* --- finding -------------------------------------------------------------------------------------------- */
 
 /* What the sender is to be allowed: to look, or also to change. */
-enum wish { LOOK, CHANGE };
+enum purpose { LOOK, CHANGE };
 
 /* *ret_found: there is such a job, and the sender may see it. ERR_FORBIDDEN: it may not be changed. */
-static bool read_job(const struct request *request, const char *id, enum wish wish, bool *ret_found,
+static bool read_job(const struct request *request, const char *id, enum purpose purpose, bool *ret_found,
                      struct job_facts *ret_facts, struct err *err)
 {
     autorows struct rows rows = reader_job(request->server->reader, id, err);
     struct job_record job;
     *ret_found = rows_job(&rows, &job) && request_may_see(request, job.birth.owner, job.birth.project);
-    if (*ret_found && wish == CHANGE &&
+    if (*ret_found && purpose == CHANGE &&
         !request_may_change(request, job.birth.owner, job.birth.project, err)) {
         return false;
     }
@@ -107,11 +107,11 @@ void job_name_task(struct request *request)
     }
 }
 
-static bool find(const struct request *request, enum wish wish, struct job_facts *ret_facts, struct err *err)
+static bool find(const struct request *request, enum purpose purpose, struct job_facts *ret_facts, struct err *err)
 {
     bool found = false;
     if (text_is_id(request->argument) &&
-        !read_job(request, request->argument, wish, &found, ret_facts, err)) {
+        !read_job(request, request->argument, purpose, &found, ret_facts, err)) {
         return false;
     }
     return found || job_missing(request, err);
