@@ -328,6 +328,29 @@
 /* different questions whose answers are kept, 0.6 MB each at most: as many as one copy answers */
 #define LIMIT_QUEUE_ANSWERS 64
 
+/* --- simulations of the jobs that have ended --- */
+/* jobs of one, the newest; older ones are left out: 1 KB each while they are replayed, and 0.2 ms, or 2 ms
+ * where most of them wait */
+#define LIMIT_SIMULATION_JOBS 20000
+/* nodes of one, and their GPUs: 2 KB a node and 0.2 KB a GPU */
+#define LIMIT_SIMULATION_NODES 10000
+#define LIMIT_SIMULATION_GPUS  200000
+/* the time of one; policies that are not replayed by then have no result */
+#define LIMIT_SIMULATION_MS 60000
+/* how much its thread gives way to others: as far as a thread can that holds a lock now and then, which a
+ * thread that only runs while nobody else does might not give back */
+#define SIMULATION_NICE 19
+/* simulations that wait, in all and of one user, while another one runs: the last of them takes some minutes,
+ * as long as a person may wait */
+#define LIMIT_SIMULATIONS       4
+#define LIMIT_SIMULATIONS_OWNER 1
+/* one answer serves everybody who asks the same within this time: a week of jobs is then hardly another */
+#define SIMULATION_FRESH_MS (5 * 60 * 1000)
+/* answers that are kept, and questions under way: 30 KB each */
+#define LIMIT_SIMULATIONS_KEPT 16
+/* how often it is seen whether the clients of a simulation are still there */
+#define SIMULATION_LOOK_MS 500
+
 /* --- GPUs, one by one --- */
 /* rows per page, which is the default, too: 0.5 MB, 5 ms of the HTTP thread; 8 pages for 1,000 nodes */
 #define LIMIT_GPU_ROWS 1000

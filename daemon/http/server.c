@@ -47,6 +47,7 @@
 #include "daemon/http/usage/holders.h"
 #include "daemon/http/usage/overview.h"
 #include "daemon/http/queue/queue.h"
+#include "daemon/http/queue/simulations.h"
 #include "daemon/http/usage/usage.h"
 #include "daemon/notify/notify.h"
 #include "daemon/store/store.h"
@@ -356,8 +357,9 @@ struct server *server_open(const struct server_config *config, struct err *err)
         !projects_load(server->projects, server->reader, err) ||
         !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
         !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
-        !log_searches_open(server, err) || !samples_open(server, err) || !usage_open(server, err) ||
-        !backups_open(server, err) || !retention_open(server, err) || !scrubbing_open(server, err)) {
+        !log_searches_open(server, err) || !simulations_open(server, err) || !samples_open(server, err) ||
+        !usage_open(server, err) || !backups_open(server, err) || !retention_open(server, err) ||
+        !scrubbing_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -415,6 +417,7 @@ void server_close(struct server *server)
     mlflow_close(server);
     samples_close(server);
     log_searches_close(server);
+    simulations_close(server);
     usage_close(server);
     overview_close(server);
     queue_close(server);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses the description of a simulated cluster. */
+/* Parses and writes the description of a simulated cluster. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +92,25 @@ int64_t fleet_gpus(const struct fleet *fleet)
         sum += fleet->parts[i].nodes * fleet->parts[i].gpus;
     }
     return sum;
+}
+
+int64_t fleet_nodes(const struct fleet *fleet)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < fleet->count; i++) {
+        sum += fleet->parts[i].nodes;
+    }
+    return sum;
+}
+
+void fleet_write(const struct fleet *fleet, struct text *out)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct fleet_part *part = &fleet->parts[i];
+        bool typed = part->type != NULL;
+        text_printf(out, "%s%lldx%lld%s%s", i > 0 ? "," : "", (long long)part->nodes, (long long)part->gpus,
+                    typed ? ":" : "", typed ? part->type : "");
+    }
 }
 
 void fleet_finish(struct fleet *fleet)

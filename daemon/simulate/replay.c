@@ -63,8 +63,27 @@ struct simulation {
     size_t heap_count;
     struct gang *fresh; /* placements to be started */
     size_t fresh_count, fresh_room;
-    size_t stopping_count; /* attempts that are being preempted */
+    size_t stopping_count;                      /* attempts that are being preempted */
+    struct rank_exit ranks[LIMIT_NODE_DEVICES]; /* of the node that reports their exits */
 };
+
+static const char *const limits_words[] = {"trace", "exact", "none"};
+
+const char *limits_text(enum limits limits)
+{
+    return limits_words[limits];
+}
+
+bool limits_from_text(const char *text, enum limits *ret_limits)
+{
+    for (int limits = LIMITS_TRACE; limits <= LIMITS_NONE; limits++) {
+        if (strcmp(text, limits_words[limits]) == 0) {
+            *ret_limits = (enum limits)limits;
+            return true;
+        }
+    }
+    return false;
+}
 
 /* --- the heap of running gangs -------------------------------------------------------------------------- */
 
@@ -195,12 +214,13 @@ static void tell(struct simulation *simulation, const char *node, struct report_
 static void note_moment(struct simulation *simulation)
 {
     struct outcome *outcome = simulation->outcome;
-    struct moment *last = outcome->moment_count > 0 ? &outcome->moments[outcome->moment_count - 1] : NULL;
+    struct cluster_moment *last =
+        outcome->moment_count > 0 ? &outcome->moments[outcome->moment_count - 1] : NULL;
     if (last == NULL || last->at_ms != simulation->now_ms) {
         XGROW(outcome->moments, outcome->moment_count, simulation->moment_room, 1024);
         last = &outcome->moments[outcome->moment_count++];
     }
-    *last = (struct moment){simulation->now_ms, simulation->used_gpus, simulation->queued_jobs};
+    *last = (struct cluster_moment){simulation->now_ms, simulation->used_gpus, simulation->queued_jobs};
 }
 
 static void run(struct simulation *simulation, const struct gang *gang)
@@ -237,9 +257,9 @@ static void start_fresh(struct simulation *simulation)
     }
 }
 
-static void end_part(struct simulation *simulation, const struct running *running, const struct part *part,
-                     struct rank_exit *ranks)
+static void end_part(struct simulation *simulation, const struct running *running, const struct part *part)
 {
+    struct rank_exit *ranks = simulation->ranks;
     for (int64_t i = 0; i < part->local_ranks; i++) {
         ranks[i] = (struct rank_exit){.rank = part->first_rank + i};
     }
@@ -254,11 +274,10 @@ static void end_part(struct simulation *simulation, const struct running *runnin
 /* Removes the gang from the heap: its ranks have exited on all nodes. */
 static struct running leave(struct simulation *simulation, size_t at)
 {
-    static struct rank_exit ranks[LIMIT_NODE_DEVICES];
     struct running running = heap_take(simulation, at);
     simulation->used_gpus -= simulation->trace->jobs[running.job].gpus;
     for (size_t i = 0; i < running.part_count; i++) {
-        end_part(simulation, &running, &running.parts[i], ranks);
+        end_part(simulation, &running, &running.parts[i]);
     }
     free(running.parts);
     return running;
@@ -368,7 +387,13 @@ static void register_node(struct simulation *simulation, size_t number, const st
     free(devices);
 }
 
-static void build(struct simulation *simulation, const struct fleet *fleet)
+static bool goes_on(const struct simulation *simulation)
+{
+    const struct replay_options *options = simulation->options;
+    return options->goes_on == NULL || options->goes_on(options->closure);
+}
+
+static bool build(struct simulation *simulation, const struct fleet *fleet)
 {
     simulation->core = core_create(&(struct core_config){.incarnation = 1,
                                                          .next_job_key = 1,
@@ -378,16 +403,23 @@ static void build(struct simulation *simulation, const struct fleet *fleet)
     size_t number = 0;
     for (size_t i = 0; i < fleet->count; i++) {
         for (int64_t j = 0; j < fleet->parts[i].nodes; j++) {
+            if (!goes_on(simulation)) {
+                return false;
+            }
             register_node(simulation, number++, &fleet->parts[i]);
         }
     }
+    return true;
 }
 
 /* At each moment, ends come before submissions. */
-static void play(struct simulation *simulation)
+static bool play(struct simulation *simulation)
 {
     const struct trace *trace = simulation->trace;
     for (size_t next = 0; next < trace->count || simulation->heap_count > 0;) {
+        if (!goes_on(simulation)) {
+            return false;
+        }
         bool ends = simulation->heap_count > 0 &&
                     (next == trace->count || simulation->heap[0].end_ms <= trace->jobs[next].submit_ms);
         simulation->now_ms = ends ? simulation->heap[0].end_ms : trace->jobs[next].submit_ms;
@@ -397,9 +429,10 @@ static void play(struct simulation *simulation)
             submit(simulation, next++);
         }
     }
+    return true;
 }
 
-void replay(const struct trace *trace, const struct fleet *fleet, const struct replay_options *options,
+bool replay(const struct trace *trace, const struct fleet *fleet, const struct replay_options *options,
             struct outcome *ret_outcome)
 {
     *ret_outcome = (struct outcome){.fates = xzalloc((trace->count + 1) * sizeof *ret_outcome->fates)};
@@ -411,14 +444,20 @@ void replay(const struct trace *trace, const struct fleet *fleet, const struct r
                                     .progress = xzalloc((trace->count + 1) * sizeof(struct progress)),
                                     .jobs_by_key = xzalloc((trace->count + 1) * sizeof(size_t)),
                                     .heap = xzalloc((trace->count + 1) * sizeof(struct running))};
-    build(&simulation, fleet);
-    play(&simulation);
-    assert(simulation.queued_jobs == 0 && core_live_jobs(simulation.core) == 0);
+    bool whole = build(&simulation, fleet) && play(&simulation);
+    assert(!whole || (simulation.queued_jobs == 0 && core_live_jobs(simulation.core) == 0));
+    for (size_t i = 0; i < simulation.heap_count; i++) {
+        free(simulation.heap[i].parts);
+    }
     core_destroy(simulation.core);
     free(simulation.progress);
     free(simulation.jobs_by_key);
     free(simulation.heap);
     free(simulation.fresh);
+    if (!whole) {
+        outcome_finish(ret_outcome);
+    }
+    return whole;
 }
 
 void outcome_finish(struct outcome *outcome)

@@ -26,7 +26,7 @@ static const struct option_row rows[] = {
     ROW_TEXT(struct simulate_options, policy, 0, "policy", "NAME,...",
              "by which jobs are placed, several to compare, or all", .absent_text = "default"),
     ROW_CHOICE(struct simulate_options, limits, 0, "limits", "WHICH",
-               "the time limits that the scheduler sees", SIMULATE_LIMITS, .absent_text = "trace"),
+               "the time limits that the scheduler sees", LIMITS_WORDS, .absent_text = "trace"),
     ROW_TEXT(struct simulate_options, save, 0, "save", "FILE.csv", "write the jobs that were read as CSV"),
     ROW_TEXT(struct simulate_options, plot, 0, "plot", "FILE.svg",
              "draw GPUs, waiting jobs and completion times"),
@@ -106,11 +106,7 @@ static void tell_left_out(const struct trace *trace)
 static void tell_fleet(const struct fleet *fleet)
 {
     autotext struct text nodes = {0};
-    for (size_t i = 0; i < fleet->count; i++) {
-        const struct fleet_part *part = &fleet->parts[i];
-        text_printf(&nodes, "%s%lldx%lld:%s", i > 0 ? "," : "", (long long)part->nodes, (long long)part->gpus,
-                    part->type);
-    }
+    fleet_write(fleet, &nodes);
     print_note("the cluster is the controller's: --nodes %s", nodes.bytes);
 }
 
@@ -158,7 +154,8 @@ static bool play(const struct call *call, const struct choice *choice, const str
     struct simulated runs[POLICY_COUNT];
     size_t count = choice->count;
     for (size_t i = 0; i < count; i++) {
-        runs[i].options = (struct replay_options){choice->policies[i], simulate_limits(options->limits)};
+        runs[i].options = (struct replay_options){.policy = choice->policies[i]};
+        limits_from_text(options->limits, &runs[i].options.limits);
         replay(trace, fleet, &runs[i].options, &runs[i].outcome);
         runs[i].figures = figures_of(trace, fleet, &runs[i].outcome);
     }

@@ -22,10 +22,6 @@ struct simulated {
     struct figures figures; /* owned */
 };
 
-/* The spelling of a choice, and back. */
-#define SIMULATE_LIMITS "trace|exact|none"
-enum limits simulate_limits(const char *text);
-
 /* A row or document for each of them; FORMAT_JSON: a list where there are several. */
 void simulate_show(enum print_format format, const struct simulated *runs, size_t count, struct text *out);
 

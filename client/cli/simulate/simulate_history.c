@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a trace and a fleet of the jobs and nodes of a controller. It promises that a job counts with the
- * time that its ranks had their GPUs, however long it waited between its attempts. */
+/* Reads the jobs and nodes of a controller, of which history.h makes a trace and a fleet. */
 #include "client/cli/simulate/simulate.h"
 
 #include <string.h>
 
 #include "client/cli/transport/pages.h"
+#include "daemon/simulate/history.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
@@ -15,29 +15,6 @@
 #define LIMIT_NODES 100000
 
 /* --- jobs --- */
-
-static char *copy(const char *text)
-{
-    return text != NULL ? xstrdup(text) : NULL;
-}
-
-static void add_job(struct trace *trace, const struct job_view *view)
-{
-    if (view->started_ms == 0 || view->ended_ms == 0) {
-        trace->not_run++;
-        return;
-    }
-    int64_t span_ms = view->ran_ms > 0 ? view->ran_ms : view->ended_ms - view->started_ms;
-    trace_add(trace, &(struct trace_job){.submit_ms = view->created_ms,
-                                         .duration_ms = span_ms > 0 ? span_ms : 0,
-                                         .gpus = view->gpus,
-                                         .limit_ms = view->time_limit_ms,
-                                         .priority = view->priority,
-                                         .gpu_type = copy(view->gpu_type),
-                                         .project = copy(view->project),
-                                         .owner = copy(view->owner),
-                                         .name = copy(view->name)});
-}
 
 static bool take_jobs(const json_t *page, void *closure, struct err *err)
 {
@@ -49,7 +26,7 @@ static bool take_jobs(const json_t *page, void *closure, struct err *err)
         if (!job_view_decode(json_incref(item), &view, err)) {
             return false;
         }
-        add_job(closure, &view);
+        history_add_job(closure, &view);
         job_view_finish(&view);
     }
     return jobs != NULL;
@@ -61,14 +38,6 @@ static void make_path(int64_t since_ms, struct text *path)
     pages_states(path, true);
     if (since_ms > 0) {
         pages_number(path, "since", clock_wall_ms() - since_ms);
-    }
-}
-
-/* The list begins with the newest. */
-static void number_lines(struct trace *trace)
-{
-    for (size_t i = 0; i < trace->count; i++) {
-        trace->jobs[i].line = trace->count - i;
     }
 }
 
@@ -87,39 +56,26 @@ bool simulate_history(struct api *api, int64_t since_ms, struct trace *ret_trace
         trace_finish(&trace);
         return false;
     }
-    number_lines(&trace);
-    trace_sort(&trace);
+    history_end(&trace);
     *ret_trace = trace;
     return true;
 }
 
 /* --- nodes --- */
 
-/* A node with several types counts as one node a type: a gang is of one. */
+/* Lists have no devices. */
 static bool add_mixed(struct api *api, const char *name, struct fleet *fleet, struct err *err)
 {
     autojson json_t *node = api_get(api, err, "/v1/nodes/%s", name);
-    if (node == NULL) {
-        return false;
+    if (node != NULL) {
+        history_add_node(fleet, json_object_get(node, "devices"));
     }
-    autojson json_t *counts = json_object();
-    const json_t *devices = json_object_get(node, "devices");
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        const char *type = json_string_of(json_array_get(devices, i), "type");
-        json_int_t count = type != NULL ? json_integer_value(json_object_get(counts, type)) : 0;
-        json_object_set_new(counts, type, json_integer(count + 1));
-    }
-    const char *type;
-    json_t *count;
-    json_object_foreach (counts, type, count) {
-        fleet_add(fleet, 1, json_integer_value(count), type);
-    }
-    return true;
+    return node != NULL;
 }
 
 static bool add_node(struct api *api, const struct node_view *node, struct fleet *fleet, struct err *err)
 {
-    if ((node->state != NODE_READY && node->state != NODE_SUSPECT) || node->gpus == 0) {
+    if (!history_takes_work(node->state) || node->gpus == 0) {
         return true;
     }
     if (node->gpu_type != NULL && strcmp(node->gpu_type, "mixed") == 0) {

@@ -97,7 +97,7 @@ static size_t column_of(const struct axes *axes, int64_t at_ms)
 static void fill(const struct outcome *outcome, const struct axes *axes, struct panel *used,
                  struct panel *queued)
 {
-    const struct moment *moments = outcome->moments;
+    const struct cluster_moment *moments = outcome->moments;
     for (size_t i = 0; i < outcome->moment_count; i++) {
         bool last = i + 1 == outcome->moment_count;
         size_t until = column_of(axes, last ? moments[i].at_ms : moments[i + 1].at_ms);

@@ -2,21 +2,8 @@
 /* Shows the figures of simulations as a table or as JSON. figures.h says what they mean. */
 #include "client/cli/simulate/simulate.h"
 
-#include <string.h>
-
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
-
-static const char *const limits_words[] = {"trace", "exact", "none"};
-
-enum limits simulate_limits(const char *text)
-{
-    enum limits limits = LIMITS_TRACE;
-    while (limits < LIMITS_NONE && strcmp(text, limits_words[limits]) != 0) {
-        limits++;
-    }
-    return limits;
-}
 
 static void show_seconds(const json_t *run, const char *member, struct text *out)
 {
@@ -28,30 +15,24 @@ static void show_share(const json_t *run, const char *member, struct text *out)
     text_printf(out, "%.1f %%", 100 * json_number_value(json_object_get(run, member)));
 }
 
-static const struct column columns[] = {
-    COLUMN("POLICY", "policy", cell_plain),         COLUMN("JOBS", "jobs", cell_plain),
-    COLUMN("AVG JCT", "avg_jct_s", show_seconds),   WIDE_COLUMN("P50 JCT", "p50_jct_s", show_seconds),
-    COLUMN("P99 JCT", "p99_jct_s", show_seconds),   COLUMN("AVG WAIT", "avg_wait_s", show_seconds),
-    COLUMN("P99 WAIT", "p99_wait_s", show_seconds), COLUMN("UTILIZATION", "utilization", show_share),
-    COLUMN("MAKESPAN", "makespan_s", show_seconds), COLUMN("PREEMPTIONS", "preemptions", cell_plain)};
-
-static json_t *document(const struct simulated *run)
-{
-    const struct figures *figures = &run->figures;
-    return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "policy",
-                     policy_text(run->options.policy), "limits", limits_words[run->options.limits], "jobs",
-                     (json_int_t)figures->jobs, "refused", (json_int_t)figures->refused, "avg_jct_s",
-                     figures->avg_jct_s, "p50_jct_s", figures->p50_jct_s, "p99_jct_s", figures->p99_jct_s,
-                     "avg_wait_s", figures->avg_wait_s, "p99_wait_s", figures->p99_wait_s, "utilization",
-                     figures->utilization, "makespan_s", figures->makespan_s, "preemptions",
-                     (json_int_t)figures->preemptions);
-}
+static const struct column columns[] = {COLUMN("POLICY", "policy", cell_plain),
+                                        COLUMN("JOBS", "jobs", cell_plain),
+                                        COLUMN("AVG JCT", "avg_jct_s", show_seconds),
+                                        WIDE_COLUMN("P50 JCT", "p50_jct_s", show_seconds),
+                                        COLUMN("P99 JCT", "p99_jct_s", show_seconds),
+                                        COLUMN("AVG WAIT", "avg_wait_s", show_seconds),
+                                        WIDE_COLUMN("P50 WAIT", "p50_wait_s", show_seconds),
+                                        WIDE_COLUMN("P90 WAIT", "p90_wait_s", show_seconds),
+                                        COLUMN("P99 WAIT", "p99_wait_s", show_seconds),
+                                        COLUMN("UTILIZATION", "utilization", show_share),
+                                        COLUMN("MAKESPAN", "makespan_s", show_seconds),
+                                        COLUMN("PREEMPTIONS", "preemptions", cell_plain)};
 
 void simulate_show(enum print_format format, const struct simulated *runs, size_t count, struct text *out)
 {
     autojson json_t *documents = json_array();
     for (size_t i = 0; i < count; i++) {
-        json_array_append_new(documents, document(&runs[i]));
+        json_array_append_new(documents, figures_json(&runs[i].figures, &runs[i].options));
     }
     if (format == FORMAT_JSON && count > 1) {
         print_json(documents, out);

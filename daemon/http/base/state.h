@@ -44,7 +44,8 @@ struct server {
     struct usage *usage;
     struct overview *overview;
     struct queue *queue_answers; /* who is next */
-    struct holders *holders;     /* of devices; NULL: not collected yet */
+    struct simulations *simulations;
+    struct holders *holders; /* of devices; NULL: not collected yet */
     struct batches *batches;
     struct recent_ends ends;
     struct core_figures figures;  /* the newest */

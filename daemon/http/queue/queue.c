@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <utlist.h>
-
 #include "daemon/http/api/ask.h"
 #include "daemon/http/base/state.h"
+#include "daemon/http/queue/audience.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
 #include "daemon/http/request/routes.h"
@@ -20,13 +19,6 @@
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
 
-/* A request that waits for the answer to the question of another. */
-struct waiting {
-    struct request *request;
-    struct answer *answer;
-    struct waiting *prev, *next;
-};
-
 /* The newest answer to one question. */
 struct answer {
     char *key;                    /* the question as text; owned */
@@ -34,9 +26,9 @@ struct answer {
     int64_t limit;
     bool asked; /* the next answer is being made */
     struct text json;
-    int64_t fresh_ms; /* it serves until then; 0: there is none yet */
-    struct waiting *waiting;
-    UT_hash_handle hh; /* in the order of the first questions */
+    int64_t fresh_ms;         /* it serves until then; 0: there is none yet */
+    struct audience audience; /* those who ask while it is being made, but for the first */
+    UT_hash_handle hh;        /* in the order of the first questions */
 };
 
 struct queue {
@@ -139,37 +131,6 @@ static bool reply(struct request *request, const struct answer *answer)
     return request_reply_json(request, 200, &json);
 }
 
-static void stop_waiting(void *state)
-{
-    struct waiting *waiting = state;
-    DL_DELETE(waiting->answer->waiting, waiting);
-    free(waiting);
-}
-
-static bool wait(struct request *request, struct answer *answer)
-{
-    struct waiting *waiting = xzalloc(sizeof *waiting);
-    waiting->request = request;
-    waiting->answer = answer;
-    DL_APPEND(answer->waiting, waiting);
-    request->state = waiting;
-    request->state_finish = stop_waiting;
-    return request_wait(request);
-}
-
-/* Takes the first that waits, NULL: none. */
-static struct request *take_waiting(struct answer *answer)
-{
-    struct waiting *waiting = answer->waiting;
-    if (waiting == NULL) {
-        return NULL;
-    }
-    struct request *request = waiting->request;
-    request->state_finish = NULL;
-    stop_waiting(waiting);
-    return request;
-}
-
 static void committed(struct ask *ask)
 {
     struct answer *answer = ((struct queue_ask *)ask)->answer;
@@ -180,7 +141,7 @@ static void committed(struct ask *ask)
     put_names(server, ask->writer.answer.bytes, &answer->json);
     ask->writer.answer.length = 0;
     text_append_bytes(&ask->writer.answer, answer->json.bytes, answer->json.length);
-    for (struct request *request; (request = take_waiting(answer)) != NULL;) {
+    for (struct request *request; (request = audience_take(&answer->audience)) != NULL;) {
         reply(request, answer);
     }
 }
@@ -189,7 +150,7 @@ static bool refused(struct ask *ask)
 {
     struct answer *answer = ((struct queue_ask *)ask)->answer;
     answer->asked = false;
-    for (struct request *request; (request = take_waiting(answer)) != NULL;) {
+    for (struct request *request; (request = audience_take(&answer->audience)) != NULL;) {
         request_fail(request, &ask->writer.error);
     }
     return false;
@@ -236,7 +197,7 @@ bool queue_show(struct request *request, struct err *err)
     if (is_fresh(answer, now_ms)) {
         return reply(request, answer);
     }
-    return answer->asked ? wait(request, answer) : ask(request, answer, err);
+    return answer->asked ? audience_wait(&answer->audience, request) : ask(request, answer, err);
 }
 
 /* --- life ----------------------------------------------------------------------------------------------- */

@@ -64,6 +64,8 @@
     PLAIN(GET, "/v1/blobs/{sha256}", VIEWER_OR_NODE, NULL, blobs_get, 0, "Fetch bytes by their hash")        \
     PLAIN(GET, "/v1/overview", VIEWER, NULL, overview_show, 0, "Show the cluster at a glance")               \
     PLAIN(GET, "/v1/queue", VIEWER, "pool project owner limit", queue_show, 0, "Show who is next, and why")  \
+    SEND(POST, "/v1/simulations", VIEWER, JSON, LIMIT_JSON_BYTES, false, simulations_make, 0,                \
+         "Say what other policies would have meant")                                                         \
     PLAIN(GET, "/v1/usage", VIEWER, "since until step by project owner", usage_show, 0,                      \
           "Show who used what")                                                                              \
     PLAIN(GET, "/v1/gpus", VIEWER, "node pool gpu_type state owner limit cursor", gpus_list, 0,              \

@@ -28,7 +28,8 @@ ROOMS = {
     "daemon/traces": "daemon/blob daemon/store proto",
     "daemon/notify": "daemon/core daemon/store daemon/writer proto",
     "daemon/http": (
-        "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/notify daemon/retention daemon/store daemon/traces daemon/writer proto"
+        "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/notify daemon/retention daemon/simulate daemon/store daemon/traces "
+        "daemon/writer proto"
     ),
     "daemon": "daemon/backup daemon/blob daemon/http daemon/notify daemon/store daemon/traces daemon/writer proto",
     "agent": "proto",
@@ -73,7 +74,7 @@ WITHIN = {
         "agent": "logs mlflow api samples orders request base auth",
         "logs": "mlflow api orders request base auth",
         "mlflow": "api orders request base auth",
-        "queue": "api request base",
+        "queue": "api request base auth",
         "api": "usage samples orders request base auth",
         "usage": "samples orders request base",
         "samples": "request base auth",

@@ -149,6 +149,75 @@ START_TEST(the_same_trace_gives_the_same_outcome)
 }
 END_TEST
 
+static bool counts_down(void *closure)
+{
+    int64_t *left = closure;
+    return (*left)-- > 0;
+}
+
+START_TEST(a_replay_ends_wherever_it_is_told_to)
+{
+    simulate("0,100,2\n10,50,2\n20,10,1\n30,5,2\n", "2x1");
+    int64_t steps = outcome.steps, asked = 0;
+    bool whole = false;
+    for (; !whole; asked++) {
+        outcome_finish(&outcome);
+        int64_t left = asked;
+        const struct replay_options options = {
+            .policy = POLICY_SRTF, .goes_on = counts_down, .closure = &left};
+        whole = replay(&trace, &fleet, &options, &outcome);
+        ck_assert(whole || outcome.fates == NULL);
+    }
+    ck_assert_int_ge(asked, 2 + 4 + 4); /* nodes, submissions and ends */
+    ck_assert_int_ge(outcome.steps, steps);
+    finish();
+}
+END_TEST
+
+START_TEST(waits_are_told_for_the_groups_with_the_most_jobs)
+{
+    struct text jobs = {0};
+    text_append(&jobs,
+                "submit_s,duration_s,gpus,owner\n0,100,1,bob\n0,100,1,ann\n0,100,1,ann\n0,1,9,eve\n0,1,1,\n");
+    for (int i = 0; i < LIMIT_FIGURES_GROUPS; i++) {
+        text_printf(&jobs, "1000,1,1,user%02d\n", i);
+    }
+    ck_assert(read_text(jobs.bytes));
+    ck_assert(fleet_parse("1x1", &fleet, &err));
+    replay(&trace, &fleet, &(struct replay_options){.policy = POLICY_FIFO}, &outcome);
+    struct figures figures = figures_of(&trace, &fleet, &outcome);
+    ck_assert_uint_eq(figures.projects.count, 0);
+    ck_assert_uint_eq(figures.owners.count, LIMIT_FIGURES_GROUPS);
+    const struct group_figures *ann = &figures.owners.items[0], *bob = &figures.owners.items[1];
+    ck_assert_str_eq(ann->name, "ann");
+    ck_assert_uint_eq(ann->jobs, 2);
+    ck_assert_double_eq(ann->avg_wait_s, 150);
+    ck_assert_double_eq(ann->p50_wait_s, 100);
+    ck_assert_double_eq(ann->p99_wait_s, 200);
+    ck_assert_str_eq(bob->name, "bob");
+    ck_assert_double_eq(bob->p50_wait_s, 0);
+    figures_finish(&figures);
+    text_finish(&jobs);
+    finish();
+}
+END_TEST
+
+START_TEST(what_a_fleet_is_written_as_is_the_same_fleet)
+{
+    autotext struct text text = {0};
+    ck_assert(fleet_parse("64x8:A10,10x4:H100", &fleet, &err));
+    fleet_write(&fleet, &text);
+    ck_assert_str_eq(text.bytes, "64x8:A10,10x4:H100");
+    ck_assert_int_eq(fleet_nodes(&fleet), 74);
+    fleet_finish(&fleet);
+    ck_assert(fleet_parse("3x2", &fleet, &err));
+    text_clear(&text);
+    fleet_write(&fleet, &text);
+    ck_assert_str_eq(text.bytes, "3x2");
+    fleet_finish(&fleet);
+}
+END_TEST
+
 /* --- chance --- */
 
 #define CHANCE_TRACES 400 /* each under all policies and all limits: together some 4 s with sanitizers */
@@ -201,7 +270,8 @@ START_TEST(any_trace_runs_to_its_end_under_every_policy_with_any_limits)
         random_trace(&chance);
         for (enum policy policy = 0; policy < POLICY_COUNT; policy++) {
             for (enum limits limits = LIMITS_TRACE; limits <= LIMITS_NONE; limits++) {
-                replay(&trace, &fleet, &(struct replay_options){policy, limits}, &outcome);
+                replay(&trace, &fleet, &(struct replay_options){.policy = policy, .limits = limits},
+                       &outcome);
                 expect_sound(seed, policy, limits);
                 outcome_finish(&outcome);
             }
@@ -239,6 +309,9 @@ Suite *simulate_suite(void)
     tcase_add_test(tests, types_matter_where_the_cluster_names_them);
     tcase_add_test(tests, figures_are_those_that_one_reckons_by_hand);
     tcase_add_test(tests, the_same_trace_gives_the_same_outcome);
+    tcase_add_test(tests, a_replay_ends_wherever_it_is_told_to);
+    tcase_add_test(tests, waits_are_told_for_the_groups_with_the_most_jobs);
+    tcase_add_test(tests, what_a_fleet_is_written_as_is_the_same_fleet);
     tcase_add_test(tests, any_trace_runs_to_its_end_under_every_policy_with_any_limits);
     tcase_add_test(tests, a_job_is_not_placed_to_give_way_at_once_to_one_of_its_kind);
     suite_add_tcase(suite, tests);

@@ -26,6 +26,7 @@ int main(void)
     srunner_add_suite(runner, rank_token_suite());
     srunner_add_suite(runner, router_suite());
     srunner_add_suite(runner, excerpt_suite());
+    srunner_add_suite(runner, simulation_run_suite());
     srunner_add_suite(runner, spec_list_suite());
     srunner_add_suite(runner, staging_board_suite());
     srunner_add_suite(runner, uploads_suite());

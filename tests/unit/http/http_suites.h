@@ -25,6 +25,7 @@ Suite *questions_suite(void);
 Suite *rank_token_suite(void);
 Suite *router_suite(void);
 Suite *excerpt_suite(void);
+Suite *simulation_run_suite(void);
 Suite *spec_list_suite(void);
 Suite *staging_board_suite(void);
 Suite *uploads_suite(void);

@@ -249,6 +249,43 @@ export interface QueuedJob {
   start: { at: string | null; later_than: string | null; confidence: string } | null;
   reservations: { pool: string; gpu_type: string; from: string; firm: boolean; all: boolean; nodes: { node: string; gpus: number }[] }[];
 }
+/** The waits of the jobs of a user or a project. */
+export interface SimulationGroup {
+  name: string;
+  jobs: number;
+  avg_wait_s: number;
+  p50_wait_s: number;
+  p99_wait_s: number;
+}
+export interface SimulationResult {
+  policy: string;
+  jobs: number;
+  refused: number;
+  avg_jct_s: number;
+  p50_jct_s: number;
+  p99_jct_s: number;
+  avg_wait_s: number;
+  p50_wait_s: number;
+  p90_wait_s: number;
+  p99_wait_s: number;
+  utilization: number;
+  makespan_s: number;
+  preemptions: number;
+  owners: SimulationGroup[];
+  projects: SimulationGroup[];
+}
+/** POST /v1/simulations. */
+export interface Simulation {
+  as_of: string;
+  jobs: number;
+  not_run: number;
+  oldest_at: string | null;
+  more: boolean;
+  nodes: string;
+  results: SimulationResult[];
+  cut: string[];
+  refusal: string | null;
+}
 export interface Account {
   kind: "project" | "user";
   name: string;
@@ -637,6 +674,9 @@ export const usage = (asked: Record<string, string>, signal: AbortSignal): Promi
 
 /** `pool` "": all. */
 export const queue = (pool: string, signal: AbortSignal): Promise<Queue> => ask(`/v1/queue?${query(pool === "" ? {} : { pool })}`, signal);
+
+/** It takes a minute at most, and ends when the signal says so. */
+export const simulate = (question: { policies: string[]; since: string }, signal: AbortSignal): Promise<Simulation> => ask("/v1/simulations", signal, question);
 
 /** The first 200 of them, projects first. */
 export const accounts = async (signal: AbortSignal): Promise<Account[]> => (await ask<{ accounts: Account[] }>("/v1/accounts", signal)).accounts;

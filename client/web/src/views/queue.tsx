@@ -2,27 +2,18 @@
 // Whose turn it is, and why: the waiting jobs in the order in which the scheduler looks at them, who gets which nodes when, accounts against
 // their shares and quotas, and what another policy would have meant. The address may name a pool.
 
-import { useState } from "preact/hooks";
-
 import { accounts, pools, queue, windows, type Queue, type QueuedJob } from "../controller/api";
 import { Accounts } from "../parts/cluster/accounts";
-import { Command } from "../parts/command";
 import { OrderBar, ruleOf } from "../parts/cluster/order";
 import { Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { Schedule } from "../parts/cluster/schedule";
 import { Table } from "../parts/table";
+import { WhatIf } from "../parts/cluster/what_if";
 import { duration, moment } from "../parts/words";
 
 const RENEW_MS = 5000;
 const REST_RENEW_MS = 30000; // accounts, pools and windows: the thread that decides answers for two of them
-const POLICIES: Record<string, string> = {
-  default: "by priority, then the job that is due first; gaps are filled",
-  easy: "the oldest first; gaps are filled",
-  fifo: "the oldest first",
-  sjf: "the shortest first",
-};
-const SPANS = ["1d", "7d", "30d", "90d"];
 
 const go = (pool: string) => {
   location.hash = pool === "" ? "#/queue" : `#/queue?${new URLSearchParams({ pool })}`;
@@ -100,33 +91,6 @@ function Pools({ pool, names }: { pool: string; names: string[] }) {
           {all.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       </label>
-    </div>
-  );
-}
-
-/** The simulator runs where gpuctl does: it replays what has ended, and asks the controller for nothing but that. */
-function WhatIf({ policy }: { policy: string }) {
-  const others = Object.keys(POLICIES).filter((name) => name !== policy);
-  const [chosen, choose] = useState(others[0]!);
-  const [since, setSince] = useState("7d");
-  return (
-    <div class="card">
-      <p>{`gpuctl replays the jobs that have ended through the code that decides here, under the policy ${policy} as it is and under another, and shows waits and completion times of both. Nothing here changes by that.`}</p>
-      <div class="tools">
-        <label>
-          Other policy
-          <select value={chosen} onChange={(event) => choose(event.currentTarget.value)}>
-            {others.map((name) => <option key={name} value={name}>{`${name}: ${POLICIES[name]}`}</option>)}
-          </select>
-        </label>
-        <label>
-          Jobs of the last
-          <select value={since} onChange={(event) => setSince(event.currentTarget.value)}>
-            {SPANS.map((name) => <option key={name} value={name}>{name}</option>)}
-          </select>
-        </label>
-      </div>
-      <Command line={`gpuctl simulate --history --since ${since} --policy ${policy},${chosen}`} label="Command" />
     </div>
   );
 }
