@@ -107,7 +107,8 @@ void job_name_task(struct request *request)
     }
 }
 
-static bool find(const struct request *request, enum purpose purpose, struct job_facts *ret_facts, struct err *err)
+static bool find(const struct request *request, enum purpose purpose, struct job_facts *ret_facts,
+                 struct err *err)
 {
     bool found = false;
     if (text_is_id(request->argument) &&
