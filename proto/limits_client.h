@@ -94,11 +94,11 @@
 #define CLIENT_MCP_WAIT_S 25
 /* a request of `top`: one without an answer by then leaves the picture as it is */
 #define CLIENT_TOP_REPLY_MS 5000
-/* rows of each list of `top`, read in pages of LIMIT_LIST_ROWS: 0.6 MB of jobs, and the nodes of most
- * clusters */
-#define LIMIT_TOP_ROWS 1000
-/* requests for each of these: a page passes at most 500 of 10,000 live jobs, and 200 that fit */
-#define CLIENT_TOP_PAGES 25
+/* rows of each list of `top`: 70 MB of memory as JSON, and 0.1 s to draw */
+#define LIMIT_TOP_ROWS 20000
+/* pages of LIMIT_LIST_ROWS of each list in one reading: 2,000 rows, 1.2 MB of jobs and 10 ms of the
+ * controller; the next reading goes on behind them */
+#define CLIENT_TOP_PAGES 10
 /* rows of each table of `top --once` */
 #define LIMIT_TOP_ONCE_ROWS 100
 /* requests of `top` for one kind of thing under way at once: each has a connection */
@@ -107,8 +107,8 @@
 #define CLIENT_TOP_SAMPLE_MS 10000
 /* the same of its devices, which change with its hardware alone */
 #define CLIENT_TOP_DEVICES_MS 60000
-/* details of nodes and of jobs that are kept, of some 1 KB each: more than there are rows */
-#define CLIENT_TOP_KNOWN (4 * LIMIT_TOP_ROWS)
+/* details of nodes and of jobs that are kept, of some 1 KB each: those of some hundred screens */
+#define CLIENT_TOP_KNOWN 4000
 /* samples that are older than this say nothing of now */
 #define CLIENT_TOP_SAMPLE_AGE_MS 180000
 /* the end of a rank's output that `top` reads: more lines than a terminal has */

@@ -148,6 +148,16 @@ static bool put_lost(struct store *store, const struct lost_row *lost, struct er
     return run(&query, writes[CHANGE_LOST_PUT].may_miss, err);
 }
 
+/* The job is the newest of the node, or has one more attempt there. */
+static bool put_node_job(struct store *store, const struct member_row *member, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_PUT_NODE_JOB);
+    query_bind_text(&query, member->node);
+    query_bind_number(&query, member->node_rank);
+    query_bind_number(&query, (int64_t)member->attempt_id);
+    return run(&query, false, err);
+}
+
 /* Runs a statement whose parameters are a key and, unless it is 0, a bound. */
 static bool run_for(struct store *store, enum sql sql, int64_t key, int64_t bound, int *ret_changed,
                     struct err *err)
@@ -211,9 +221,9 @@ static bool trim_replies(struct store *store, int64_t key, struct err *err)
 /* Tasks of an array are removed like jobs: each gets a removal of its own. */
 static bool remove_piece(struct store *store, int64_t key, struct err *err)
 {
-    static const enum sql parts[] = {SQL_DELETE_RESULTS,  SQL_DELETE_RANKS,  SQL_DELETE_MEMBERS,
-                                     SQL_DELETE_ATTEMPTS, SQL_DELETE_EVENTS, SQL_REMOVE_TASKS,
-                                     SQL_DELETE_TASK_IDS, SQL_DELETE_TASKS};
+    static const enum sql parts[] = {SQL_DELETE_RESULTS, SQL_DELETE_RANKS,    SQL_DELETE_NODE_JOBS,
+                                     SQL_DELETE_MEMBERS, SQL_DELETE_ATTEMPTS, SQL_DELETE_EVENTS,
+                                     SQL_REMOVE_TASKS,   SQL_DELETE_TASK_IDS, SQL_DELETE_TASKS};
     return run_each(store, parts, sizeof parts / sizeof parts[0], key, RETENTION_PIECE_ROWS, err) &&
            run_for(store, SQL_DELETE_REMOVAL, key, 0, NULL, err);
 }
@@ -295,6 +305,7 @@ static bool apply(struct store *store, const struct change *change, struct err *
     }
     return (change->kind != CHANGE_JOIN_INSERT || delete_old_joins(store, change->join.created_ms, err)) &&
            (change->kind != CHANGE_USE_PUT || delete_upload(store, &change->use, err)) &&
+           (change->kind != CHANGE_MEMBER_INSERT || put_node_job(store, &change->member, err)) &&
            (change->kind != CHANGE_WEBHOOK_DELETE || delete_deliveries(store, change->webhook.id, err)) &&
            (change->kind != CHANGE_NODE_DELETE || revoke_tokens_of(store, change->node.name, err)) &&
            write_row(store, &writes[change->kind], &change->job, err);

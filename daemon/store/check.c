@@ -20,6 +20,7 @@ static const struct {
     {SQL_CHECK_ATTEMPT_IDS, "epochs grow"},
     {SQL_CHECK_DEVICES, "devices are held once"},
     {SQL_CHECK_PARTS, "members, ranks and results belong to attempts"},
+    {SQL_CHECK_NODE_JOBS, "nodes know their jobs"},
     {SQL_CHECK_SPECS, "jobs have specs"},
     {SQL_CHECK_RESULTS, "functions that succeeded have all results"},
     {SQL_CHECK_RESULT_BLOBS, "results have their bytes"},

@@ -126,7 +126,8 @@ struct job_filter {
     const char *id_prefix; /* NULL: any */
     const char *name;      /* NULL: any */
     const char *project;   /* NULL: any */
-    int64_t array_key;     /* the tasks of this array; 0: jobs and arrays, but no tasks, unless by prefix */
+    const char *node;      /* that had a part of one of their attempts; NULL: any or none */
+    int64_t array_key;     /* the tasks of this array; 0: jobs and arrays; tasks only by prefix or node */
     uint32_t states;       /* bit (1 << enum job_state); 0: any */
     int64_t before_key;    /* rows with a smaller key: newest first; 0: from the newest */
     int64_t behind_key;    /* rows with a greater key; 0: to the oldest */
@@ -163,6 +164,9 @@ struct rows reader_attempts(struct reader *reader, int64_t job_key, int64_t befo
 bool rows_attempt(struct rows *rows, struct attempt_row *ret_row);
 struct rows reader_members(struct reader *reader, uint64_t attempt_id, struct err *err);
 bool rows_member(struct rows *rows, struct member_row *ret_row);
+/* The newest attempt of the job that had a part on the node, with that part. */
+struct rows reader_on_node(struct reader *reader, int64_t job_key, const char *node, struct err *err);
+bool rows_on_node(struct rows *rows, struct attempt_row *ret_attempt, struct member_row *ret_member);
 struct rows reader_ranks(struct reader *reader, uint64_t attempt_id, struct err *err);
 bool rows_rank(struct rows *rows, struct rank_row *ret_row);
 

@@ -447,6 +447,35 @@ def test_a_node_shows_what_it_has_and_what_it_used(cluster: Cluster, browser: An
     reader.context.close()
 
 
+def test_a_node_shows_who_had_its_gpus_and_how_that_ended(cluster: Cluster, browser: Any) -> None:
+    name = next(iter(cluster.nodes()))
+    ann, bob = cluster.user("ann"), cluster.user("bob")
+    bad = bob.submit(["false"], name="bad", constraints={"node": name})
+    cluster.api.wait(bad)
+    runs = ann.submit(["sleep", "600"], gpus=2, name="long", constraints={"node": name})
+    cluster.wait_state(runs, "RUNNING")
+    reader = opened(browser, cluster.api, cluster.url, f"/nodes/{name}")
+    reader.sees("Ran here", runs, bad)
+    table = reader.tab.locator("section", has=reader.tab.get_by_role("heading", name="Ran here"))
+    first, second = (row.split("\t") for row in table.locator("tbody tr").all_inner_texts()[:2])
+    assert first[:3] == [f"{runs} long", "ann", "0, 1"] and first[3] and not first[4] and first[5].startswith("RUNNING")
+    assert second[:3] == [f"{bad} bad", "bob", "0"] and second[4] and second[5].startswith("FAILED")
+    assert f"rank 0 on node {name} exited with 1" in second[5]
+    ann.post(f"/v1/jobs/{runs}/cancel")
+    eventually(lambda: "CANCELED" in table.inner_text(), "the end of the job")
+    table.get_by_role("link", name=bad).click()
+    reader.sees("FAILED", "exited with 1")
+    reader.tab.go_back()
+    reader.sees("Ran here")
+    reader.shoot("page-node-jobs")
+    assert reader.said == [] and reader.fits()
+    reader.context.close()
+    own = opened(browser, bob, cluster.url, f"/nodes/{name}")
+    own.sees("Ran here", bad)
+    assert runs not in own.text()
+    own.context.close()
+
+
 FUNCTION = f"""
 from serverless_gpu import distributed, runtime
 

@@ -17,7 +17,7 @@
 
 struct ps_options {
     bool all;
-    const char *state, *name, *project, *owner, *array;
+    const char *state, *name, *project, *owner, *node, *array;
     int64_t since_ms; /* 0: not given */
     int64_t limit;
 };
@@ -28,6 +28,8 @@ static const struct option_row rows[] = {
     ROW_TEXT(struct ps_options, name, 'n', "name", "NAME", "only those of this name"),
     ROW_TEXT(struct ps_options, project, 0, "project", "NAME", "only those of this project"),
     ROW_TEXT(struct ps_options, owner, 0, "owner", "NAME", "only those of this person"),
+    ROW_TEXT(struct ps_options, node, 0, "node", "NAME",
+             "only those that were placed on this node, tasks too"),
     ROW_TEXT(struct ps_options, array, 0, "array", "ID", "the tasks of an array"),
     ROW_DURATION(struct ps_options, since_ms, 0, "since", "only those made so long ago at most"),
     ROW_INT(struct ps_options, limit, 0, "limit", "N", "at most so many, newest first (default 200)", 1,
@@ -60,6 +62,7 @@ static void make_path(const struct ps_options *options, const char *array, struc
     api_query(path, "name", options->name);
     api_query(path, "project", options->project);
     api_query(path, "owner", options->owner);
+    api_query(path, "node", options->node);
     api_query(path, "array", array);
     if (options->since_ms > 0) {
         text_printf(path, "&since=%lld", (long long)(clock_wall_ms() - options->since_ms));
@@ -79,6 +82,17 @@ static void show_span(const json_t *job, const char *member, struct text *out)
     char span[32];
     print_span(print_time_of(job, member), print_time_of(job, "ended_at"), span);
     text_append(out, span);
+}
+
+/* Of what the node had of it last. */
+static void show_there(const json_t *job, const char *member, struct text *out)
+{
+    cell_plain(json_object_get(job, "on_node"), member, out);
+}
+
+static void show_time_there(const json_t *job, const char *member, struct text *out)
+{
+    cell_time(json_object_get(job, "on_node"), member, out);
 }
 
 /* "lr=0.1 seed=2" of one task; nothing of an array without a sweep. */
@@ -112,7 +126,20 @@ static const struct column task_columns[] = {COLUMN("ID", "id", cell_plain),
                                              COLUMN("TASK", "task", cell_plain),
                                              COLUMN("VALUES", "sweep", show_values), OF_ALL};
 
+static const struct column node_columns[] = {COLUMN("ID", "id", cell_plain),
+                                             COLUMN("NAME", "name", cell_plain),
+                                             COLUMN("STATE", "state", cell_plain),
+                                             COLUMN("OWNER", "owner", cell_plain),
+                                             WIDE_COLUMN("PROJECT", "project", cell_plain),
+                                             COLUMN("DEVICES", "devices", show_there),
+                                             COLUMN("FROM", "created_at", show_time_there),
+                                             COLUMN("UNTIL", "ended_at", show_time_there),
+                                             COLUMN("TRY", "attempt", show_there),
+                                             COLUMN("CAUSE", "cause", show_there),
+                                             WIDE_COLUMN("REASON", "reason", show_there)};
+
 static const struct listing jobs = {.name = "jobs", LIST_COLUMNS(columns), .key = "id"};
+static const struct listing on_node = {.name = "jobs", LIST_COLUMNS(node_columns), .key = "id"};
 static const struct listing tasks = {.name = "jobs", LIST_COLUMNS(task_columns), .key = "id"};
 
 /* Each task learns of the sweep of its array. */
@@ -140,7 +167,7 @@ static bool show(const struct call *call, struct text *out, bool *ret_last, stru
     if (items == NULL || (array != NULL && table && !tell_sweep(call, array, items, err))) {
         return false;
     }
-    list_print(call, array != NULL ? &tasks : &jobs, items, out);
+    list_print(call, array != NULL ? &tasks : options->node != NULL ? &on_node : &jobs, items, out);
     return true;
 }
 

@@ -42,7 +42,7 @@ static void add_wholes(struct text *path, const json_t *arguments, const char *c
 
 bool mcp_list_jobs(const struct mcp_call *call, struct text *out, struct err *err)
 {
-    static const char *const texts[] = {"state", "name",  "project", "owner",
+    static const char *const texts[] = {"state", "name",  "project", "owner", "node",
                                         "array", "since", "cursor",  NULL};
     autotext struct text path = {0};
     text_append(&path, "/v1/jobs");

@@ -39,6 +39,7 @@ static const struct mcp_argument list_jobs_arguments[] = {
     ARGUMENT("name", MCP_TEXT, "Only jobs of exactly this name."),
     ARGUMENT("project", MCP_TEXT, "Only jobs of this project."),
     ARGUMENT("owner", MCP_TEXT, "Only jobs of this owner."),
+    ARGUMENT("node", MCP_TEXT, "Name of a node: jobs and tasks that were placed on it."),
     ARGUMENT("array", MCP_TEXT, "Id of an array: its tasks."),
     ARGUMENT("since", MCP_TEXT, "Only jobs submitted at this moment (RFC 3339) or later."),
     ROWS_ARGUMENT("At most so many jobs (default 20)."),

@@ -77,11 +77,21 @@ static bool is_reading(const struct top *top)
     return top->job != NULL ? !top_job_idle(top->job) : !top_data_idle(top->data);
 }
 
+/* Has something not been read yet at all? */
+static bool is_partial(const struct top *top)
+{
+    bool partial = false;
+    for (int i = 0; i < TOP_RANKS && top->job == NULL; i++) {
+        partial = partial || top_data_extent(top->data, (enum top_table_id)i) == TOP_PARTLY;
+    }
+    return partial;
+}
+
 static void note_success(struct top *top)
 {
     top->trouble[0] = '\0';
     top->read_ms = clock_wall_ms();
-    top->next_ms = clock_boot_ms() + top->interval_ms;
+    top->next_ms = clock_boot_ms() + (is_partial(top) ? 0 : top->interval_ms);
 }
 
 static void note_failure(struct top *top, const struct err *err)
@@ -128,17 +138,19 @@ static void step(struct top *top)
     }
 }
 
-/* Reads everything for the first time. */
-static bool read_first(struct top *top, struct err *err)
+/* Reads for the first time: all that there is, or as much as there is to show at once. */
+static bool read_first(struct top *top, bool all, struct err *err)
 {
-    bool new = false;
-    begin_reading(top);
-    while (!new) {
-        api_turn(top->api, TICK_MS);
-        if (!step_reading(top, &new, err)) {
-            return false;
+    do {
+        bool new = false;
+        begin_reading(top);
+        while (!new) {
+            api_turn(top->api, TICK_MS);
+            if (!step_reading(top, &new, err)) {
+                return false;
+            }
         }
-    }
+    } while (all && is_partial(top));
     note_success(top);
     return true;
 }
@@ -152,7 +164,7 @@ static struct top_picture picture_of(const struct top *top, const json_t *ranks)
                                   .trouble = top->trouble[0] != '\0' ? top->trouble : NULL};
     for (int i = 0; i < TOP_RANKS; i++) {
         picture.rows[i] = top_data_rows(top->data, (enum top_table_id)i);
-        picture.cut[i] = top_data_cut(top->data, (enum top_table_id)i);
+        picture.extent[i] = top_data_extent(top->data, (enum top_table_id)i);
     }
     picture.rows[TOP_RANKS] = ranks;
     if (top->job != NULL) {
@@ -383,7 +395,8 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
         open_job(&top, id);
     }
     bool once = options->once || !top_screen_possible();
-    bool good = read_first(&top, err) && (once ? print_once(&top, err) : run_screen(&top, ret_exit, err));
+    bool good =
+        read_first(&top, once, err) && (once ? print_once(&top, err) : run_screen(&top, ret_exit, err));
     end(&top);
     return good;
 }

@@ -137,20 +137,37 @@ static void show_node_reason(const json_t *row, const char *member, const struct
     }
 }
 
+/* What a driver says of utilization is of the second before. */
+#define HELP_GPU_USE    "mean utilization of its GPUs in one second: that of the newest sample, one each 30 s"
+#define HELP_GPU_MEMORY "of all its GPUs, in that sample"
+#define HELP_CPU        "of all CPUs of the node, since the sample before"
+
 static const struct top_column node_columns[] = {
     {.title = "NAME", .member = "name", .show = show_plain},
     {.title = "STATE", .member = "state", .show = show_plain, .paint = print_paint},
     {.title = "POOL", .member = "pool", .show = show_plain, .optional = true},
     {.title = "TYPE", .member = "gpu_type", .show = show_plain},
-    {.title = "GPUS", .member = "gpus", .show = show_used, .value = used_of, .paint = paint_bar},
-    {.title = "GPU USE", .member = "gpu_percent", .show = show_use, .value = use_of, .paint = paint_bar},
+    {.title = "GPUS",
+     .help = "held by jobs, of all that the node has",
+     .member = "gpus",
+     .show = show_used,
+     .value = used_of,
+     .paint = paint_bar},
+    {.title = "GPU USE",
+     .help = HELP_GPU_USE,
+     .member = "gpu_percent",
+     .show = show_use,
+     .value = use_of,
+     .paint = paint_bar},
     {.title = "GPU MEMORY",
+     .help = HELP_GPU_MEMORY,
      .member = "gpu_memory_bytes",
      .show = show_gpu_memory,
      .value = use_of,
      .optional = true,
      .paint = paint_bar},
     {.title = "CPU",
+     .help = HELP_CPU,
      .member = "cpu_percent",
      .show = show_use,
      .value = use_of,
@@ -193,13 +210,23 @@ static void show_job_reason(const json_t *row, const char *member, const struct 
 
 static const struct top_column job_columns[] = {
     JOB_IDENTITY{.title = "POOL", .member = "pool", .show = show_plain, .optional = true},
-    {.title = "TIME", .member = "started_at", .show = show_age, .value = age_of, .right = true},
+    {.title = "TIME",
+     .help = "since its ranks were started for the first time",
+     .member = "started_at",
+     .show = show_age,
+     .value = age_of,
+     .right = true},
     JOB_REASON};
 
 static const struct top_column queue_columns[] = {
     JOB_IDENTITY{
         .title = "PRIORITY", .member = "priority", .show = show_plain, .value = number_of, .right = true},
-    {.title = "WAITS", .member = "created_at", .show = show_age, .value = age_of, .right = true},
+    {.title = "WAITS",
+     .help = "since its submission",
+     .member = "created_at",
+     .show = show_age,
+     .value = age_of,
+     .right = true},
     JOB_REASON};
 
 /* --- ranks ---------------------------------------------------------------------------------------------- */
@@ -209,13 +236,24 @@ static const struct top_column rank_columns[] = {
     {.title = "NODE", .member = "node", .show = show_plain},
     {.title = "STATE", .member = "state", .show = show_plain, .paint = print_paint},
     {.title = "DEVICES", .member = "devices", .show = show_plain},
-    {.title = "GPU USE", .member = "gpu_percent", .show = show_use, .value = use_of, .paint = paint_bar},
+    {.title = "GPU USE",
+     .help = HELP_GPU_USE,
+     .member = "gpu_percent",
+     .show = show_use,
+     .value = use_of,
+     .paint = paint_bar},
     {.title = "GPU MEMORY",
+     .help = HELP_GPU_MEMORY,
      .member = "gpu_memory_bytes",
      .show = show_gpu_memory,
      .value = use_of,
      .paint = paint_bar},
-    {.title = "CPU OF NODE", .member = "cpu_percent", .show = show_use, .value = use_of, .paint = paint_bar},
+    {.title = "CPU OF NODE",
+     .help = HELP_CPU,
+     .member = "cpu_percent",
+     .show = show_use,
+     .value = use_of,
+     .paint = paint_bar},
     {.title = "MEMORY OF NODE",
      .member = "memory_bytes",
      .show = show_memory,

@@ -14,6 +14,7 @@
 
 struct top_column {
     const char *title;
+    const char *help;   /* what the title does not say; or NULL */
     const char *member; /* of the row */
     /* Appends the cell; nothing where there is no value. */
     void (*show)(const json_t *row, const char *member, const struct top_look *look, struct text *out);

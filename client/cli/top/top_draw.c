@@ -39,7 +39,7 @@ static void add_title(const struct top_look *look, const char *text, struct text
 
 static const char *plus(const struct top_picture *picture, enum top_table_id table)
 {
-    return picture->cut[table] ? "+" : "";
+    return picture->extent[table] != TOP_WHOLE ? "+" : "";
 }
 
 static void begin_first_line(struct top_line *line, const struct top_picture *picture,
@@ -96,7 +96,10 @@ static void draw_tabs(const struct top_view *view, const struct top_picture *pic
     if (rows->count < rows->listed) {
         top_line_putf(&line, ", %zu filtered out", rows->listed - rows->count);
     }
-    if (picture->cut[view->table]) {
+    if (picture->extent[view->table] == TOP_PARTLY) {
+        top_line_putf(&line, ", and more, which are being read");
+    }
+    if (picture->extent[view->table] == TOP_CUT) {
         top_line_putf(&line, ", and more: these are the %s", view->table == TOP_NODES ? "first" : "newest");
     }
     top_line_end(&line, frame);
@@ -276,15 +279,27 @@ static const char *const keys[][2] = {
     {"q, Ctrl-C", "quit"},
 };
 
-static void draw_help(const struct top_look *look, struct text_list *frame)
+static void add_help(const struct top_look *look, const char *name, const char *text, struct text_list *frame)
+{
+    struct top_line line;
+    top_line_begin(&line, look, NULL);
+    top_line_field(&line, name, 16, false, TOP_YELLOW);
+    top_line_put(&line, text, NULL);
+    top_line_end(&line, frame);
+}
+
+/* Keys, then those columns of the table whose titles do not say all. */
+static void draw_help(const struct top_table *table, const struct top_look *look, struct text_list *frame)
 {
     add_title(look, "gpuctl top: keys", frame);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        struct top_line line;
-        top_line_begin(&line, look, NULL);
-        top_line_field(&line, keys[i][0], 16, false, TOP_YELLOW);
-        top_line_put(&line, keys[i][1], NULL);
-        top_line_end(&line, frame);
+        add_help(look, keys[i][0], keys[i][1], frame);
+    }
+    text_list_add(frame, xstrdup(""));
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->columns[i].help != NULL) {
+            add_help(look, table->columns[i].title, table->columns[i].help, frame);
+        }
     }
 }
 
@@ -320,7 +335,7 @@ void top_draw(struct top_view *view, const struct top_picture *picture, const st
 {
     struct text_list above = {0};
     if (view->help) {
-        draw_help(look, &above);
+        draw_help(top_table_of(view->table), look, &above);
     } else if (view->table == TOP_RANKS) {
         draw_job(view, picture, look, &above, shown);
     } else {
@@ -345,7 +360,7 @@ static void print_table(const struct top_view *view, enum top_table_id table,
     text_list_add(frame, xstrdup(""));
     add_title(look, top_table_of(table)->name, frame);
     top_rows_draw(&rows, 0, LIMIT_TOP_ONCE_ROWS, TOP_NO_ROW, look, frame);
-    if (rows.count > LIMIT_TOP_ONCE_ROWS || picture->cut[table]) {
+    if (rows.count > LIMIT_TOP_ONCE_ROWS || picture->extent[table] != TOP_WHOLE) {
         struct top_line line;
         size_t more = rows.count > LIMIT_TOP_ONCE_ROWS ? rows.count - LIMIT_TOP_ONCE_ROWS : 0;
         top_line_begin(&line, look, NULL);

@@ -16,7 +16,7 @@
 struct top_picture {
     const char *url;
     const json_t *rows[TOP_TABLES];
-    bool cut[TOP_TABLES];      /* there are more rows than were read */
+    enum top_extent extent[TOP_TABLES];
     const json_t *job;         /* of TOP_RANKS; NULL: not read yet */
     const struct text *output; /* of its selected rank; NULL: none */
     const char *trouble;       /* why nothing new comes; NULL: it does */

@@ -102,9 +102,9 @@ static bool read_filter(struct request *request, struct job_filter *filter, stru
     const struct query *query = request->query;
     filter->id_prefix = query_text(query, "id_prefix");
     filter->limit = LIMIT_LIST_DEFAULT_ROWS;
-    bool named = query_name(query, "owner", &filter->owner, err) &&
-                 query_name(query, "name", &filter->name, err) &&
-                 query_name(query, "project", &filter->project, err);
+    bool named =
+        query_name(query, "owner", &filter->owner, err) && query_name(query, "name", &filter->name, err) &&
+        query_name(query, "project", &filter->project, err) && query_name(query, "node", &filter->node, err);
     const char *scope = named ? request_scope_in(request, filter->project) : NULL;
     filter->owner = scope != NULL ? scope : filter->owner;
     if (named && filter->id_prefix != NULL && strlen(filter->id_prefix) > ID_LENGTH) {
@@ -160,6 +160,29 @@ static void listing_free(struct pieces *pieces)
     free(listing);
 }
 
+/* Adds to the view of a job the attempt that the node had last of it. One that is removed just now has none.
+ */
+static bool write_on_node(const struct listing *listing, int64_t job_key, struct text *out, struct err *err)
+{
+    autorows struct rows rows =
+        reader_on_node(listing->pieces.request->server->reader, job_key, listing->filter.node, err);
+    struct attempt_row attempt;
+    struct member_row member;
+    if (rows_on_node(&rows, &attempt, &member)) {
+        out->length--; /* the closing brace */
+        member_write_int(out, ",\"on_node\":{\"attempt\":", attempt.number);
+        member_write_text(out, ",\"state\":", attempt_state_text(attempt.state));
+        member_write_text(out, ",\"cause\":", attempt.cause != CAUSE_NONE ? cause_text(attempt.cause) : NULL);
+        member_write_text(out, ",\"reason\":", attempt.cause_text);
+        member_write_text(out, ",\"devices\":", member.devices);
+        member_write_time(out, ",\"created_at\":", attempt.created_ms);
+        member_write_time(out, ",\"started_at\":", attempt.started_ms);
+        member_write_time(out, ",\"ended_at\":", attempt.ended_ms);
+        text_append(out, "}}");
+    }
+    return !rows.failed;
+}
+
 /* One row more than is wanted tells whether there are more. */
 static bool write_rows(struct listing *listing, int64_t count, bool *ret_more, struct err *err)
 {
@@ -172,6 +195,9 @@ static bool write_rows(struct listing *listing, int64_t count, bool *ret_more, s
         job_view_fill(&view, &job.birth, &job.life, &job.array);
         member_separate(&listing->json);
         job_view_encode(&view, &listing->json);
+        if (filter->node != NULL && !write_on_node(listing, job.birth.key, &listing->json, err)) {
+            return false;
+        }
         filter->before_key = job.birth.key;
         listing->left--;
     }

@@ -24,8 +24,8 @@
     OTHER(POST, "/v1/agent/logs", NODE, BYTES, LIMIT_LOG_CHUNK_BYTES, false,                                 \
           "node epoch rank stream offset", logs_upload, 0, NULL, "Send bytes of a stream")                   \
     PLAIN(GET, "/v1/jobs/{id}", VIEWER, "wait seq", jobs_show, 0, "Show one job")                            \
-    PLAIN(GET, "/v1/jobs", VIEWER, "state name project owner id_prefix array since limit cursor", jobs_list, \
-          0, "List jobs")                                                                                    \
+    PLAIN(GET, "/v1/jobs", VIEWER, "state name project owner node id_prefix array since limit cursor",       \
+          jobs_list, 0, "List jobs")                                                                         \
     SEND(POST, "/v1/jobs/{id}/cancel", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask, INPUT_CANCEL, \
          "Cancel a job")                                                                                     \
     PLAIN(DELETE, "/v1/jobs/{id}", USER, NULL, jobs_remove, 0, "Remove a job that has ended")                \

@@ -64,6 +64,15 @@
       "SELECT what || ' of an attempt that is not there: epoch ' || epoch FROM "                             \
       "(SELECT 'a member' AS what, epoch FROM members UNION SELECT 'a rank', epoch FROM ranks "              \
       "UNION SELECT 'a result', epoch FROM results) WHERE epoch NOT IN (SELECT epoch FROM attempts)")        \
+    X(CHECK_NODE_JOBS, CHECKER,                                                                              \
+      "SELECT " CHECK_THE_JOB "'it is not among the jobs of node ' || node "                                 \
+      "FROM members CROSS JOIN attempts USING (epoch) LEFT JOIN jobs ON jobs.key = job_key "                 \
+      "WHERE " CHECK_IS_STAYING "AND NOT EXISTS (SELECT 1 FROM node_jobs WHERE node_jobs.node = "            \
+      "members.node AND node_jobs.job_key = attempts.job_key AND node_jobs.epoch >= attempts.epoch) "        \
+      "UNION ALL SELECT 'node ' || node || ' has a job without an attempt there: key ' || job_key "          \
+      "FROM node_jobs WHERE " CHECK_IS_STAYING "AND NOT EXISTS (SELECT 1 FROM attempts CROSS JOIN members "  \
+      "USING (epoch) WHERE attempts.epoch = node_jobs.epoch AND attempts.job_key = node_jobs.job_key "       \
+      "AND members.node_rank = node_jobs.node_rank AND members.node = node_jobs.node)")                      \
     X(CHECK_SPECS, CHECKER,                                                                                  \
       "SELECT 'job ' || id || ': it has no spec' FROM jobs "                                                 \
       "WHERE coalesce(array_key, key) NOT IN (SELECT job_key FROM specs UNION ALL "                          \

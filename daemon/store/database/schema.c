@@ -10,8 +10,10 @@
  * - jobs_id is in order of id only within 1,024 jobs. It serves the newest ones; the ids of older ones are in
  *   job_ids, too, in few large runs, which job_index.c makes.
  * - replies has no index by scope: scopes.c keeps that in memory.
- * The text of a job's spec has a table of its own because a job's row is written again with each change of
- * state. */
+ * The jobs of a node are rows of node_jobs, which costs a start one more page a node: the newest of that
+ * node. An index of members would cost the same, and have them in the order of attempts, which no list of
+ * jobs has. The text of a job's spec has a table of its own because a job's row is written again with each
+ * change of state. */
 #include "daemon/store/database/schema.h"
 
 #include <stddef.h>
@@ -540,10 +542,18 @@ static const char *const version_11[] = {
     NULL,
 };
 
-/* Roles of people who only look, and of those who look after the cluster. */
+/* Roles of people who only look, and of those who look after the cluster; and which jobs a node had. */
 static const char *const version_12[] = {
     REMADE("tokens", TABLE_OF_TOKENS, NEW_IN_TOKENS),
     "CREATE INDEX tokens_created ON tokens (created_ms, id)",
+    "CREATE TABLE node_jobs ( -- jobs that were placed on a node\n"
+    "  node TEXT NOT NULL, -- nodes.name, also when that is forgotten\n"
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"
+    "  epoch INTEGER NOT NULL, -- attempts.epoch, of the newest attempt there\n"
+    "  node_rank INTEGER NOT NULL, -- of its members, the one there\n"
+    "  PRIMARY KEY (node, job_key)\n"
+    ") STRICT, WITHOUT ROWID",
+    SCHEMA_FIND_NODE_JOBS,
     NULL,
 };
 

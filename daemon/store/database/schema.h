@@ -52,6 +52,11 @@ enum { RUN_LEVELS = 4, RUN_KEY_BITS = 15, RUN_FAN_BITS = 5, RUN_LEVEL_BITS = 40 
     "FROM jobs, (SELECT " SCHEMA_FULL_RUNS " AS full) WHERE key >> 15 < full ORDER BY run, id",              \
         "UPDATE meta SET value = " SCHEMA_FULL_RUNS " WHERE name = 'indexed'"
 
+/* Fills an empty node_jobs in its order, in one pass over members and one sort. */
+#define SCHEMA_FIND_NODE_JOBS                                                                                \
+    "INSERT INTO node_jobs SELECT node, job_key, max(epoch), node_rank "                                     \
+    "FROM members CROSS JOIN attempts USING (epoch) GROUP BY node, job_key"
+
 /* The version of a database, 0 of an empty one, and the newest that there is. */
 bool schema_version(sqlite3 *db, int64_t *ret_version, struct err *err);
 int64_t schema_newest(void);

@@ -63,14 +63,15 @@
                      "AND id <= coalesce(?4, '{') ORDER BY id"
 
 /* Parameters of a list of jobs: before, limit, prefix of the id, name, project, since, owner, key of the
- * array whose tasks they are, behind, then one a state: its name when it is wanted. '{' follows 'z', the last
- * character of ids. */
+ * array whose tasks they are, behind, node, then one a state: its name when it is wanted. '{' follows 'z',
+ * the last character of ids. */
 #define SQL_STATE_PARAMETER(...) ", ?"
 #define SQL_PREFIX_FITS          "id >= ?3 AND id < ?3 || '{'"
 #define SQL_JOBS_FILTER                                                                                      \
     "key < ?1 AND key > ?9 AND (?3 IS NULL OR (" SQL_PREFIX_FITS ")) AND (?4 IS NULL OR name = ?4) "         \
     "AND (?5 IS NULL OR project = ?5) AND created_ms >= ?6 "                                                 \
     "AND (?7 IS NULL OR owner = ?7) AND (?8 = 0 OR array_key = ?8) "                                         \
+    "AND (?10 IS NULL OR EXISTS (SELECT 1 FROM node_jobs WHERE node = ?10 AND job_key = key)) "              \
     "AND state IN (NULL" JOB_STATES(SQL_STATE_PARAMETER)                                                     \
     ") "
 #define SQL_JOBS_PAGE "ORDER BY key DESC LIMIT ?2"
@@ -88,10 +89,11 @@
 /* How many devices a list like "0,1,5" names. */
 #define SQL_DEVICE_COUNT "length(devices) - length(replace(devices, ',', '')) + (devices <> '')"
 
-/* At most ?2 parts of attempts of the job ?1. */
+/* At most ?2 parts of attempts of the job ?1: the first of them, whatever is asked of them. */
+#define SQL_PARTS(columns, table)                                                                            \
+    "(SELECT " columns " FROM attempts CROSS JOIN " table " USING (epoch) WHERE job_key = ?1 LIMIT ?2)"
 #define SQL_DELETE_PARTS(table, number)                                                                      \
-    "DELETE FROM " table " WHERE (epoch, " number ") IN (SELECT epoch, " table "." number " FROM attempts "  \
-    "JOIN " table " USING (epoch) WHERE job_key = ?1 LIMIT ?2)"
+    "DELETE FROM " table " WHERE (epoch, " number ") IN " SQL_PARTS("epoch, " table "." number, table)
 
 /* The first ?2 tasks of the array ?1. */
 #define SQL_TASKS_OF_ARRAY                                                                                   \
@@ -138,6 +140,9 @@
     X(UPDATE_ATTEMPT, WRITER, SQL_UPDATE("attempts"))                                                        \
     X(INSERT_MEMBER, WRITER, SQL_INSERT("members"))                                                          \
     X(UPDATE_MEMBER, WRITER, SQL_UPDATE("members"))                                                          \
+    X(PUT_NODE_JOB, WRITER,                                                                                  \
+      "INSERT INTO node_jobs SELECT ?1, job_key, epoch, ?2 FROM attempts WHERE epoch = ?3 "                  \
+      "ON CONFLICT DO UPDATE SET epoch = excluded.epoch, node_rank = excluded.node_rank")                    \
     X(PUT_RANK, WRITER, SQL_PUT("ranks"))                                                                    \
     X(PUT_RESULT, WRITER, SQL_PUT("results"))                                                                \
     X(PUT_NODE, WRITER, SQL_PUT("nodes"))                                                                    \
@@ -181,6 +186,8 @@
     X(DELETE_TASKS, WRITER, "DELETE FROM jobs WHERE key IN (" SQL_TASKS_OF_ARRAY ")")                        \
     X(DELETE_RESULTS, WRITER, SQL_DELETE_PARTS("results", "rank"))                                           \
     X(DELETE_RANKS, WRITER, SQL_DELETE_PARTS("ranks", "rank"))                                               \
+    X(DELETE_NODE_JOBS, WRITER,                                                                              \
+      "DELETE FROM node_jobs WHERE job_key = ?1 AND node IN " SQL_PARTS("node", "members"))                  \
     X(DELETE_MEMBERS, WRITER, SQL_DELETE_PARTS("members", "node_rank"))                                      \
     X(DELETE_ATTEMPTS, WRITER,                                                                               \
       "DELETE FROM attempts WHERE epoch IN (SELECT epoch FROM attempts WHERE job_key = ?1 "                  \
@@ -269,7 +276,11 @@
       "WHERE owner = ?7 AND " SQL_JOBS_TOP)                                                                  \
     X(JOBS_LIVE, READER,                                                                                     \
       "SELECT " SQL_SHOWN " FROM jobs INDEXED BY jobs_live" SQL_WITH_ARRAY "WHERE " SCHEMA_JOB_IS_LIVE       \
-      " AND " SQL_JOBS_TOP)                                                                                  \
+      " AND " SQL_JOBS_FILTER "AND (?10 IS NOT NULL OR " SCHEMA_JOB_IS_NO_TASK ") " SQL_JOBS_PAGE)           \
+    X(JOBS_OF_NODE, READER,                                                                                  \
+      "SELECT " SQL_SHOWN " FROM node_jobs CROSS JOIN jobs ON key = job_key" SQL_WITH_ARRAY                  \
+      "WHERE node = ?10 AND job_key < ?1 AND job_key > ?9 AND " SQL_JOBS_FILTER                              \
+      "ORDER BY job_key DESC LIMIT ?2")                                                                      \
     X(JOBS_OF_ARRAY, READER,                                                                                 \
       "SELECT " SQL_SHOWN " FROM jobs INDEXED BY jobs_array" SQL_WITH_ARRAY                                  \
       "WHERE array_key = ?8 AND " SQL_JOBS_FILTER SQL_JOBS_PAGE)                                             \
@@ -284,6 +295,9 @@
     X(BEHIND, READER, SQL_BEHIND("jobs_top", SCHEMA_JOB_IS_NO_TASK))                                         \
     X(BEHIND_OF_OWNER, READER, SQL_BEHIND("jobs_owner", "owner = ?3 AND " SCHEMA_JOB_IS_NO_TASK))            \
     X(BEHIND_LIVE, READER, SQL_BEHIND("jobs_live", SCHEMA_JOB_IS_LIVE))                                      \
+    X(BEHIND_OF_NODE, READER,                                                                                \
+      "SELECT job_key, (SELECT created_ms FROM jobs WHERE key <= job_key ORDER BY key DESC LIMIT 1) "        \
+      "FROM node_jobs WHERE node = ?3 AND job_key < ?1 ORDER BY job_key DESC LIMIT 1 OFFSET ?2")             \
     X(BEHIND_OF_ARRAY, READER, SQL_BEHIND("jobs_array", "array_key = ?3"))                                   \
     X(BEHIND_BY_PREFIX, READER,                                                                              \
       SQL_WITH_PARTS_OF_SCAN                                                                                 \
@@ -299,6 +313,9 @@
       "CROSS JOIN jobs ON key = on_key WHERE job_key = ? ORDER BY on_key")                                   \
     X(ATTEMPTS, READER,                                                                                      \
       "SELECT {attempts} FROM attempts WHERE job_key = ? AND number < ? ORDER BY number DESC")               \
+    X(ON_NODE, READER,                                                                                       \
+      "SELECT {attempts}, {members} FROM node_jobs CROSS JOIN attempts USING (epoch) "                       \
+      "CROSS JOIN members USING (epoch, node_rank) WHERE node_jobs.node = ? AND node_jobs.job_key = ?")      \
     X(MEMBERS, READER, "SELECT {members} FROM members WHERE epoch = ? ORDER BY node_rank")                   \
     X(RANKS, READER, "SELECT {ranks} FROM ranks WHERE epoch = ? ORDER BY rank")                              \
     X(RESULTS, READER,                                                                                       \

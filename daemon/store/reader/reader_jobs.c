@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queries for jobs and their history. A list of jobs goes back through one index, of all jobs, those of an
- * owner, those that live, those of an array, or by the start of the id, until the page is full. What else a
- * filter says costs a look at each job on that way, and reader_jobs_bound says where the looks should end. */
+ * owner, those that live, those of a node or an array, or by the start of the id, until the page is full.
+ * What else a filter says costs a look at each job on that way, and reader_jobs_bound says where the looks
+ * should end. */
 #include <assert.h>
 #include <string.h>
 
@@ -66,7 +67,7 @@ static bool only_live(uint32_t states)
     return states != 0;
 }
 
-enum way { WAY_TOP, WAY_OWNER, WAY_LIVE, WAY_ARRAY, WAY_PREFIX, WAY_LONG_PREFIX };
+enum way { WAY_TOP, WAY_OWNER, WAY_LIVE, WAY_NODE, WAY_ARRAY, WAY_PREFIX, WAY_LONG_PREFIX };
 
 static const struct {
     enum sql jobs;
@@ -75,6 +76,7 @@ static const struct {
     [WAY_TOP] = {SQL_JOBS, SQL_BEHIND},
     [WAY_OWNER] = {SQL_JOBS_OF_OWNER, SQL_BEHIND_OF_OWNER},
     [WAY_LIVE] = {SQL_JOBS_LIVE, SQL_BEHIND_LIVE},
+    [WAY_NODE] = {SQL_JOBS_OF_NODE, SQL_BEHIND_OF_NODE},
     [WAY_ARRAY] = {SQL_JOBS_OF_ARRAY, SQL_BEHIND_OF_ARRAY},
     [WAY_PREFIX] = {SQL_JOBS_BY_PREFIX, SQL_BEHIND_BY_PREFIX},
     [WAY_LONG_PREFIX] = {SQL_JOBS_BY_LONG_PREFIX, SQL_COUNT},
@@ -92,13 +94,14 @@ static enum way way_to(const struct job_filter *filter)
     if (only_live(filter->states)) {
         return WAY_LIVE;
     }
-    return filter->owner != NULL ? WAY_OWNER : WAY_TOP;
+    return filter->node != NULL ? WAY_NODE : filter->owner != NULL ? WAY_OWNER : WAY_TOP;
 }
 
 /* The way passes no job that does not fit, or only a few. */
 static bool is_short(const struct job_filter *filter, enum way way)
 {
-    bool by_way = way == WAY_TOP || way == WAY_OWNER || (way == WAY_ARRAY && filter->owner == NULL);
+    bool by_way = way == WAY_TOP || way == WAY_OWNER || (way == WAY_NODE && filter->owner == NULL) ||
+                  (way == WAY_ARRAY && filter->owner == NULL && filter->node == NULL);
     if (way == WAY_LONG_PREFIX) {
         return true;
     }
@@ -122,6 +125,7 @@ static void bind_filter(struct query *query, const struct job_filter *filter)
     query_bind_text(query, filter->owner);
     query_bind_number(query, filter->array_key);
     query_bind_number(query, filter->behind_key);
+    query_bind_text(query, filter->node);
     for (enum job_state state = 0; state < JOB_STATE_COUNT; state++) {
         bool wanted = filter->states == 0 || (filter->states & (1u << state)) != 0;
         query_bind_text(query, wanted ? job_state_text(state) : NULL);
@@ -143,6 +147,9 @@ static void bind_way(struct query *query, const struct job_filter *filter, enum 
     switch (way) {
     case WAY_OWNER:
         query_bind_text(query, filter->owner);
+        break;
+    case WAY_NODE:
+        query_bind_text(query, filter->node);
         break;
     case WAY_ARRAY:
         query_bind_number(query, filter->array_key);

@@ -21,6 +21,25 @@ struct rows reader_members(struct reader *reader, uint64_t attempt_id, struct er
     return rows_open(reader, &query, err);
 }
 
+struct rows reader_on_node(struct reader *reader, int64_t job_key, const char *node, struct err *err)
+{
+    struct query query = query_begin(&reader->connection, SQL_ON_NODE);
+    query_bind_text(&query, node);
+    query_bind_number(&query, job_key);
+    return rows_open(reader, &query, err);
+}
+
+bool rows_on_node(struct rows *rows, struct attempt_row *ret_attempt, struct member_row *ret_member)
+{
+    struct query query = rows_query(rows);
+    if (!rows_step(rows, &query)) {
+        return false;
+    }
+    query_read_row(&query, TABLE_attempts, ret_attempt);
+    query_read_row(&query, TABLE_members, ret_member);
+    return rows_end(rows, &query);
+}
+
 struct rows reader_ranks(struct reader *reader, uint64_t attempt_id, struct err *err)
 {
     struct query query = query_begin(&reader->connection, SQL_RANKS);

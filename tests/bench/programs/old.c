@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench-old DATABASE COUNT: adds so many ended jobs to the database of a controller that does not run. They
- * were submitted evenly over the last 20 days. Half of them are ann's, the others belong to 100 people; of
- * 100,000 one was canceled. Each takes 2 KB of the database, most of it its variables. */
+ * were submitted evenly over the last 20 days, and had one attempt each, on one of 100 nodes. Half of them
+ * are ann's, the others belong to 100 people; of 100,000 one was canceled. Each takes 2 KB of the database,
+ * most of it its variables. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,8 +31,18 @@ static const char insert_specs[] =
 static const char insert_events[] =
     "INSERT INTO events (job_key, seq, at_ms, kind, attempt) SELECT n, 1, at_ms, 'submitted', 0 FROM numbers";
 
-/* As a migration fills it. */
-static const char *const index_jobs[] = {"DELETE FROM job_ids", SCHEMA_INDEX_JOBS};
+static const char insert_attempts[] =
+    "INSERT INTO attempts (epoch, job_key, number, state, cause, pool, gpu_type, master_address, "
+    "master_port, "
+    "created_ms, started_ms, ended_ms, failed_rank, failed_code, timing) SELECT n, n, 1, 'ENDED', 'NONE', "
+    "'default', 'A10', '10.0.0.7', 20000, at_ms, at_ms, at_ms, -1, 0, zeroblob(40) FROM numbers";
+static const char insert_members[] =
+    "INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state, timing, use) "
+    "SELECT n, 0, 'node-' || (n * 7 % 100), 0, 1, '3', 'FLUSHED', zeroblob(88), zeroblob(24) FROM numbers";
+
+/* As migrations fill them. */
+static const char *const find_jobs[] = {"DELETE FROM job_ids", SCHEMA_INDEX_JOBS, "DELETE FROM node_jobs",
+                                        SCHEMA_FIND_NODE_JOBS};
 
 static void must(sqlite3 *db, const char *sql)
 {
@@ -56,6 +67,8 @@ static void add(sqlite3 *db, int64_t from, int64_t to, int64_t count)
     must(db, insert_jobs);
     must(db, insert_specs);
     must(db, insert_events);
+    must(db, insert_attempts);
+    must(db, insert_members);
     must(db, "COMMIT");
 }
 
@@ -77,8 +90,8 @@ int main(int argc, char **argv)
     for (int64_t from = 0; from < count; from += BATCH) {
         add(db, from, from + BATCH < count ? from + BATCH : count, count);
     }
-    for (size_t i = 0; i < sizeof index_jobs / sizeof *index_jobs; i++) {
-        must(db, index_jobs[i]);
+    for (size_t i = 0; i < sizeof find_jobs / sizeof *find_jobs; i++) {
+        must(db, find_jobs[i]);
     }
     sqlite3_close(db);
     pages_destroy(pages);

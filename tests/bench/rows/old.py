@@ -68,6 +68,10 @@ FILTERS = {
     "since": "since={now}",
     "since_name": "since={yesterday}&name=nope",
     "prefix": "id_prefix=abcdefg",
+    "node": "node=node-7",
+    "node_name": "node=node-7&name=nope",
+    "node_live": "node=node-7&state=QUEUED,RUNNING",
+    "no_such_node": "node=nope",
 }
 
 

@@ -471,6 +471,27 @@ def test_more_rows_than_are_printed_are_counted(cluster: Cluster, idle: Api, tmp
     assert "jobs: 1 running, 103 waiting" in text and text.endswith("\nand 3 more\n")
 
 
+def test_more_jobs_than_one_reading_takes_are_all_counted_and_found(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, open_terminal: Callable[..., Terminal]
+) -> None:
+    ours = Cluster(tmp_path_factory.mktemp("long"), [1]).start()
+    first = ours.api.submit(["true"], name="first", hold=True)
+    for number in range(3):
+        ours.api.post("/v1/jobs:batch", [{"command": ["true"], "gpus": 1, "hold": True}] * 999, Idempotency_Key=str(number))
+    text = told(environment_of(ours, tmp_path))
+    assert "jobs: 0 running, 2998 waiting" in text and text.endswith("\nand 2898 more\n")
+    terminal = open_terminal(ours)
+    terminal.run()
+    terminal.press("3", "End")
+    terminal.await_text(r"2998 waiting", r"of 2998$")
+    terminal.press("/", *"first", "Enter")
+    terminal.await_text(rf"^> {first} +first +HELD", r"1-1 of 1, 2997 filtered out$")
+    ours.api.post(f"/v1/jobs/{first}/cancel")
+    terminal.await_text(r" 2997 waiting", r"0-0 of 0, 2997 filtered out$")
+    ours.controller.kill()  # it would take a while to cancel them one by one
+    ours.stop()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "wanted"),
     [

@@ -158,3 +158,54 @@ def test_a_page_that_cannot_be_is_refused_by_the_name_of_the_parameter(many: Clu
         with pytest.raises(Problem) as refused:
             many.api.get(f"{path}?{query}")
         assert (refused.value.status, refused.value.field) == (422, query.split("=")[0])
+
+
+def test_a_node_lists_the_jobs_and_tasks_that_had_its_gpus_to_those_who_may_see_them(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(1, 1)
+    ann, bob = cluster.user("ann"), cluster.user("bob")
+    access = {"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(cluster.folder / "controller" / "admin.token")}
+
+    def of(api: Api, query: str) -> list[str]:
+        return [job["id"] for page in whole(api, f"/v1/jobs?limit=2&{query}") for job in page]
+
+    def whole(api: Api, path: str) -> Iterator[list[dict[str, object]]]:
+        position: str | None = ""
+        while position is not None:
+            page = api.get(f"{path}&cursor={position}" if position else path)
+            yield page["jobs"]
+            position = page["next"]
+
+    first = ann.submit(["true"], name="first", constraints={"node": "node0"})
+    other = bob.submit(["true"], constraints={"node": "node1"})
+    gang = bob.submit(["true"], gpus=2)
+    array = ann.submit(["true"], array={"tasks": 2}, constraints={"node": "node0"})
+    tried = ann.submit(["false"], retries=1, constraints={"node": "node0"})
+    for job in (first, other, gang, array, tried):
+        cluster.api.wait(job)
+    runs = ann.submit(["sleep", "600"], constraints={"node": "node0"})
+    cluster.wait_state(runs, "RUNNING")
+    waits = ann.submit(["true"], constraints={"node": "node0"})
+    tasks = [job["id"] for job in ann.get(f"/v1/jobs?array={array}")["jobs"]]
+
+    assert of(cluster.api, "node=node0") == [job for job in of(cluster.api, "id_prefix=") if job in (runs, tried, *tasks, gang, first)]
+    assert of(cluster.api, "node=node1") == [gang, other]
+    assert of(cluster.api, "node=node1&owner=ann") == [] and of(cluster.api, "node=nothing-ran-there") == []
+    assert of(cluster.api, "node=node0&state=QUEUED,RUNNING") == [runs] and waits not in of(cluster.api, "node=node0")
+    assert of(ann, "node=node0&name=first") == of(ann, "node=node0&state=SUCCEEDED&since=0")[-1:] == [first]
+    assert gang not in of(ann, "node=node0") and of(bob, "node=node0") == [gang] and of(ann, "node=node1") == []
+    with pytest.raises(Problem) as refusal:
+        ann.get("/v1/jobs?node=../node0")
+    assert (refusal.value.status, refusal.value.field) == (422, "node")
+
+    here = {job["id"]: job["on_node"] for job in cluster.api.get("/v1/jobs?node=node0")["jobs"]}
+    attempt = ann.get(f"/v1/jobs/{tried}/attempts")["attempts"][0]
+    assert attempt["attempt"] == 2 and attempt["cause"] == "RANK_FAILED"
+    assert here[tried] == {**{name: attempt[name] for name in here[tried] if name != "devices"}, "devices": attempt["nodes"][0]["devices"]}
+    assert here[runs]["ended_at"] is None and here[first]["cause"] is None
+    assert all("on_node" not in job for job in cluster.api.get("/v1/jobs")["jobs"])
+
+    shown = run_gpuctl("ps", "--node", "node0", "--all", env=access).stdout.splitlines()
+    assert shown[0].split() == ["ID", "NAME", "STATE", "OWNER", "DEVICES", "FROM", "UNTIL", "TRY", "CAUSE"]
+    (line,) = (line.split() for line in shown if line.startswith(tried))
+    assert line[2:5] == ["FAILED", "ann", "0"] and line[-2:] == ["2", "RANK_FAILED"]
+    assert run_gpuctl("ps", "--node", "node0", "--quiet", env=access).stdout.split() == [runs]

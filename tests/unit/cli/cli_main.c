@@ -53,6 +53,7 @@ int main(void)
     srunner_add_suite(runner, cli_mcp_suite());
     srunner_add_suite(runner, cli_top_suite());
     srunner_add_suite(runner, cli_top_view_suite());
+    srunner_add_suite(runner, cli_top_walk_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -21,6 +21,7 @@ Suite *cli_requirements_suite(void);
 Suite *cli_mcp_suite(void);
 Suite *cli_top_suite(void);
 Suite *cli_top_view_suite(void);
+Suite *cli_top_walk_suite(void);
 
 /* A checked fixture: the path of a new folder, with no settings of gpuctl's around. */
 extern char cli_folder[64];

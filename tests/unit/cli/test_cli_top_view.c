@@ -179,10 +179,13 @@ START_TEST(a_long_table_scrolls_with_the_selection)
                               json_pack("{s:o, s:i}", "id", json_sprintf("z%02d", i), "priority", -1));
     }
     struct top_view *view = &world.view;
-    world.picture.cut[TOP_QUEUE] = true;
+    world.picture.extent[TOP_QUEUE] = TOP_CUT;
     type(view, &world.picture, "3\033[F");
     ck_assert_uint_eq(view->page, 6);
     check_line(view, &world.picture, 3, "28-33 of 33, and more: these are the newest");
+    world.picture.extent[TOP_QUEUE] = TOP_PARTLY;
+    check_line(view, &world.picture, 3, "28-33 of 33, and more, which are being read");
+    check_line(view, &world.picture, 0, "33+ waiting");
     check_line(view, &world.picture, 10, "> z29");
     type(view, &world.picture, "\033[5~");
     check_line(view, &world.picture, 3, "27-32 of 33");
@@ -190,6 +193,23 @@ START_TEST(a_long_table_scrolls_with_the_selection)
     world_end(&world);
 }
 END_TEST
+
+/* The whole help that stands for a table; the caller frees it. */
+static char *help_of(enum top_table_id table)
+{
+    struct top_view view;
+    struct top_look look = top_plain;
+    struct text_list frame = {0};
+    struct top_shown shown = {0};
+    top_view_init(&view);
+    view.table = table;
+    view.help = true;
+    look.height = 24;
+    top_draw(&view, &(struct top_picture){0}, &look, &frame, &shown);
+    char *all = top_joined(&frame);
+    text_list_finish(&frame);
+    return all;
+}
 
 START_TEST(trouble_takes_a_line_and_help_all_of_them)
 {
@@ -202,6 +222,8 @@ START_TEST(trouble_takes_a_line_and_help_all_of_them)
     check_line(&world.view, &world.picture, 1, "show nodes, jobs that run, jobs that wait");
     ck_assert_int_eq(type(&world.view, &world.picture, "q"), TOP_NOTHING);
     check_line(&world.view, &world.picture, 1, "since noon");
+    autofree char *help = help_of(TOP_NODES);
+    ck_assert_ptr_nonnull(strstr(help, "that of the newest sample, one each 30 s"));
     world_end(&world);
 }
 END_TEST

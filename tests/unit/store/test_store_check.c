@@ -39,6 +39,7 @@ static const char whole[] =
     "INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state) VALUES "
     "(4294967298, 0, 'n', 0, 2, '0,1', 'FLUSHED'),"
     "(4294967299, 0, 'n', 0, 1, '0', 'RUNNING');"
+    "INSERT INTO node_jobs VALUES ('n', 1, 4294967298, 0), ('n', 2, 4294967299, 0);"
     "INSERT INTO ranks VALUES (4294967298, 0, 0, 0, 0, 0, 0);"
     "INSERT INTO blobs VALUES (x'" A_HASH "', 3, 0, x'616263');"
     "INSERT INTO results VALUES (4294967298, 0, 'value', 3, x'" A_HASH "', NULL),"
@@ -103,7 +104,7 @@ START_TEST(a_database_that_keeps_every_promise_has_no_findings)
     struct seen seen = {0};
     look(&seen);
     ck_assert_msg(seen.rows == 0, "%s", seen.findings.bytes);
-    ck_assert_int_eq(seen.promises, 14);
+    ck_assert_int_eq(seen.promises, 15);
     ck_assert_int_eq(seen.counts.jobs, 5);
     ck_assert_int_eq(seen.counts.events, 11);
     ck_assert_int_eq(seen.counts.attempts, 4);
@@ -148,6 +149,12 @@ static const struct {
     {"INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state) VALUES "
      "(4294967299, 1, 'n', 1, 1, '1,0', 'RUNNING')",
      "devices are held once", "device 0 of node n is held by 2 attempts"},
+    {"DELETE FROM node_jobs WHERE job_key = 2", "nodes know their jobs",
+     "job two: it is not among the jobs of node n"},
+    {"UPDATE node_jobs SET epoch = 4294967297 WHERE job_key = 1", "nodes know their jobs",
+     "job one: it is not among the jobs of node n"},
+    {"INSERT INTO node_jobs VALUES ('n', 3, 4294967299, 0)", "nodes know their jobs",
+     "node n has a job without an attempt there: key 3"},
     {"DELETE FROM attempts WHERE epoch = 4294967300; INSERT INTO ranks VALUES (4294967300, 0, 0, 0, 0, 0, 0)",
      "members, ranks and results belong to attempts", "a rank of an attempt that is not there"},
     {"DELETE FROM specs WHERE job_key = 4", "jobs have specs", "job five: it has no spec"},

@@ -97,6 +97,98 @@ START_TEST(tasks_are_listed_with_their_array_and_not_among_jobs)
 }
 END_TEST
 
+static struct change job_of(int64_t key, const char *owner, enum job_state state)
+{
+    struct change job = job_insert(key);
+    job.job.birth.owner = owner;
+    job.job.life.state = state;
+    return job;
+}
+
+/* 1 of bob has run on a and then on b, 2 has run on both at once, 3 runs on a, 5 is a task of 4 that has run
+ * on a, 6 on nothing, and 7 on b. */
+static void fill_nodes(void)
+{
+    struct change task = job_of(5, "alice", JOB_FAILED);
+    task.job.birth.array_key = 4;
+    task.job.birth.task = 0;
+    rig_write((struct change[]){job_of(1, "bob", JOB_SUCCEEDED),
+                                attempt_insert(11, 1, 1),
+                                member_insert(11, 0, "a", "0"),
+                                {.kind = CHANGE_ATTEMPT_UPDATE,
+                                 .attempt = {.attempt_id = 11, .state = ATTEMPT_ENDED}},
+                                attempt_insert(12, 1, 2),
+                                member_insert(12, 0, "b", "1"),
+                                job_of(2, "alice", JOB_SUCCEEDED),
+                                attempt_insert(21, 2, 1),
+                                member_insert(21, 0, "b", "2"),
+                                member_insert(21, 1, "a", "3,4"),
+                                job_of(3, "alice", JOB_RUNNING),
+                                attempt_insert(31, 3, 1),
+                                member_insert(31, 0, "a", "5"),
+                                job_of(4, "alice", JOB_QUEUED)},
+              14);
+    rig_write((struct change[]){task, attempt_insert(51, 5, 1), member_insert(51, 0, "a", "6"),
+                                job_of(6, "alice", JOB_QUEUED), job_of(7, "alice", JOB_SUCCEEDED),
+                                attempt_insert(71, 7, 1), member_insert(71, 0, "b", "7")},
+              7);
+}
+
+START_TEST(the_jobs_of_a_node_are_those_that_were_placed_on_it_with_tasks)
+{
+    fill_nodes();
+    const uint32_t live = 1u << JOB_RUNNING | 1u << JOB_QUEUED;
+    expect_keys(&(struct job_filter){.limit = 9, .node = "a"}, "5 3 2 1 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "b"}, "7 2 1 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "c"}, "");
+    expect_keys(&(struct job_filter){.limit = 2, .node = "a", .before_key = 5}, "3 2 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "a", .behind_key = 2}, "5 3 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "a", .owner = "alice"}, "5 3 2 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "a", .states = live}, "3 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "a", .states = 1u << JOB_FAILED}, "5 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "a", .since_ms = 1003}, "5 3 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "a", .array_key = 4}, "5 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "b", .array_key = 4}, "");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "b", .id_prefix = "jo"}, "7 2 1 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "b", .id_prefix = rig_id(2)}, "2 ");
+    expect_keys(&(struct job_filter){.limit = 9, .node = "b", .id_prefix = rig_id(3)}, "");
+    expect_keys(&(struct job_filter){.limit = 9, .states = live}, "6 4 3 "); /* without a node no tasks */
+}
+END_TEST
+
+/* The number of the newest attempt of a job there, and its devices; "": none. */
+static void expect_on_node(int64_t key, const char *node, const char *expected)
+{
+    struct attempt_row attempt;
+    struct member_row member;
+    char read[64] = "";
+    autorows struct rows rows = reader_on_node(rig.reader, key, node, &rig.err);
+    while (rows_on_node(&rows, &attempt, &member)) {
+        ck_assert_str_eq(member.node, node);
+        snprintf(read + strlen(read), sizeof read - strlen(read), "%lld: %s;", (long long)attempt.number,
+                 member.devices);
+    }
+    ck_assert_msg(!rows.failed, "%s", rig.err.text);
+    ck_assert_str_eq(read, expected);
+}
+
+START_TEST(the_newest_attempt_of_a_job_on_a_node_is_known_with_its_part_there)
+{
+    fill_nodes();
+    expect_on_node(1, "a", "1: 0;");
+    expect_on_node(1, "b", "2: 1;");
+    expect_on_node(2, "a", "1: 3,4;");
+    expect_on_node(6, "a", "");
+    rig_write((struct change[]){{.kind = CHANGE_ATTEMPT_UPDATE,
+                                 .attempt = {.attempt_id = 12, .state = ATTEMPT_ENDED}},
+                                attempt_insert(13, 1, 3),
+                                member_insert(13, 0, "a", "8")},
+              3);
+    expect_on_node(1, "a", "3: 8;");
+    expect_on_node(1, "b", "2: 1;");
+}
+END_TEST
+
 /* Job n + 1 is in state n. */
 static void fill_states(void)
 {
@@ -177,6 +269,8 @@ Suite *store_lists_suite(void)
     tcase_add_test(cases, a_list_begins_with_the_newest_and_goes_on_before_a_key);
     tcase_add_test(cases, a_filter_lets_only_those_pass_that_fit_all_of_it);
     tcase_add_test(cases, tasks_are_listed_with_their_array_and_not_among_jobs);
+    tcase_add_test(cases, the_jobs_of_a_node_are_those_that_were_placed_on_it_with_tasks);
+    tcase_add_test(cases, the_newest_attempt_of_a_job_on_a_node_is_known_with_its_part_there);
     tcase_add_test(cases, every_set_of_states_lists_exactly_the_jobs_in_them);
     tcase_add_test(cases, a_job_that_ends_leaves_the_list_of_live_jobs);
     tcase_add_test(cases, a_job_is_found_by_id_however_many_came_after_it);

@@ -99,8 +99,12 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
-/* What version 11 brought. */
+/* What version 12 brought. */
+#define WITHOUT_NODE_JOBS "DROP TABLE node_jobs;"
+
+/* What versions 11 and later brought. */
 #define WITHOUT_WEBHOOKS                                                                                     \
+    WITHOUT_NODE_JOBS                                                                                        \
     DROP_COLUMN("jobs", "idle_since_ms")                                                                     \
     "DROP TABLE webhooks; DROP TABLE deliveries;"
 
@@ -247,13 +251,39 @@ START_TEST(a_database_of_the_eleventh_version_takes_the_roles_of_today_and_keeps
     rig_meddle("PRAGMA writable_schema = ON;"
                "UPDATE sqlite_schema SET sql = replace(replace(sql, ' WHEN ''viewer'' THEN 1', ''), "
                "' WHEN ''operator'' THEN 1', '');"
-               "PRAGMA writable_schema = RESET; PRAGMA user_version = 11");
+               "PRAGMA writable_schema = RESET;" WITHOUT_NODE_JOBS "PRAGMA user_version = 11");
     rig_reopen();
     token.token = (struct token_row){.id = "new", .role = ROLE_OPERATOR, .owner = "ann", .created_ms = 2};
     rig_write_one(token);
     rig_close();
     expect_number("SELECT count(*) FROM tokens INDEXED BY tokens_created WHERE created_ms > 0", "2");
     expect_number("SELECT node = 'n' FROM tokens WHERE id = 'old'", "1");
+}
+END_TEST
+
+START_TEST(a_database_of_the_eleventh_version_finds_which_jobs_each_node_had)
+{
+    rig_write((struct change[]){job_insert(1),
+                                job_insert(2),
+                                attempt_insert(5, 2, 1),
+                                member_insert(5, 0, "b", "0"),
+                                member_insert(5, 1, "a", "0"),
+                                job_update(2, JOB_QUEUED),
+                                {.kind = CHANGE_ATTEMPT_UPDATE,
+                                 .attempt = {.attempt_id = 5, .state = ATTEMPT_ENDED}},
+                                attempt_insert(6, 2, 2),
+                                member_insert(6, 0, "b", "3"),
+                                attempt_insert(7, 1, 1),
+                                member_insert(7, 0, "c", "0"),
+                                member_insert(7, 1, "b", "1")},
+              12);
+    rig_close();
+    rig_meddle(WITHOUT_NODE_JOBS "PRAGMA user_version = 11");
+    rig_reopen();
+    rig_close();
+    expect_number("SELECT group_concat(node || job_key || epoch || node_rank, ' ') FROM "
+                  "(SELECT * FROM node_jobs ORDER BY node, job_key)",
+                  "a251 b171 b260 c170");
 }
 END_TEST
 
@@ -535,6 +565,7 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, keys_of_jobs_go_on_after_the_largest);
     tcase_add_test(cases, a_database_of_the_first_version_goes_on_with_all_its_rows);
     tcase_add_test(cases, a_database_of_the_eleventh_version_takes_the_roles_of_today_and_keeps_its_tokens);
+    tcase_add_test(cases, a_database_of_the_eleventh_version_finds_which_jobs_each_node_had);
     tcase_add_test(cases, an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_come);
     tcase_add_test(cases, a_database_of_the_third_version_takes_the_causes_of_today);
     tcase_add_test(cases, a_database_of_the_tenth_version_takes_the_events_of_today_and_keeps_its_own);

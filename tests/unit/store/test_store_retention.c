@@ -26,12 +26,13 @@ static int64_t count(const char *sql)
 
 static int64_t rows_of_jobs(void)
 {
-    return count("SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM specs) + "
-                 "(SELECT count(*) FROM arrays) + (SELECT count(*) FROM events) + "
-                 "(SELECT count(*) FROM attempts) + (SELECT count(*) FROM members) + "
-                 "(SELECT count(*) FROM ranks) + (SELECT count(*) FROM results) + "
-                 "(SELECT count(*) FROM uses) + (SELECT count(*) FROM dependencies) + "
-                 "(SELECT count(*) FROM removals)");
+    return count(
+        "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM specs) + "
+        "(SELECT count(*) FROM arrays) + (SELECT count(*) FROM events) + "
+        "(SELECT count(*) FROM attempts) + (SELECT count(*) FROM members) + "
+        "(SELECT count(*) FROM node_jobs) + (SELECT count(*) FROM ranks) + (SELECT count(*) FROM results) + "
+        "(SELECT count(*) FROM uses) + (SELECT count(*) FROM dependencies) + "
+        "(SELECT count(*) FROM removals)");
 }
 
 static struct change event(int64_t job_key, int64_t seq)
@@ -145,6 +146,30 @@ START_TEST(a_removal_goes_on_in_pieces_also_after_a_start)
     rig_reopen();
     ck_assert_int_eq(count("SELECT count(*) FROM ranks"), RETENTION_PIECE_ROWS + 5);
     ck_assert_int_eq(finish(1), 2);
+    ck_assert_int_eq(rows_of_jobs(), 0);
+}
+END_TEST
+
+START_TEST(no_node_keeps_a_removed_gang_of_many_nodes)
+{
+    enum { NODES = RETENTION_PIECE_ROWS + 20 };
+    put_job(1, 0);
+    put_job(2, 0);
+    for (int64_t i = 1; i < NODES; i++) {
+        autofree char *first = xprintf("node-%lld", (long long)i);
+        autofree char *second = xprintf("node-%lld", (long long)(NODES - i / 2));
+        rig_write((struct change[]){member_insert(1001, i, first, "0")}, 1);
+        rig_write((struct change[]){member_insert(1002, i, second, "0")}, 1);
+    }
+    remove_job(1);
+    rig_write_one((struct change){.kind = CHANGE_REMOVAL_PIECE, .removal.job_key = 1});
+    ck_assert_int_eq(count("SELECT count(*) FROM node_jobs WHERE job_key = 1"), 20);
+    rig_reopen();
+    ck_assert_int_eq(finish(1), 1);
+    ck_assert_int_eq(count("SELECT count(*) FROM node_jobs WHERE job_key = 1"), 0);
+    ck_assert_int_eq(count("SELECT count(*) FROM node_jobs WHERE job_key = 2"), NODES / 2 + 1);
+    remove_job(2);
+    finish(2);
     ck_assert_int_eq(rows_of_jobs(), 0);
 }
 END_TEST
@@ -476,6 +501,7 @@ Suite *store_retention_suite(void)
     tcase_add_test(cases, a_removed_job_is_not_found_and_leaves_no_row);
     tcase_add_test(cases, an_upload_goes_when_a_job_of_its_owner_names_it_or_when_it_is_old);
     tcase_add_test(cases, a_removal_goes_on_in_pieces_also_after_a_start);
+    tcase_add_test(cases, no_node_keeps_a_removed_gang_of_many_nodes);
     tcase_add_test(cases, the_tasks_of_a_removed_array_follow_it);
     tcase_add_test(cases, a_key_is_not_used_again_after_its_job_was_removed);
     tcase_add_test(cases, an_old_blob_that_nothing_names_counts_as_gone);

@@ -263,7 +263,9 @@ START_TEST(members_read_back_by_node_rank)
                                        .marks = "[]"}};
     struct change zero = member_insert(5, 0, "gpu-1", "0,1");
     struct change one = member_insert(5, 1, "gpu-2", "");
-    rig_write((struct change[]){one, zero, member_insert(6, 0, "gpu-3", "2"), update}, 4);
+    rig_write((struct change[]){attempt_insert(5, 1, 1), one, zero, attempt_insert(6, 2, 1),
+                                member_insert(6, 0, "gpu-3", "2"), update},
+              6);
     one.member.state = MEMBER_EXITED;
     one.member.timing = update.member.timing;
     one.member.start = update.member.start;
@@ -549,7 +551,7 @@ static bool visit_first_member(const struct member_row *row, void *closure)
 START_TEST(rows_may_be_left_before_the_last_one)
 {
     struct change first = member_insert(1, 0, "gpu-1", "0");
-    rig_write((struct change[]){first, member_insert(1, 1, "gpu-2", "0")}, 2);
+    rig_write((struct change[]){attempt_insert(1, 1, 1), first, member_insert(1, 1, "gpu-2", "0")}, 3);
     autotext struct text written = {0};
     autotext struct text read = {0};
     visit_member(&first.member, &written);

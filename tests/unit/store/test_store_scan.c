@@ -8,6 +8,12 @@
 
 enum { ARRAY_KEY = 1, MOST = 6000 };
 
+/* Of three jobs, one was placed on the node. */
+static bool was_placed(int64_t key)
+{
+    return key % 3 == 0;
+}
+
 /* Of five jobs, one is a task of the array, and one is of bob. Of four, three have ended. */
 static struct change sample(int64_t key)
 {
@@ -23,13 +29,17 @@ static struct change sample(int64_t key)
 
 static void fill(int64_t from, int64_t to)
 {
-    struct change jobs[64];
+    struct change rows[3 * 64];
     for (int64_t key = from; key <= to;) {
         size_t n = 0;
-        while (n < 64 && key <= to) {
-            jobs[n++] = sample(key++);
+        for (; n + 3 <= sizeof rows / sizeof *rows && key <= to; key++) {
+            rows[n++] = sample(key);
+            if (was_placed(key)) {
+                rows[n++] = attempt_insert((uint64_t)key, key, 1);
+                rows[n++] = member_insert((uint64_t)key, 0, "node", "0");
+            }
         }
-        rig_write(jobs, n);
+        rig_write(rows, n);
     }
 }
 
@@ -71,6 +81,16 @@ static const struct job_filter filters[] = {
     {.limit = 40, .array_key = ARRAY_KEY},
     {.limit = 40, .array_key = ARRAY_KEY, .owner = "alice"},
     {.limit = 40, .array_key = ARRAY_KEY, .states = STATE(FAILED)},
+    {.limit = 40, .node = "node"},
+    {.limit = 40, .node = "nothing ran there"},
+    {.limit = 40, .node = "node", .owner = "bob"},
+    {.limit = 40, .node = "node", .owner = "carol"},
+    {.limit = 40, .node = "node", .name = "none"},
+    {.limit = 40, .node = "node", .since_ms = 1000 + MOST / 2, .name = "rare"},
+    {.limit = 40, .node = "node", .states = STATE(QUEUED)},
+    {.limit = 40, .node = "node", .states = STATE(FAILED)},
+    {.limit = 40, .node = "node", .array_key = ARRAY_KEY},
+    {.limit = 40, .node = "node", .id_prefix = "job"},
     {.limit = 40, .id_prefix = ""},
     {.limit = 40, .id_prefix = "j", .name = "none"},
     {.limit = 40, .id_prefix = "job", .owner = "bob"},
@@ -150,9 +170,11 @@ static bool fits(const struct job_filter *filter, int64_t key)
 {
     struct change change = sample(key);
     const struct job_birth *birth = &change.job.birth;
-    bool by_array = filter->array_key != 0 ? birth->array_key == filter->array_key
-                                           : filter->id_prefix != NULL || birth->array_key == 0;
-    return by_array && (filter->owner == NULL || strcmp(birth->owner, filter->owner) == 0) &&
+    bool by_array = filter->array_key != 0
+                        ? birth->array_key == filter->array_key
+                        : filter->id_prefix != NULL || filter->node != NULL || birth->array_key == 0;
+    return by_array && (filter->node == NULL || (was_placed(key) && strcmp(filter->node, "node") == 0)) &&
+           (filter->owner == NULL || strcmp(birth->owner, filter->owner) == 0) &&
            (filter->name == NULL || strcmp(birth->name, filter->name) == 0) &&
            (filter->project == NULL || strcmp(birth->project, filter->project) == 0) &&
            (filter->states == 0 || (filter->states & (1u << change.job.life.state)) != 0) &&
@@ -170,7 +192,7 @@ static void change_jobs(int64_t before_key, int64_t page)
     const int64_t keys[] = {before_key > 300 ? before_key - 37 * (page % 8) : 2,
                             2 + page * 1009 % (newest - 2)};
     newest++;
-    rig_write_one(sample(newest));
+    fill(newest, newest);
     for (size_t i = 0; i < 2; i++) {
         if (keys[i] != ARRAY_KEY && !removed[keys[i]]) {
             rig_write_one((struct change){.kind = CHANGE_JOB_DELETE, .job.life.key = keys[i]});

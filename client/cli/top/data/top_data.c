@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the lists, side by side and each page by page. It promises that a list has at most LIMIT_TOP_ROWS
- * rows and takes at most CLIENT_TOP_PAGES requests, and that the lists are replaced together, when all were
- * read. */
+/* Reads the lists, side by side and each page by page. It promises that a reading takes at most
+ * CLIENT_TOP_PAGES requests of a list, that the lists change together, when the reading of each is over, and
+ * that a job is in one of them at most. */
 #include "client/cli/top/data/top_data.h"
 
 #include <stdlib.h>
 
 #include "client/cli/show/print.h"
 #include "client/cli/top/data/top_requests.h"
+#include "client/cli/top/data/top_walk.h"
 #include "client/cli/transport/pages.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
@@ -19,10 +20,8 @@
 struct list {
     struct top_data *data; /* borrowed */
     enum top_table_id table;
-    json_t *rows; /* those that were read whole; NULL: none yet */
-    bool cut;
-    json_t *coming; /* NULL: it is not being read */
-    int pages;      /* of these */
+    struct top_walk walk;
+    json_t *rows; /* as they are shown; NULL: none yet */
 };
 
 struct top_data {
@@ -46,7 +45,8 @@ struct top_data *top_data_create(struct api *api)
     struct top_data *data = xzalloc(sizeof *data);
     data->requests.api = api;
     for (int i = 0; i < LISTS; i++) {
-        data->lists[i] = (struct list){.data = data, .table = (enum top_table_id)i};
+        data->lists[i] = (struct list){
+            .data = data, .table = (enum top_table_id)i, .walk.key = i == TOP_NODES ? "name" : "id"};
     }
     return data;
 }
@@ -56,8 +56,7 @@ static void drop_coming(struct top_data *data)
     top_requests_drop(&data->requests);
     data->left = 0;
     for (int i = 0; i < LISTS; i++) {
-        json_decref(data->lists[i].coming);
-        data->lists[i].coming = NULL;
+        top_walk_drop(&data->lists[i].walk);
     }
 }
 
@@ -68,27 +67,54 @@ void top_data_destroy(struct top_data *data)
     }
     drop_coming(data);
     for (int i = 0; i < LISTS; i++) {
+        top_walk_finish(&data->lists[i].walk);
         json_decref(data->lists[i].rows);
     }
     free(data);
 }
 
-/* The lists of jobs come with the newest first. */
-static json_t *reversed(const json_t *rows)
+/* How often the job has changed; -1: it is not there. */
+static json_int_t seq_of(const json_t *job)
+{
+    return job != NULL ? json_integer_value(json_object_get(job, "seq")) : -1;
+}
+
+/* {"ID": job} */
+static json_t *by_id(const json_t *jobs)
+{
+    json_t *found = json_object();
+    size_t i;
+    json_t *job;
+    json_array_foreach (jobs, i, job) {
+        json_object_set(found, print_text_of(job, "id"), job);
+    }
+    return found;
+}
+
+/* The jobs of which no other list tells something newer. They come with the newest first. */
+static json_t *oldest_first(const json_t *jobs, const json_t *others)
 {
     json_t *turned = json_array();
-    for (size_t i = json_array_size(rows); i-- > 0;) {
-        json_array_append(turned, json_array_get(rows, i));
+    for (size_t i = json_array_size(jobs); i-- > 0;) {
+        json_t *job = json_array_get(jobs, i);
+        if (seq_of(json_object_get(others, print_text_of(job, "id"))) < seq_of(job)) {
+            json_array_append(turned, job);
+        }
     }
     return turned;
 }
 
-static void replace(struct list *list)
+static void show_lists(struct top_data *data)
 {
-    json_decref(list->rows);
-    list->rows = list->table == TOP_NODES ? json_incref(list->coming) : reversed(list->coming);
-    json_decref(list->coming);
-    list->coming = NULL;
+    struct list *lists = data->lists;
+    autojson json_t *running = by_id(lists[TOP_JOBS].walk.rows);
+    autojson json_t *waiting = by_id(lists[TOP_QUEUE].walk.rows);
+    for (int i = 0; i < LISTS; i++) {
+        const json_t *others = i == TOP_JOBS ? waiting : running;
+        json_decref(lists[i].rows);
+        lists[i].rows =
+            i == TOP_NODES ? json_incref(lists[i].walk.rows) : oldest_first(lists[i].walk.rows, others);
+    }
 }
 
 static void end_list(struct top_data *data)
@@ -98,28 +124,20 @@ static void end_list(struct top_data *data)
         return;
     }
     for (int i = 0; i < LISTS; i++) {
-        replace(&data->lists[i]);
+        top_walk_settle(&data->lists[i].walk);
     }
+    show_lists(data);
     data->state = TOP_DATA_NEW;
 }
 
 static void take_page(void *closure, const struct text *body, const struct err *err);
 
-static void ask_for_page(struct list *list, const char *cursor)
+static void ask_for_page(struct list *list)
 {
     autotext struct text path = {0};
     text_append(&path, sources[list->table].path);
-    api_query(&path, "cursor", cursor);
+    api_query(&path, "cursor", top_walk_cursor(&list->walk));
     top_requests_get(&list->data->requests, path.bytes, (struct top_taker){take_page, list});
-}
-
-static bool add_rows(struct list *list, const json_t *page, struct err *err)
-{
-    const json_t *rows = pages_list(page, sources[list->table].name, err);
-    for (size_t i = 0; i < json_array_size(rows) && json_array_size(list->coming) < LIMIT_TOP_ROWS; i++) {
-        json_array_append(list->coming, json_array_get(rows, i));
-    }
-    return rows != NULL;
 }
 
 /* err: why there is no body. */
@@ -129,17 +147,14 @@ static void take_page(void *closure, const struct text *body, const struct err *
     struct top_data *data = list->data;
     struct err why = *err;
     autojson json_t *page = body != NULL ? json_parse(body->bytes, body->length, &why) : NULL;
-    if (page == NULL || !add_rows(list, page, &why)) {
+    const json_t *rows = page != NULL ? pages_list(page, sources[list->table].name, &why) : NULL;
+    if (rows == NULL) {
         data->err = why;
         data->state = TOP_DATA_FAILED;
         return;
     }
-    const char *next = json_string_of(page, "next");
-    list->pages++;
-    list->cut =
-        next != NULL && (json_array_size(list->coming) >= LIMIT_TOP_ROWS || list->pages == CLIENT_TOP_PAGES);
-    if (next != NULL && !list->cut) {
-        ask_for_page(list, next);
+    if (top_walk_take(&list->walk, rows, json_string_of(page, "next"))) {
+        ask_for_page(list);
     } else {
         end_list(data);
     }
@@ -152,9 +167,7 @@ void top_data_begin(struct top_data *data)
     }
     data->left = LISTS;
     for (int i = 0; i < LISTS; i++) {
-        data->lists[i].coming = json_array();
-        data->lists[i].pages = 0;
-        ask_for_page(&data->lists[i], NULL);
+        ask_for_page(&data->lists[i]);
     }
 }
 
@@ -180,9 +193,9 @@ json_t *top_data_rows(const struct top_data *data, enum top_table_id table)
     return table < LISTS ? data->lists[table].rows : NULL;
 }
 
-bool top_data_cut(const struct top_data *data, enum top_table_id table)
+enum top_extent top_data_extent(const struct top_data *data, enum top_table_id table)
 {
-    return table < LISTS && data->lists[table].cut;
+    return table < LISTS ? data->lists[table].walk.extent : TOP_WHOLE;
 }
 
 bool top_job_waits(const json_t *job)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "client/cli/top/data/top_details.h"
+#include "client/cli/top/data/top_walk.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/err.h"
 
@@ -28,7 +29,8 @@ struct top_data;
 struct top_data *top_data_create(struct api *api);
 void top_data_destroy(struct top_data *data);
 
-/* Begins to read all lists again, unless that is under way. */
+/* Begins to read all lists again, unless that is under way: a long list goes on where the reading before has
+ * left off. */
 void top_data_begin(struct top_data *data);
 
 enum top_data_state {
@@ -43,8 +45,8 @@ bool top_data_idle(const struct top_data *data);
 /* The rows of TOP_NODES, TOP_JOBS or TOP_QUEUE, jobs with the oldest first; NULL before the first. Borrowed.
  */
 json_t *top_data_rows(const struct top_data *data, enum top_table_id table);
-/* Are there more rows than were read? */
-bool top_data_cut(const struct top_data *data, enum top_table_id table);
+/* How many of the rows that there are these are. */
+enum top_extent top_data_extent(const struct top_data *data, enum top_table_id table);
 
 /* Sets the member "use" of nodes, and "reason" of jobs, where they are known. */
 void top_data_add_details(const struct top_data *data, const struct top_details *details);

@@ -86,6 +86,17 @@ export interface Job {
   reason: string | null;
   array: ArrayProgress | null;
   task: number | null; // its number in its array
+  attempt: number; // the newest; 0 before the first
+  on_node?: OnNode; // in lists of the jobs of a node
+}
+/** What a node had of a job last. */
+export interface OnNode {
+  attempt: number;
+  cause: string | null;
+  reason: string | null;
+  devices: string;
+  created_at: string;
+  ended_at: string | null;
 }
 export interface Placement {
   node: string;
@@ -97,7 +108,6 @@ export interface Placement {
 export interface JobDetail extends Job {
   pool: string | null;
   priority: number;
-  attempt: number;
   exit_code: number | null;
   failed_rank: number | null;
   failed_node: string | null;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One node: how it is, which jobs run there, and what it and its GPUs have used in the last hours.
+// One node: how it is, which jobs run there and have run there, and what it and its GPUs have used in the last hours.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
-import { changeNode, gpus, node, nodeSamples, type Gpu, type NodeDetail } from "../controller/api";
+import { changeNode, gpus, node, nodeSamples, type Gpu, type Job, type NodeDetail } from "../controller/api";
 import { mayOperate } from "../controller/session";
 import { useChange } from "../parts/change";
+import { useJobList } from "../parts/job/job_list";
+import { LongTable } from "../parts/long_table";
 import { Fact, Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { SampleCharts } from "../parts/charts/samples";
@@ -15,6 +17,7 @@ import { duration, moment, size } from "../parts/words";
 
 const RENEW_MS = 10000;
 const SAMPLES_RENEW_MS = 60000;
+const PAGE = 200; // jobs, each time that somebody asks for more
 const HOUR_MS = 3600000;
 const SPANS: Record<string, number> = { "1 hour": HOUR_MS, "6 hours": 6 * HOUR_MS, "1 day": 24 * HOUR_MS };
 
@@ -56,6 +59,47 @@ function Jobs({ held }: { held: Gpu[] }) {
     return holder ? [<><a href={`#/jobs/${id}`}><code>{id}</code></a> {holder.name}</>, holder.owner, indices, moment(Date.parse(holder.since))] : ["of others", "", indices, ""];
   });
   return rows.length === 0 ? <p class="faint">None.</p> : <Table titles={["Job", "Owner", "GPUs", "Since"]} rows={rows} keys={[...jobs.keys()]} />;
+}
+
+/** How the job's last attempt here ended: as the job did, or with what sent the job on. */
+function Outcome({ job }: { job: Job }) {
+  const here = job.on_node;
+  const decided = !here || here.ended_at === null || (here.attempt === job.attempt && job.ended_at !== null);
+  const [state, reason] = decided ? [job.state, job.reason] : [here.cause ?? "ENDED", here.reason];
+  return <><Chip state={state} /> <span class="faint" title={reason ?? ""}>{reason}</span></>;
+}
+
+/** Jobs that had its GPUs, the newest first; users see their own. */
+function History({ name }: { name: string }) {
+  const [most, setMost] = useState(PAGE);
+  const seen = useRef<[number, number]>([0, 0]);
+  const [found] = useJobList({ node: name }, most, seen);
+  if (found === undefined) {
+    return null;
+  }
+  const row = (job: Job) => [
+    <><a href={`#/jobs/${job.id}`}><code>{job.id}</code></a> {job.name}</>,
+    job.owner,
+    job.on_node?.devices.replaceAll(",", ", "),
+    job.on_node && moment(Date.parse(job.on_node.created_at)),
+    job.on_node?.ended_at && moment(Date.parse(job.on_node.ended_at)),
+    <Outcome job={job} />,
+  ];
+  return (
+    <>
+      {found.jobs.length === 0 && <p class="faint">None.</p>}
+      {found.jobs.length > 0 && (
+        <LongTable
+          columns={["Job", "Owner", "GPUs", "From", "Until", "Outcome"].map((title) => ({ title }))}
+          count={found.jobs.length}
+          row={(index) => row(found.jobs[index]!)}
+          keyOf={(index) => found.jobs[index]!.id}
+          seen={seen}
+        />
+      )}
+      {found.more && <button type="button" onClick={() => setMost(most + PAGE)}>Show older jobs</button>}
+    </>
+  );
 }
 
 function Samples({ name }: { name: string }) {
@@ -106,6 +150,7 @@ export function NodeView({ name }: { name: string }) {
         </div>
         <div class="wide"><Part title="What it used" kind="metrics"><Samples name={name} /></Part></div>
       </div>
+      <Part title="Ran here" kind="values"><History key={name} name={name} /></Part>
     </article>
   );
 }
