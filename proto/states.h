@@ -51,7 +51,7 @@
     X(ALLOCATED, "allocated", "an attempt holds it")                                                         \
     X(UNAVAILABLE, "unavailable", "no job can get it, as its node says: broken, or held by a stranger")      \
     X(SILENT, "silent", "its node has missed heartbeats, or is LOST")                                        \
-    X(DRAINED, "drained", "its node is DRAINING or DRAINED")                                                 \
+    X(DRAINED, "drained", "its node is DRAINING or DRAINED, or in a maintenance window")                     \
     X(FREE, "free", "a job can get it")
 
 /* The causes of the end of an attempt. X(name, user_fault, spelling for people) */

@@ -109,7 +109,7 @@ def test_a_node_is_drained_on_the_map_and_keys_lead_through_it(cluster: Cluster,
     reader = opened(browser, cluster.api, cluster.url, "/nodes")
     reader.sees("GPU by GPU", "free: 4")
     reader.tab.get_by_role("button", name=f"Drain {first}", exact=True).click()
-    reader.sees("free: 2", "its node is drained: 2")
+    reader.sees("free: 2", "its node takes no new work: 2")
     reader.tab.get_by_role("button", name=f"Resume {first}", exact=True).click()
     reader.sees("free: 4")
     focused = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText"

@@ -84,13 +84,16 @@ static enum node_test fails(const struct search *search, const struct reservatio
     if (itself != NODE_TEST_COUNT) {
         return itself;
     }
-    if (!node_works(node)) {
-        return node->state == NODE_READY ? NODE_TEST_SILENT : NODE_TEST_DRAINING;
+    if (node->state != NODE_READY) {
+        return NODE_TEST_DRAINING;
+    }
+    if (node->contact == CONTACT_SILENT) {
+        return NODE_TEST_SILENT;
     }
     if (node->hold_until_ms != 0) {
         return NODE_TEST_ON_HOLD;
     }
-    if (!fit_lasts(search, node)) {
+    if (node->away || !fit_lasts(search, node)) {
         return NODE_TEST_LEAVING;
     }
     int64_t nodes = search->request->nodes > 0 ? search->request->nodes : 1,

@@ -89,9 +89,9 @@ static size_t capacity_position(const struct partition *partition, const struct 
 
 struct capacity *pool_capacity(const struct partition *partition, const struct node *node)
 {
-    struct capacity *capacity = partition->capacities[capacity_position(partition, node)];
-    assert(capacity->node == node);
-    return capacity;
+    size_t at = capacity_position(partition, node);
+    return at < partition->count && partition->capacities[at]->node == node ? partition->capacities[at]
+                                                                            : NULL;
 }
 
 static void partition_add(struct core *core, struct partition *partition, struct capacity *capacity)

@@ -44,7 +44,7 @@ void pool_list_types(const struct core *core, struct text *out);
 /* The registered type with the nearest spelling; NULL: none is near. */
 const char *pool_nearest_type(const struct core *core, const char *type);
 
-/* The node's capacity in one of its partitions. */
+/* The node's capacity in the partition; NULL: it is not in it. */
 struct capacity *pool_capacity(const struct partition *partition, const struct node *node);
 
 /* Whether the node has a loopback address, which ranks on other hosts cannot reach. */

@@ -148,6 +148,12 @@ struct span windows_of_node(const struct windows *windows, const struct node_row
     return (struct span){0};
 }
 
+bool windows_keep_free(const struct windows *windows, const struct node_row *node, int64_t wall_ms)
+{
+    const struct span span = windows_of_node(windows, node, wall_ms);
+    return span.until_ms != 0 && span.from_ms <= wall_ms;
+}
+
 /* --- changes -------------------------------------------------------------------------------------------- */
 
 struct window_ask {

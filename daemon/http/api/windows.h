@@ -27,5 +27,7 @@ static inline void cleanup_windows(struct windows **windows)
 
 /* The window that the node is in, else its next. */
 struct span windows_of_node(const struct windows *windows, const struct node_row *node, int64_t wall_ms);
+/* Whether it is in one, and gets no new work. */
+bool windows_keep_free(const struct windows *windows, const struct node_row *node, int64_t wall_ms);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/api/windows.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/pieces.h"
 #include "daemon/http/request/request.h"
@@ -34,8 +35,9 @@ struct listing {
     struct holders *collection;      /* being made; NULL: the server's is fresh */
     char node[LIMIT_NAME_BYTES + 1]; /* the last GPU that was looked at; "": none */
     int64_t index;
-    int64_t left; /* rows */
-    int nodes;    /* that were looked at */
+    int64_t left;                  /* rows */
+    int nodes;                     /* that were looked at */
+    const struct windows *windows; /* of the piece */
     bool full, over;
     struct text json;
 };
@@ -45,6 +47,7 @@ struct gpu {
     const struct server *server;
     const struct node_row *row;
     enum node_state node_state;
+    bool in_window; /* its node is */
     enum gpu_state state;
     int64_t index;
     const char *uuid, *type, *unavailable;
@@ -138,15 +141,17 @@ static enum gpu_state state_of(const struct gpu *gpu)
     case NODE_STATE_COUNT:
         break;
     }
-    return GPU_FREE;
+    return gpu->in_window ? GPU_DRAINED : GPU_FREE;
 }
 
-static struct gpu gpu_of(const struct server *server, const struct node_row *row, enum node_state node_state,
-                         const json_t *device)
+static struct gpu gpu_of(const struct listing *listing, const struct node_row *row,
+                         enum node_state node_state, const json_t *device)
 {
+    const struct server *server = listing->pieces.request->server;
     struct gpu gpu = {.server = server,
                       .row = row,
                       .node_state = node_state,
+                      .in_window = windows_keep_free(listing->windows, row, server->wall_ms),
                       .index = json_integer_value(json_object_get(device, "index")),
                       .uuid = json_string_of(device, "uuid"),
                       .type = json_string_of(device, "type"),
@@ -250,7 +255,7 @@ static void list_devices(struct listing *listing, const struct node_row *row, en
 {
     const struct request *request = listing->pieces.request;
     for (size_t i = 0; i < count && !listing->full; i++) {
-        const struct gpu gpu = gpu_of(request->server, row, state, devices[i]);
+        const struct gpu gpu = gpu_of(listing, row, state, devices[i]);
         bool wanted = gpu.index > listing->index && fits(request, &listing->filter, &gpu);
         listing->full = wanted && listing->left == 0;
         if (wanted && !listing->full) {
@@ -291,6 +296,11 @@ static void enter_node(struct listing *listing, const char *name)
 static bool list_nodes(struct listing *listing, struct err *err)
 {
     const struct filter *filter = &listing->filter;
+    autowindows struct windows *windows = windows_read(listing->pieces.request->server->reader, err);
+    listing->windows = windows;
+    if (windows == NULL) {
+        return false;
+    }
     autorows struct rows rows = reader_nodes_from(listing->pieces.request->server->reader, listing->node,
                                                   listing->index != NODE_DONE, GPUS_PIECE_NODES, err);
     struct node_row row;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/api/windows.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/pieces.h"
@@ -121,10 +122,11 @@ static void note_problem(struct picture *picture, const struct node_row *row, co
 }
 
 /* GPUs of nodes that take no work are unavailable, but for those that somebody holds. */
-static void count_node(struct picture *picture, const struct node_row *row, const struct node_facts *facts)
+static void count_node(struct picture *picture, const struct node_row *row, const struct node_facts *facts,
+                       bool in_window)
 {
     struct supply *supply = need_supply(picture, row, facts->gpu_type != NULL ? facts->gpu_type : "");
-    bool takes_work = facts->state == NODE_READY;
+    bool takes_work = facts->state == NODE_READY && !in_window;
     supply->nodes++;
     supply->gpus += facts->gpus;
     supply->free_gpus += takes_work ? facts->free_gpus : 0;
@@ -150,6 +152,10 @@ static struct holder *need_holder(struct picture *picture, const char *owner)
 static bool walk_nodes(struct making *making, struct err *err)
 {
     const struct server *server = making->pieces.request->server;
+    autowindows struct windows *windows = windows_read(server->reader, err);
+    if (windows == NULL) {
+        return false;
+    }
     autorows struct rows rows =
         reader_nodes(server->reader, making->last != NULL ? making->last : "", OVERVIEW_PIECE_NODES, err);
     struct node_row row;
@@ -159,7 +165,7 @@ static bool walk_nodes(struct making *making, struct err *err)
         autojson json_t *devices = json_parse(row.devices, strlen(row.devices), NULL);
         struct node_facts facts;
         node_facts_read(server, &row, devices, used_gpus, &facts);
-        count_node(making->picture, &row, &facts);
+        count_node(making->picture, &row, &facts, windows_keep_free(windows, &row, server->wall_ms));
         free(making->last);
         making->last = xstrdup(row.name);
     }

@@ -66,6 +66,9 @@ def test_a_soft_window_holds_new_work_and_ends_by_itself(make_cluster: Callable[
     waiting = cluster.api.submit(["true"], time_limit_s=1, grace_s=1)
     assert cluster.api.job(waiting)["state"] == "QUEUED"
     assert "leave" in cluster.api.job(waiting)["reason"]
+    assert [gpu["state"] for gpu in cluster.api.get("/v1/gpus")["gpus"]] == ["allocated", "drained"]
+    supply = cluster.api.get("/v1/overview")["gpus"][0]
+    assert (supply["total"], supply["free"], supply["unavailable"]) == (2, 0, 1), "a job cannot get what is left"
     assert cluster.api.wait(waiting)["state"] == "SUCCEEDED"
     assert cluster.api.job(running)["state"] == "RUNNING"
     assert cluster.api.get("/v1/windows") == {"windows": []}

@@ -28,6 +28,18 @@ START_TEST(a_job_for_which_too_few_gpus_are_free_names_what_has_to_end)
 }
 END_TEST
 
+START_TEST(a_node_in_a_window_goes_away_and_is_not_silent)
+{
+    autocluster struct cluster *c = cluster_open_with(POLICY_DEFAULT);
+    node(c, "a");
+    node(c, "b");
+    window(c, "w", .nodes = "a", .from_ms = -1000, .until_ms = HOUR_MS);
+    submit(c, "runs");
+    submit(c, "wait");
+    expect_nodes(c, "wait", 0, "leaving 1: a; busy 1: b");
+}
+END_TEST
+
 START_TEST(a_job_that_waits_for_several_to_end_counts_them)
 {
     autocluster struct cluster *c = cluster_open_with(POLICY_DEFAULT);
@@ -493,6 +505,7 @@ Suite *explain_suite(void)
     TCase *tests = tcase_create("explain");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_job_for_which_too_few_gpus_are_free_names_what_has_to_end);
+    tcase_add_test(tests, a_node_in_a_window_goes_away_and_is_not_silent);
     tcase_add_test(tests, a_job_that_waits_for_several_to_end_counts_them);
     tcase_add_test(tests, a_job_behind_another_says_why_that_goes_first);
     tcase_add_test(tests, a_larger_job_that_may_be_passed_is_no_reason);

@@ -114,6 +114,25 @@ START_TEST(a_gang_that_spreads_has_more_nodes_get_ready_where_some_are)
 }
 END_TEST
 
+START_TEST(nodes_that_are_ready_in_another_pool_do_not_count)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    autocluster struct cluster *c = cluster_open();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        node(c, names[i], .type = "H100");
+    }
+    node(c, "z", .type = "A10", .gpus = 2);
+    submit(c, "aaaa", .type = "A10", .environment = "torch");
+    staged(c, "torch", "z");
+    expect_job(c, "aaaa", JOB_PLACED);
+    submit(c, "bbbb", .type = "H100", .environment = "torch");
+    expect_job(c, "bbbb", JOB_STAGING);
+    expect_orders(c, "a", "stage torch\n");
+    staged(c, "torch", "a");
+    expect_job(c, "bbbb", JOB_PLACED);
+}
+END_TEST
+
 START_TEST(nodes_get_ready_while_the_job_waits_for_their_gpus)
 {
     autocluster struct cluster *c = cluster_open();
@@ -421,6 +440,7 @@ Suite *staging_suite(void)
     tcase_add_test(tests, all_nodes_of_a_gang_get_ready_before_it_is_placed);
     tcase_add_test(tests, a_gang_that_spreads_waits_for_all_its_nodes_to_get_ready);
     tcase_add_test(tests, a_gang_that_spreads_has_more_nodes_get_ready_where_some_are);
+    tcase_add_test(tests, nodes_that_are_ready_in_another_pool_do_not_count);
     tcase_add_test(tests, nodes_get_ready_while_the_job_waits_for_their_gpus);
     tcase_add_test(tests, a_job_whose_nodes_are_ready_keeps_them_from_later_jobs);
     tcase_add_test(tests, another_node_that_becomes_free_gets_ready_for_a_job_that_waits);

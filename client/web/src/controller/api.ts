@@ -152,6 +152,7 @@ export interface Node {
   slots: boolean;
   beat_age_s: number | null;
   reason: string | null;
+  window: { from: string; until: string; hard: boolean } | null; // maintenance: the one that it is in, or its next
 }
 /** A GPU, or a CPU slot of a node without GPUs. */
 export interface Gpu {
@@ -175,7 +176,6 @@ export interface Gpu {
   } | null;
 }
 export interface NodeDetail extends Node {
-  window: { from: string; until: string; hard: boolean } | null;
   address: string;
   version: string;
   devices: { index: number; uuid: string; type: string; memory_bytes: number; unavailable?: string | null }[];

@@ -50,7 +50,7 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="Ran">{ran(found)}</Fact>
       <Fact name="Idle since">{found.idle_since && moment(Date.parse(found.idle_since))}</Fact>
       <Fact name="Repeats">{old && <a href={`#/jobs/${old}`}><code>{old}</code></a>}</Fact>
-      <Fact name="Runs">{runs.length > 0 && runs.map((run) => <RunLink key={run.run_id} run={run} />)}</Fact>
+      <Fact name="Runs">{runs.length > 0 && runs.map((run, index) => <span key={run.run_id}>{index > 0 && ", "}<RunLink run={run} /></span>)}</Fact>
     </dl>
   );
 }
@@ -78,9 +78,9 @@ function Tasks({ id, tasks }: { id: string; tasks: Job[] }) {
 
 function History({ events }: { events: JobEvent[] }) {
   const rows = events.map((event) => [
-    exactMoment(Date.parse(event.at)),
-    event.kind,
-    event.detail === null ? "" : <code>{JSON.stringify(event.detail)}</code>,
+    <span class="whole">{exactMoment(Date.parse(event.at))}</span>,
+    <span class="whole">{event.kind}</span>,
+    event.detail === null ? "" : <div class="reason"><code>{JSON.stringify(event.detail)}</code></div>,
   ]);
   return <Table titles={["At", "What", "Detail"]} rows={rows} keys={events.map((event) => String(event.seq))} />;
 }

@@ -42,7 +42,7 @@ function Facts({ found }: { found: NodeDetail }) {
 }
 
 function Devices({ found }: { found: NodeDetail }) {
-  const rows = found.devices.map((one) => [String(one.index), one.type, one.memory_bytes > 0 ? size(one.memory_bytes) : "", <code>{one.uuid}</code>, <div class="reason">{one.unavailable}</div>]);
+  const rows = found.devices.map((one) => [String(one.index), one.type, one.memory_bytes > 0 ? size(one.memory_bytes) : "", <code class="whole">{one.uuid}</code>, <div class="reason">{one.unavailable}</div>]);
   return <Table titles={["#GPU", "Type", "#Memory", "UUID", "Unavailable"]} rows={rows} keys={found.devices.map((one) => String(one.index))} />;
 }
 
@@ -56,9 +56,9 @@ function Jobs({ held }: { held: Gpu[] }) {
   const rows = [...jobs].map(([id, its]) => {
     const { holder } = its[0]!;
     const indices = its.map((gpu) => gpu.index).join(", ");
-    return holder ? [<><a href={`#/jobs/${id}`}><code>{id}</code></a> {holder.name}</>, holder.owner, indices, moment(Date.parse(holder.since))] : ["of others", "", indices, ""];
+    return holder ? [<><a href={`#/jobs/${id}`}><code class="whole">{id}</code></a> {holder.name}</>, holder.owner, indices, duration(Date.now() - Date.parse(holder.since))] : ["of others", "", indices, ""];
   });
-  return rows.length === 0 ? <p class="faint">None.</p> : <Table titles={["Job", "Owner", "GPUs", "Since"]} rows={rows} keys={[...jobs.keys()]} />;
+  return rows.length === 0 ? <p class="faint">None.</p> : <Table titles={["Job", "Owner", "GPUs", "For"]} rows={rows} keys={[...jobs.keys()]} />;
 }
 
 /** How the job's last attempt here ended: as the job did, or with what sent the job on. */
@@ -104,10 +104,16 @@ function History({ name }: { name: string }) {
 
 function Samples({ name }: { name: string }) {
   const [span, setSpan] = useState("1 hour");
-  const [found] = useRenewed(`${name} ${span}`, async (signal) => ({ value: await nodeSamples(name, Date.now() - SPANS[span]!, undefined, signal), more: true }), SAMPLES_RENEW_MS);
+  const [found] = useRenewed(`${name} ${span}`, async (signal) => {
+    const until = Date.now();
+    const since = until - SPANS[span]!;
+    const samples = await nodeSamples(name, since, undefined, signal);
+    return { value: { samples, span: [since / 1000, until / 1000] as [number, number] }, more: true };
+  }, SAMPLES_RENEW_MS);
   if (found === undefined) {
     return null;
   }
+  const { samples } = found;
   return (
     <>
       <div class="tools">
@@ -118,8 +124,8 @@ function Samples({ name }: { name: string }) {
           </select>
         </label>
       </div>
-      {found.at_ms.length < 2 && <p class="faint">There are charts here once the node has been measured twice: each 30 s.</p>}
-      {found.at_ms.length >= 2 && <SampleCharts all={[{ node: name, samples: found }]} sync={name} />}
+      {samples.at_ms.length < 2 && <p class="faint">There are charts here once the node has been measured twice: each 30 s.</p>}
+      {samples.at_ms.length >= 2 && <SampleCharts all={[{ node: name, samples }]} span={found.span} sync={name} />}
     </>
   );
 }
@@ -146,9 +152,11 @@ export function NodeView({ name }: { name: string }) {
         <div class="side">
           <section class="card"><Facts found={found} /></section>
           {held && <Part title="Jobs now" kind="values"><Jobs held={held} /></Part>}
+        </div>
+        <div class="wide">
+          <Part title="What it used" kind="metrics"><Samples name={name} /></Part>
           <Part title="GPUs" kind="values"><Devices found={found} /></Part>
         </div>
-        <div class="wide"><Part title="What it used" kind="metrics"><Samples name={name} /></Part></div>
       </div>
       <Part title="Ran here" kind="values"><History key={name} name={name} /></Part>
     </article>

@@ -13,7 +13,7 @@ import { GpuMap } from "../parts/cluster/gpu_map";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
-import { duration } from "../parts/words";
+import { duration, moment } from "../parts/words";
 
 const RENEW_MS = 3000;
 const MAP_RENEW_MS = 10000;
@@ -22,6 +22,15 @@ const MANY_RENEW_MS = 30000; // then both
 
 type Change = (name: string, what: "drain" | "resume") => void;
 type Counts = Pick<Node, "gpus" | "free_gpus" | "unavailable_gpus">;
+
+const isInWindow = ({ window }: Node) => window !== null && Date.parse(window.from) <= Date.now();
+
+/** No job can get what nobody holds on a node that takes no work. */
+function countsOf(node: Node): Counts {
+  const { gpus, free_gpus, unavailable_gpus } = node;
+  const works = node.state === "READY" && !isInWindow(node);
+  return { gpus, free_gpus: works ? free_gpus : 0, unavailable_gpus: works ? unavailable_gpus : unavailable_gpus + free_gpus };
+}
 
 function Use({ gpus, free_gpus, unavailable_gpus }: Counts) {
   return (
@@ -43,10 +52,11 @@ function Totals({ all }: { all: Node[] }) {
     const type = node.gpu_type ?? "none";
     const key = JSON.stringify([type, node.pool]);
     const sum = sums.get(key) ?? { type, pool: node.pool, kind: node.pool_kind, nodes: 0, gpus: 0, free_gpus: 0, unavailable_gpus: 0 };
+    const counts = countsOf(node);
     sum.nodes++;
-    sum.gpus += node.gpus;
-    sum.free_gpus += node.free_gpus;
-    sum.unavailable_gpus += node.unavailable_gpus;
+    sum.gpus += counts.gpus;
+    sum.free_gpus += counts.free_gpus;
+    sum.unavailable_gpus += counts.unavailable_gpus;
     sums.set(key, sum);
   }
   const sorted = [...sums].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -56,16 +66,18 @@ function Totals({ all }: { all: Node[] }) {
 
 function row(node: Node, change: (what: "drain" | "resume") => void) {
   const takesWork = node.state === "READY" || node.state === "SUSPECT";
+  const counts = countsOf(node);
+  const window = isInWindow(node) && `maintenance until ${moment(Date.parse(node.window!.until))}`;
   const button = <button type="button" class="small" onClick={() => change(takesWork ? "drain" : "resume")}>{takesWork ? "Drain" : "Resume"}</button>;
   return [
     <a href={`#/nodes/${node.name}`}>{node.name}</a>,
     <Chip state={node.state} />,
     node.pool,
     node.gpu_type ?? "",
-    `${node.free_gpus} of ${node.gpus}`,
-    <Use {...node} />,
+    `${counts.free_gpus} of ${counts.gpus}`,
+    <Use {...counts} />,
     node.beat_age_s === null ? "" : duration(node.beat_age_s * 1000),
-    <div class="reason">{[node.reason, node.unavailable].filter(Boolean).join("; ")}</div>,
+    <div class="reason">{[window, node.reason, node.unavailable].filter(Boolean).join("; ")}</div>,
     mayOperate() && button,
   ];
 }

@@ -20,7 +20,7 @@ function Gpus({ found }: { found: Overview }) {
   }
   const rows = found.gpus.map((one) => [
     one.gpu_type,
-    one.kind === "reserved" ? `${one.pool} (reserved)` : one.pool,
+    <span class="whole">{one.kind === "reserved" ? `${one.pool} (reserved)` : one.pool}</span>,
     String(one.nodes),
     String(one.total),
     <b>{String(one.free)}</b>,
@@ -77,7 +77,7 @@ function Problems({ found }: { found: Overview }) {
     return <p class="faint">Nothing: all nodes take work.</p>;
   }
   const rows = found.problems.map((one) => [
-    <a href={`#/nodes/${encodeURIComponent(one.node)}`}>{one.node}</a>,
+    <a class="whole" href={`#/nodes/${encodeURIComponent(one.node)}`}>{one.node}</a>,
     <Chip state={one.state} />,
     one.unavailable_gpus > 0 ? String(one.unavailable_gpus) : "",
     <div class="reason">{one.reason}</div>,

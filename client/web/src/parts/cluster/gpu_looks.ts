@@ -25,7 +25,7 @@ const HEALTH: Record<string, Look> = {
   allocated: { kind: "allocated", sign: "A", means: "allocated", order: 1 },
   unavailable: { kind: "unavailable", sign: "!", means: "unavailable", order: 2 },
   silent: { kind: "silent", sign: "?", means: "its node is silent", order: 3 },
-  drained: { kind: "drained", sign: "D", means: "its node is drained", order: 4 },
+  drained: { kind: "drained", sign: "D", means: "its node takes no new work", order: 4 },
 };
 
 function stepped(value: number | null | undefined, steps: [number, string][], kind: string): Look {

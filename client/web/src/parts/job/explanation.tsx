@@ -31,7 +31,7 @@ function NodeBar({ answer }: { answer: WaitAnswer }) {
   const colour = (test: string) => (test === "usable" ? "share-good" : test === "busy" ? "share-running" : ["draining", "silent", "leaving", "on_hold"].includes(test) ? "share-warning" : "share-other");
   return (
     <>
-      <svg class="bar" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} height={HEIGHT} role="img" aria-label={`of ${nodes.total} nodes ${nodes.usable} could take it now`}>
+      <svg class="bar" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} height={HEIGHT} preserveAspectRatio="none" role="img" aria-label={`of ${nodes.total} nodes ${nodes.usable} could take it now`}>
         {parts.map((part) => {
           const width = (part.nodes / Math.max(nodes.total, 1)) * WIDTH;
           from += width;
@@ -69,7 +69,7 @@ export function Explanation({ answer }: { answer: WaitAnswer }) {
       <dl>
         <Fact name="Ahead">{turn && (turn.ahead > 0 || turn.ahead_more) && `${turn.ahead}${turn.ahead_more ? " or more" : ""} jobs that wait for GPUs which it could use`}</Fact>
         <Fact name="Runs for">{turn && `${duration(turn.estimate_s * 1000)} (${turn.estimate_from.runs > 0 ? `as ${turn.estimate_from.runs} jobs like it` : "a guess"})`}</Fact>
-        <Fact name="Starts">{reason && (start ? when(start) : "not with the nodes that take work now")}</Fact>
+        <Fact name="Starts">{reason && (start ? when(start) : reason.code === "LIMIT" ? "when the limit allows it" : "not with the nodes that take work now")}</Fact>
         <Fact name="Sooner">{reason && (answer.smallest_change ? answer.smallest_change.text : "no single change would start it now")}</Fact>
       </dl>
     </section>

@@ -60,7 +60,7 @@ function retried(found: JobDetail, all: Attempt[], budget: Cause["budget"]): str
   const most = Number(found.spec[budget] ?? (budget === "retries" ? 0 : INFRA_RETRIES));
   const used = all.filter((one) => one.cause !== null && CAUSES[one.cause]?.budget === budget).length - 1;
   const what = budget === "retries" ? "failures of its own" : "failures of nodes";
-  return most === 0 ? `Not tried again: its spec allows no attempts after ${what} (${budget} is 0).` : `Tried again ${Math.max(used, 0)} of ${most} times that its spec allows after ${what} (${budget}); none is left.`;
+  return most === 0 ? `Not tried again: its spec allows no attempts after ${what} (${budget} is 0).` : `Tried again ${Math.max(used, 0)} of ${most} times that its spec allows after ${what} (${budget})${used < most ? ": once more would end alike" : "; none is left"}.`;
 }
 
 function ending(attempt: Attempt | undefined, code: number | null): string {

@@ -14,7 +14,7 @@ const RENEW_MS = 5000;
 const PAGE = 50; // each time that somebody asks for more
 const STATES = ["PENDING", "DELIVERED", "FAILED"];
 
-const when = (text: string | null) => <span class="when">{text !== null && moment(Date.parse(text))}</span>;
+const when = (text: string | null) => <span class="whole">{text !== null && moment(Date.parse(text))}</span>;
 
 function cells(delivery: Delivery, repeat: () => void) {
   return [

@@ -16,7 +16,7 @@ export function WebhookState({ hook }: { hook: Webhook }) {
 export const answerOf = (delivery: Delivery) => (delivery.status !== null ? String(delivery.status) : (delivery.error ?? ""));
 
 export function LastDelivery({ delivery }: { delivery: Delivery | null }) {
-  return delivery === null ? <span class="faint">none</span> : <><Chip state={delivery.state} /> <span class="when">{moment(Date.parse(delivery.tried_at!))}</span><div class="reason">{answerOf(delivery)}</div></>;
+  return delivery === null ? <span class="faint">none</span> : <><Chip state={delivery.state} /> <span class="whole">{moment(Date.parse(delivery.tried_at!))}</span><div class="reason">{answerOf(delivery)}</div></>;
 }
 
 export const failuresOf = (hook: Webhook) => (hook.failures >= LOOKED_AT ? `${LOOKED_AT} or more` : String(hook.failures));
