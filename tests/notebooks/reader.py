@@ -47,8 +47,10 @@ COUNT_PIXELS = """(box, [red, green, blue]) => {
 class Reader:
     """A tab of the browser, and all that it complained of."""
 
-    def __init__(self, browser: Any, width: int = 1300, dark: bool = False):
+    def __init__(self, browser: Any, width: int = 1300, dark: bool = False, before: str = ""):
         self.context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme="dark" if dark else "light")
+        if before:  # a script that runs before those of the page
+            self.context.add_init_script(before)
         self.tab = self.context.new_page()
         self.said: list[str] = []
         self.asked: list[str] = []
