@@ -264,7 +264,9 @@ static bool read_people(const json_t *json, struct account_limits *limits, struc
             return false;
         }
     }
-    qsort(limits->members, limits->member_count, sizeof *limits->members, by_name);
+    if (limits->member_count > 0) {
+        qsort(limits->members, limits->member_count, sizeof *limits->members, by_name);
+    }
     return true;
 }
 

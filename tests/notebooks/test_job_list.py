@@ -35,7 +35,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def spec(number: int, hold: bool = True) -> dict[str, Any]:
-    return {"command": ["true"], "gpus": 1, "name": f"job-{number:05}", "hold": hold, "priority": number % 7}
+    return {"command": ["true"], "gpus": 1, "name": f"job-{number:05}", "hold": hold, "priority": -(number % 7)}
 
 
 def count(reader: Reader) -> int:

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/http/api/ask.h"
-#include "daemon/http/api/windows.h"
+#include "daemon/http/usage/node_windows.h"
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/orders/outbox.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/api/windows.h"
+#include "daemon/http/usage/node_windows.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/pieces.h"
 #include "daemon/http/request/request.h"

@@ -165,7 +165,7 @@ def test_what_begins_a_session_is_checked(cluster: Cluster) -> None:
     for body, status, words in (
         ({"token": "gct_aaaaaaaa_" + "x" * 43}, 401, "unknown, revoked or expired"),
         ({"token": ""}, 401, "carries no token"),
-        ({"token": node}, 403, "needs a token of role user"),
+        ({"token": node}, 403, "needs a token of role viewer"),
         ({"token": cluster.admin_token, "code": "x"}, 422, "a token or with a code"),
         ({"token": 1}, 422, "token"),
         ({"password": "x"}, 422, "password"),

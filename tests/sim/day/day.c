@@ -19,8 +19,8 @@
 #include "tests/sim/day/people.h"
 #include "tests/sim/day/remains.h"
 
-#define BOOTED_MS 1000 /* what the controller's steady clock shows when the day begins */
-#define BEAT_MS   MINUTE_MS
+#define BOOTED_MS          1000 /* what the controller's steady clock shows when the day begins */
+#define HEARTBEAT_PAUSE_MS MINUTE_MS
 
 /* Nothing of it has to survive a loss of power, and some 10,000 commits would wait for the disk. */
 int fsync(int file);
@@ -135,7 +135,7 @@ void day_ask_all(struct day *day, const struct input *inputs, size_t count)
 static void open_all(struct day *day)
 {
     const struct writer_config config = {
-        .heartbeat_ms = BEAT_MS, .policy = POLICY_DEFAULT, .idle_after_ms = 30 * MINUTE_MS};
+        .heartbeat_ms = HEARTBEAT_PAUSE_MS, .policy = POLICY_DEFAULT, .idle_after_ms = 30 * MINUTE_MS};
     autofree char *database = xprintf("%s/gpuctl.db", day->folder);
     struct err err;
     day->store = store_open(database, &err);
@@ -144,7 +144,7 @@ static void open_all(struct day *day)
     day->writer = writer_open(day->store, &config, now, &err);
     day_must(day->writer != NULL, &err);
     day->remains = remains_create(day);
-    day->cluster = nodes_create(day, BEAT_MS);
+    day->cluster = nodes_create(day, HEARTBEAT_PAUSE_MS);
     day->people = people_create(day);
 }
 

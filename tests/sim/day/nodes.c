@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machines of the day: they register, beat, are measured, stage environments, break, restart and fall
- * silent. pieces.c has what runs on them. */
+/* The machines of the day: they register, send heartbeats, are measured, stage environments, break, restart
+ * and fall silent. pieces.c has what runs on them. */
 #include "tests/sim/day/nodes.h"
 
 #include <stdio.h>
@@ -181,7 +181,7 @@ static void fill(struct node *node, struct heartbeat *heartbeat, struct input *i
     heartbeat->message = (struct heartbeat_message){.node = node->name,
                                                     .boot_id = heartbeat->boot,
                                                     .agent_id = node->name,
-                                                    .seq = node->cluster->beats,
+                                                    .seq = node->cluster->heartbeats,
                                                     .attempts = heartbeat->attempts};
     if (node->fault_ms != 0 && world->now_ms >= node->fault_ms) {
         heartbeat->message.faults =
@@ -202,22 +202,22 @@ static void fill(struct node *node, struct heartbeat *heartbeat, struct input *i
         .kind = INPUT_HEARTBEAT, .heartbeat = &heartbeat->message, .wall_ms = world_wall_ms(world)};
 }
 
-/* All nodes beat at once, and are measured more often. */
-static void beat(void *closure)
+/* All nodes send a heartbeat at once, and are measured more often. */
+static void send_heartbeats(void *closure)
 {
     static struct heartbeat heartbeats[MOST_NODES];
     struct cluster *cluster = closure;
     struct world *world = &cluster->day->world;
     struct input inputs[MOST_NODES];
     size_t count = 0;
-    bool beats = world->now_ms % cluster->heartbeat_ms == 0;
-    cluster->beats += beats;
+    bool due = world->now_ms % cluster->heartbeat_ms == 0;
+    cluster->heartbeats += due;
     for (size_t i = 0; i < cluster->count; i++) {
         struct node *node = &cluster->nodes[i];
         if (!node->deaf) {
             sample(node);
         }
-        if (!node->deaf && beats) {
+        if (!node->deaf && due) {
             fill(node, &heartbeats[count], &inputs[count]);
             count++;
         }
@@ -225,7 +225,7 @@ static void beat(void *closure)
     if (count > 0) {
         day_ask_all(cluster->day, inputs, count);
     }
-    world_in(world, SAMPLE_RING_STEP_MS, beat, cluster, NULL);
+    world_in(world, SAMPLE_RING_STEP_MS, send_heartbeats, cluster, NULL);
 }
 
 /* --- staging -------------------------------------------------------------------------------------------- */
@@ -353,7 +353,7 @@ struct cluster *nodes_create(struct day *day, int64_t heartbeat_ms)
     node_named(cluster, "l4-05")->fault_ms = 10 * DAY_HOUR;
     world_in(world, 17 * DAY_HOUR, restarts, node_named(cluster, "h100-03"), NULL);
     world_in(world, DAY_MS - 40 * MINUTE_MS, falls_silent, node_named(cluster, "a100-04"), NULL);
-    world_in(world, 0, beat, cluster, NULL);
+    world_in(world, 0, send_heartbeats, cluster, NULL);
     return cluster;
 }
 

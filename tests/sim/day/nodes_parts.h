@@ -24,7 +24,7 @@ struct cluster {
     struct day *day;
     struct node *nodes;
     size_t count;
-    int64_t heartbeat_ms, beats;
+    int64_t heartbeat_ms, heartbeats;
     struct run *runs;
     json_t *held; /* {owners, projects, types} */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maintenance windows as the resource of nodes shows them. */
-#ifndef HTTP_WINDOWS_H
-#define HTTP_WINDOWS_H
+/* Maintenance windows as nodes, GPUs and the overview show them. */
+#ifndef HTTP_NODE_WINDOWS_H
+#define HTTP_NODE_WINDOWS_H
 
 #include <stdint.h>
 
