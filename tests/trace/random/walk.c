@@ -474,7 +474,7 @@ int main(int argc, char **argv)
     shown = count == 1;
     Suite *suite = suite_create("walk");
     TCase *tests = tcase_create("walk");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, whatever_happens_the_invariants_hold_and_every_job_ends, 0, (int)count);
     tcase_add_loop_test(tests, questions_change_nothing, 0, CURIOUS);
     suite_add_tcase(suite, tests);
