@@ -34,6 +34,27 @@ makes, by the client's own requests and parsers, a call that this client makes o
 |---|---|---|
 """
 MIDDLE = """
+## Whose experiments, runs and models are
+
+An experiment, a run, a logged model and a registered model each have an owner, who is the sender of the call that made it or the
+owner of the job whose rank sent it, and a project: that of the job; `default` for a call of a person; that of the experiment for
+a person's run in it. Who sees what follows the rules for jobs: the owner, members of the project, operators and administrators.
+To anybody else it does not exist.
+
+- A member with role `user` or more makes runs, logged models and versions in what the project has. What one has made oneself one may
+  change; operators of the project change all of it. A token of a viewer reads. The ranks of a job may what its owner may as a user.
+- Who sees an experiment sees its runs. Experiment 0, `Default`, is everybody's: each person adds runs to it, and sees there those of
+  their own and of their projects.
+- The tag `gpuctl.project` of an experiment or a registered model names its project, when it is made or later: setting it moves
+  the thing, and deleting the tag moves it to `default`.
+- Two people may have experiments or models of one name. A name is looked for in the project of the job, or `default`, there first among
+  one's own; then elsewhere among one's own and what is everybody's; and for a person, but not for a rank, also in the other projects of
+  theirs. The name of another person's experiment does not lead operators to it; its id does.
+- A file belongs to the run or the logged model in whose folder it is. Of a version of a registered model those may fetch the files
+  who see the registered model.
+- What is from before there were owners is for everybody to see and for operators to change, and everybody adds to it: experiments, runs
+  that no job made, and registered models without a version.
+
 `GET /health` answers `OK`, as MLflow's server does.
 
 System metrics of a job's run (`system/<node>/cpu_utilization_percentage`, `system_memory_usage_megabytes`,

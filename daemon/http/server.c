@@ -312,7 +312,6 @@ static void open_parts(struct server *server)
     server->request_blocks.bytes = REQUEST_BLOCK_BYTES;
     server->ask_blocks.bytes = ASK_BLOCK_BYTES;
     server->auth = auth_create();
-    server->projects = projects_create();
     server->deadlines = deadlines_create();
     server->waiters = waiters_create();
     server->event_ring = event_ring_create();
@@ -354,7 +353,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
     open_parts(server);
     open_names(server);
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
-        !projects_load(server->projects, server->reader, err) ||
+        (server->projects = projects_load(server->reader, err)) == NULL ||
         !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
         !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
         !log_searches_open(server, err) || !simulations_open(server, err) || !samples_open(server, err) ||
@@ -439,7 +438,7 @@ void server_close(struct server *server)
     deadlines_destroy(server->deadlines);
     sessions_destroy(server->sessions);
     auth_destroy(server->auth);
-    projects_destroy(server->projects);
+    projects_release(server->projects);
     space_destroy(server->space);
     uploads_destroy(server->uploads);
     reader_close(server->reader);

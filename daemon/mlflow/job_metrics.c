@@ -23,7 +23,8 @@ bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t 
 {
     struct call call = {.tracking = tracking, .error = error};
     database_begin(&call, false);
-    *ret_bytes = database_int(&call, 0, QUERY_COPIED, "ii", run_find(&call, run_id).key, stream);
+    *ret_bytes =
+        database_int(&call, 0, QUERY_COPIED, "ii", run_find(&call, TRACKING_CHANGES, run_id).key, stream);
     return database_end(&call);
 }
 
@@ -57,7 +58,7 @@ bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *co
 {
     struct call call = {.tracking = tracking, .error = error};
     database_begin(&call, true);
-    struct run run = run_find(&call, copy->run_id);
+    struct run run = run_find(&call, TRACKING_CHANGES, copy->run_id);
     put_points(&call, run.key, copy->points, copy->point_count, metric_copy);
     database_run(&call, QUERY_COPIED_PUT, "iii", run.key, copy->stream, copy->bytes);
     return database_end(&call);
@@ -68,7 +69,7 @@ bool tracking_job_log(struct tracking *tracking, const char *run_id, const struc
 {
     struct call call = {.tracking = tracking, .error = error};
     database_begin(&call, true);
-    struct run run = run_find(&call, run_id);
+    struct run run = run_find(&call, TRACKING_CHANGES, run_id);
     put_points(&call, run.key, points, point_count, metric_put);
     return database_end(&call);
 }
@@ -93,7 +94,7 @@ static bool visit(const struct tracking_listing *listing, sqlite3_stmt *row)
 
 static bool visit_points(struct call *call, const struct tracking_listing *listing, int64_t *after)
 {
-    struct run run = run_find(call, listing->run_id);
+    struct run run = run_find(call, TRACKING_CHANGES, listing->run_id);
     int64_t visited = 0, looked = 0;
     bool there;
     autoquery sqlite3_stmt *row = database_query(call, QUERY_POINTS_LOGGED, "iii", run.key, *after,

@@ -28,12 +28,16 @@ static struct experiment find_or_make(struct call *call, const struct tracking_j
     struct experiment experiment = {.id = -1};
     if (job->experiment_id != NULL) {
         experiment = experiment_by_id(call, job->experiment_id);
+        if (experiment.id >= 0 && !rights_have(call, TRACKING_ADDS, experiment_holder(&experiment))) {
+            cleanup_experiment(&experiment);
+            experiment = (struct experiment){.id = -1};
+        }
     }
     if (experiment.id < 0) {
         experiment = experiment_by_name(call, name);
     }
     if (experiment.id < 0) {
-        experiment_insert(call, name, "");
+        experiment_insert(call, name, "", rights_project(call, NULL));
         return experiment_by_name(call, name);
     }
     if (experiment.deleted) {
@@ -75,7 +79,12 @@ static int64_t make_run(struct call *call, const struct tracking_job *job)
 bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *job,
                         struct tracking_error *error)
 {
-    struct call call = {.tracking = tracking, .request = {.now_ms = job->start_ms}, .error = error};
+    const struct tracking_request request = {.rights = job->rights,
+                                             .owner = job->owner,
+                                             .project = job->project,
+                                             .own_run = job->run_id,
+                                             .now_ms = job->start_ms};
+    struct call call = {.tracking = tracking, .request = request, .error = error};
     database_begin(&call, true);
     int64_t run = run_look_up(&call, job->run_id).key;
     if (run != 0 && job->late) {
@@ -88,7 +97,7 @@ bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *jo
     }
     put_tag(&call, run, TAG_JOB, job->job_id);
     if (job->project != NULL) {
-        put_tag(&call, run, TRACKING_TAG_PROJECT, job->project);
+        put_tag(&call, run, TAG_PROJECT, job->project);
     }
     put_number(&call, run, TAG_ATTEMPT, job->attempt);
     put_number(&call, run, TAG_NODES, job->nodes);
@@ -106,7 +115,7 @@ bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracki
     };
     struct call call = {.tracking = tracking, .error = error};
     database_begin(&call, true);
-    struct run run = run_find(&call, run_id);
+    struct run run = run_find(&call, TRACKING_CHANGES, run_id);
     database_run(&call, QUERY_RUN_STATUS, "it", run.key, words[status]);
     database_run(&call, QUERY_RUN_END, "ii", run.key, end_ms);
     return database_end(&call);

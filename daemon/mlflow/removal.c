@@ -15,8 +15,7 @@ bool tracking_runs_over(struct tracking *tracking, int64_t *after_key, int64_t l
     int64_t seen = 0;
     database_begin(&call, false);
     {
-        autoquery sqlite3_stmt *row =
-            database_query(&call, QUERY_OVER_RUNS, "iit", *after_key, limit, TRACKING_TAG_PROJECT);
+        autoquery sqlite3_stmt *row = database_query(&call, QUERY_OVER_RUNS, "ii", *after_key, limit);
         for (; database_next(&call, row); seen++) {
             const struct tracking_over run = {.key = sqlite3_column_int64(row, 0),
                                               .at_ms = sqlite3_column_int64(row, 1),

@@ -116,14 +116,3 @@ bool tracking_serve(struct tracking *tracking, const struct tracking_endpoint *e
     text_append(out, out->length == before ? "{}" : "");
     return true;
 }
-
-bool tracking_artifact_uri(struct tracking *tracking, const char *run_id, char **ret_uri,
-                           struct tracking_error *error)
-{
-    struct call call = {.tracking = tracking, .error = error};
-    *ret_uri = database_text(&call, QUERY_RUN_ARTIFACTS, "t", run_id);
-    if (*ret_uri == NULL) {
-        call_fail(&call, TRACKING_RESOURCE_DOES_NOT_EXIST, "Run with id=%.300s not found", run_id);
-    }
-    return !call.failed;
-}

@@ -54,9 +54,16 @@ bool tracking_serve(struct tracking *tracking, const struct tracking_endpoint *e
                     const struct tracking_request *request, struct text *out, struct tracking_error *error);
 
 /* The artifact_uri of a run, for artifacts/list; the caller frees it. False with RESOURCE_DOES_NOT_EXIST if
- * there is no such run. */
-bool tracking_artifact_uri(struct tracking *tracking, const char *run_id, char **ret_uri,
-                           struct tracking_error *error);
+ * the sender sees no such run. */
+bool tracking_artifact_uri(struct tracking *tracking, const struct tracking_rights *rights,
+                           const char *run_id, char **ret_uri, struct tracking_error *error);
+
+/* Whether the sender has the right to the file or folder, which belongs to the run or the logged model below
+ * whose folder it is. A registered model lets those read its files who see the model. What belongs to nobody
+ * is for those who may change what is everybody's. False with RESOURCE_DOES_NOT_EXIST or
+ * PERMISSION_DENIED. */
+bool tracking_artifact_allowed(struct tracking *tracking, const struct tracking_rights *rights,
+                               enum tracking_right right, const char *path, struct tracking_error *error);
 
 /* --- runs of jobs: job_run.c --- */
 
@@ -66,21 +73,20 @@ enum tracking_status {
 #undef TRACKING_STATUS_AS_ENUM
 };
 
-#define TRACKING_TAG_PROJECT "gpuctl.project"
-
 /* The run of a job. */
 struct tracking_job {
     const char *run_id; /* drawn by the caller, so that the job's ranks know it before the run is stored */
-    const char *experiment_id; /* NULL, or an id that does not exist: use the name */
-    const char *experiment;    /* name; NULL: "Default" */
-    const char *run_name;      /* NULL: drawn */
-    const char *owner;         /* of the job: the run's user_id */
-    const char *job_id;        /* becomes the tag gpuctl.job_id */
-    int64_t attempt;           /* becomes the tag gpuctl.attempt */
-    const char *project;       /* becomes the tag gpuctl.project; NULL: none */
-    int64_t nodes, gpus;       /* of the attempt, become the tags gpuctl.nodes and gpuctl.gpus */
-    int64_t start_ms;          /* wall clock */
-    bool late;                 /* the attempt has ended: an existing run stays as it is */
+    const char *experiment_id;            /* NULL, or an id that does not exist: use the name */
+    const char *experiment;               /* name; NULL: "Default" */
+    const char *run_name;                 /* NULL: drawn */
+    const struct tracking_rights *rights; /* of the owner; NULL: all */
+    const char *owner;                    /* of the job: the run's, and its user_id */
+    const char *job_id;                   /* becomes the tag gpuctl.job_id */
+    int64_t attempt;                      /* becomes the tag gpuctl.attempt */
+    const char *project; /* the run's, becomes the tag gpuctl.project; NULL: "default", no tag */
+    int64_t nodes, gpus; /* of the attempt, become the tags gpuctl.nodes and gpuctl.gpus */
+    int64_t start_ms;    /* wall clock */
+    bool late;           /* the attempt has ended: an existing run stays as it is */
 };
 
 /* Makes the run in RUNNING, with the tags by which MLflow records user and source, and makes its experiment

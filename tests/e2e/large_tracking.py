@@ -14,7 +14,7 @@ def fill(database: Path, runs: int, letters: int) -> None:
     """Add runs behind the controller's back, each with a tag of so many equal letters."""
     with sqlite3.connect(database, timeout=60) as connection:
         connection.executemany(
-            "INSERT INTO runs VALUES (?1, printf('%032x', ?1), 0, 'r', 'ada', 'FINISHED', ?1, NULL, 0, '')",
+            "INSERT INTO runs VALUES (?1, printf('%032x', ?1), 0, 'r', 'ada', 'FINISHED', ?1, NULL, 0, '', '', 'default')",
             ((key,) for key in range(1_000_000, 1_000_000 + runs)),
         )
         connection.executemany(

@@ -74,9 +74,13 @@ static void limits_committed(struct ask *ask)
 {
     struct server *server = ask->request->server;
     struct err err;
-    if (!projects_load(server->projects, server->reader, &err)) {
+    struct projects *projects = projects_load(server->reader, &err);
+    if (projects == NULL) {
         server_fail(server, &err); /* somebody who is no member any more must not go on */
+        return;
     }
+    projects_release(server->projects);
+    server->projects = projects;
 }
 
 static struct limits_ask *limits_ask_create(struct request *request)

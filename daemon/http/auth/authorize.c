@@ -48,10 +48,15 @@ bool authorize_sees_all(const struct identity *who)
 }
 
 /* A project without members is everybody's to submit to, and no reason to see what others do there. */
-static enum role role_in(const struct projects *projects, const struct identity *who, const char *project)
+static enum role role_of(const struct projects *projects, const char *name, const char *project)
 {
     const struct account_limits *limits = projects_find(projects, project);
-    return limits != NULL ? projects_role(limits, identity_owner(who)) : ROLE_NONE;
+    return limits != NULL ? projects_role(limits, name) : ROLE_NONE;
+}
+
+static enum role role_in(const struct projects *projects, const struct identity *who, const char *project)
+{
+    return role_of(projects, identity_owner(who), project);
 }
 
 static bool is_own(const struct identity *who, const char *owner)
@@ -87,12 +92,13 @@ bool authorize_change(const struct projects *projects, const struct identity *wh
 /* --- submissions ---------------------------------------------------------------------------------------- */
 
 /* The project that jobs are in when nobody says: open until it has members. */
-static bool may_use(const struct account_limits *limits, const char *project, const struct identity *who)
+static bool may_use(const struct projects *projects, const char *project, const char *name)
 {
+    const struct account_limits *limits = projects_find(projects, project);
     if (limits == NULL) {
         return strcmp(project, DEFAULT_PROJECT) == 0;
     }
-    return limits->member_count == 0 || projects_role(limits, identity_owner(who)) >= ROLE_USER;
+    return limits->member_count == 0 || projects_role(limits, name) >= ROLE_USER;
 }
 
 bool authorize_priority(const struct projects *projects, const struct identity *who, const char *project,
@@ -116,7 +122,7 @@ bool authorize_submit(const struct projects *projects, const struct identity *wh
                       const struct job_spec *spec, struct err *err)
 {
     const char *project = job_spec_project(spec);
-    if (!authorize_sees_all(who) && !may_use(projects_find(projects, project), project, who)) {
+    if (!authorize_sees_all(who) && !may_use(projects, project, identity_owner(who))) {
         err_field(err, ERR_FORBIDDEN, "project", NULL, "there is no project %s that you may submit to",
                   project);
         return err_hint(err,
@@ -125,4 +131,30 @@ bool authorize_submit(const struct projects *projects, const struct identity *wh
                         project, identity_owner(who));
     }
     return authorize_priority(projects, who, project, spec->priority, 0, err);
+}
+
+/* --- experiments, runs and models ----------------------------------------------------------------------- */
+
+/* Operators see and change what is others', but their names do not lead to it: an experiment of theirs may
+ * have the same name. */
+bool authorize_tracking(const struct projects *projects, const char *name, enum role role,
+                        enum tracking_right right, const char *owner, const char *project)
+{
+    bool all = role >= ROLE_OPERATOR, own = strcmp(name, owner) == 0, open = *owner == '\0';
+    if (!authorize_is_person(role) || (right >= TRACKING_ADDS && role < ROLE_USER)) {
+        return false;
+    }
+    switch (right) {
+    case TRACKING_FINDS:
+        return own || open || role_of(projects, name, project) >= ROLE_VIEWER;
+    case TRACKING_SEES:
+        return all || own || open || role_of(projects, name, project) >= ROLE_VIEWER;
+    case TRACKING_ADDS:
+        return all || own || open || role_of(projects, name, project) >= ROLE_USER;
+    case TRACKING_CHANGES:
+        return all || own || role_of(projects, name, project) >= ROLE_OPERATOR;
+    case TRACKING_USES:
+        return all || may_use(projects, project, name);
+    }
+    return false;
 }

@@ -9,6 +9,7 @@
 
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/auth/projects.h"
+#include "daemon/mlflow/call/call.h"
 #include "proto/base/err.h"
 #include "proto/spec/jobspec.h"
 #include "proto/states.h"
@@ -64,5 +65,12 @@ bool authorize_submit(const struct projects *projects, const struct identity *wh
 /* The priority of a job that has another one now; lowering it is always allowed. */
 bool authorize_priority(const struct projects *projects, const struct identity *who, const char *project,
                         int64_t priority, int64_t now, struct err *err);
+
+/* --- experiments, runs and models ----------------------------------------------------------------------- */
+
+/* Whether the bearer of a token of that role, or the rank of a user's job, has the right. owner "": of what
+ * is everybody's. Any thread that holds the projects. */
+bool authorize_tracking(const struct projects *projects, const char *name, enum role role,
+                        enum tracking_right right, const char *owner, const char *project);
 
 #endif

@@ -19,15 +19,27 @@ struct project {
 
 struct projects {
     struct project *by_name;
+    size_t held;
 };
 
 struct projects *projects_create(void)
 {
-    return xzalloc(sizeof(struct projects));
+    struct projects *projects = xzalloc(sizeof *projects);
+    projects->held = 1;
+    return projects;
 }
 
-static void clear(struct projects *projects)
+struct projects *projects_hold(struct projects *projects)
 {
+    projects->held++;
+    return projects;
+}
+
+void projects_release(struct projects *projects)
+{
+    if (projects == NULL || --projects->held > 0) {
+        return;
+    }
     struct project *project, *next;
     HASH_ITER (hh, projects->by_name, project, next) {
         HASH_DEL(projects->by_name, project);
@@ -35,14 +47,7 @@ static void clear(struct projects *projects)
         free(project->name);
         free(project);
     }
-}
-
-void projects_destroy(struct projects *projects)
-{
-    if (projects != NULL) {
-        clear(projects);
-        free(projects);
-    }
+    free(projects);
 }
 
 static struct project *find(const struct projects *projects, const char *name)
@@ -77,17 +82,20 @@ static bool put_row(struct projects *projects, const struct limits_row *row, str
     return true;
 }
 
-bool projects_load(struct projects *projects, struct reader *reader, struct err *err)
+struct projects *projects_load(struct reader *reader, struct err *err)
 {
+    struct projects *projects = projects_create();
     autorows struct rows rows = reader_limits(reader, err);
     struct limits_row row;
-    clear(projects);
-    while (rows_limits(&rows, &row)) {
-        if (row.kind == ACCOUNT_PROJECT && !put_row(projects, &row, err)) {
-            return false;
-        }
+    bool ok = true;
+    while (ok && rows_limits(&rows, &row)) {
+        ok = row.kind != ACCOUNT_PROJECT || put_row(projects, &row, err);
     }
-    return !rows.failed;
+    if (!ok || rows.failed) {
+        projects_release(projects);
+        return NULL;
+    }
+    return projects;
 }
 
 const struct account_limits *projects_find(const struct projects *projects, const char *name)

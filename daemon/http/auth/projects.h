@@ -12,11 +12,16 @@
 
 struct projects;
 
+/* What is told never changes once it was read, so other threads may read it while it is held. Counted on the
+ * HTTP thread alone. */
 struct projects *projects_create(void);
-void projects_destroy(struct projects *projects);
+struct projects *projects_hold(struct projects *projects);
+/* Takes NULL. */
+void projects_release(struct projects *projects);
 
-/* Reads all projects anew: at start, and after a change to them was committed. */
-bool projects_load(struct projects *projects, struct reader *reader, struct err *err);
+/* Reads all projects: at start, and after a change to them was committed. NULL: *err. */
+struct projects *projects_load(struct reader *reader, struct err *err);
+/* Before it is used. */
 void projects_put(struct projects *projects, const char *name, const struct account_limits *limits);
 
 /* NULL: nobody has set the project up. */

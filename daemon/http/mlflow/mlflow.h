@@ -49,11 +49,10 @@ unsigned mlflow_error_render(const struct err *err, bool routed, struct text *ou
 struct job_runs;
 struct job_runs *job_runs_create(struct server *server, struct err *err);
 void job_runs_destroy(struct job_runs *runs);
-/* The owner of the attempt's job, whom the caller frees; NULL with *err. */
-char *job_runs_owner(struct job_runs *runs, uint64_t attempt_id, struct err *err);
-/* Makes the run of the attempt before a call of its ranks is worked on. ERR_UNAUTHENTICATED once the attempt
- * has ended. */
-bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, struct err *err);
+/* Makes the run of the attempt before a call of its ranks is worked on, and tells the owner and the project
+ * of its job, which stay until the next call. ERR_UNAUTHENTICATED once the attempt has ended. */
+bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, const char **ret_owner,
+                    const char **ret_project, struct err *err);
 /* Copies metrics of the attempt that were stored, of the node with that first rank, into its run, and makes
  * the run if there is none. */
 void job_runs_metrics(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,

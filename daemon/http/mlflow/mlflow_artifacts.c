@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves the routes of artifacts: files below the state folder, under the paths that MLflow's clients give
- * them. An upload goes to its file while it arrives. A helper thread brings it to its place, lists and
- * deletes. */
+ * them. An upload goes to its file while it arrives. The tracking store says whose a path is; then a helper
+ * thread brings the upload to its place, lists or deletes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/blob/artifacts.h"
-#include "daemon/blob/worker.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/mlflow/tracker.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/request_work.h"
 #include "daemon/http/request/route.h"
@@ -19,7 +19,10 @@
 /* Work for the disk. */
 struct chore {
     struct request_work work; /* first */
-    struct artifacts *artifacts;
+    struct tracker tracker;
+    enum tracking_right right;
+    bool (*allowed)(struct chore *chore, struct err *err); /* goes on once the sender may */
+    struct mlflow *mlflow;
     char *path;
     struct artifact_upload *upload; /* of PUT */
     struct text out;
@@ -32,6 +35,7 @@ static void chore_free(struct request_work *work)
     struct chore *chore = (struct chore *)work;
     artifact_upload_end(chore->upload);
     text_finish(&chore->out);
+    tracker_end(&chore->tracker);
     free(chore->path);
     free(chore);
 }
@@ -48,7 +52,7 @@ static char *read_path(const struct request *request, struct err *err)
 static struct chore *chore_begin(struct request *request, char *path)
 {
     struct chore *chore = xzalloc(sizeof *chore);
-    chore->artifacts = request->server->mlflow->artifacts;
+    chore->mlflow = request->server->mlflow;
     chore->path = path;
     request_work_begin(&chore->work, request, chore_free);
     return chore;
@@ -66,7 +70,45 @@ static void chore_reply(struct request_work *work)
 
 static bool chore_give(struct chore *chore, void (*work)(struct task *task))
 {
-    return request_work_give(&chore->work, chore->work.request->server->mlflow->disk, work, chore_reply);
+    return request_work_give(&chore->work, chore->mlflow->disk, work, chore_reply);
+}
+
+/* --- whose it is ---------------------------------------------------------------------------------------- */
+
+/* On the thread of the store. */
+static void work_look(struct task *task)
+{
+    struct chore *chore = (struct chore *)task;
+    struct tracking_error error;
+    chore->ok = tracking_artifact_allowed(chore->mlflow->tracking, &chore->tracker.rights, chore->right,
+                                          chore->path, &error) ||
+                err_set(&chore->err, error.code == TRACKING_PERMISSION_DENIED ? ERR_FORBIDDEN : ERR_NOT_FOUND,
+                        "%s", error.message);
+}
+
+static void looked(struct request_work *work)
+{
+    struct chore *chore = (struct chore *)work;
+    struct request *request = work->request;
+    if (!chore->ok || !chore->allowed(chore, &chore->err)) {
+        request_fail(request, &chore->err);
+    }
+}
+
+/* Goes on with allowed, if the sender has the right. */
+static bool chore_ask(struct chore *chore, enum tracking_right right,
+                      bool (*allowed)(struct chore *chore, struct err *err), struct err *err)
+{
+    struct request *request = chore->work.request;
+    if (!tracker_begin(&chore->tracker, request, err)) {
+        return false;
+    }
+    if (tracker_may_all(&chore->tracker)) {
+        return allowed(chore, err);
+    }
+    chore->right = right;
+    chore->allowed = allowed;
+    return request_work_give(&chore->work, chore->mlflow->worker, work_look, looked);
 }
 
 /* --- PUT ------------------------------------------------------------------------------------------------ */
@@ -106,32 +148,47 @@ static void work_put(struct task *task)
     text_append(&chore->out, "{}");
 }
 
+static bool keep(struct chore *chore, struct err *err)
+{
+    return chore_give(chore, work_put);
+}
+
 bool mlflow_artifacts_put(struct request *request, struct err *err)
 {
-    return chore_give(request->state, work_put);
+    return chore_ask(request->state, TRACKING_CHANGES, keep, err);
 }
 
 /* --- GET ------------------------------------------------------------------------------------------------ */
 
-bool mlflow_artifacts_get(struct request *request, struct err *err)
+static bool send_file(struct chore *chore, struct err *err)
 {
     uint64_t length;
-    autofree char *path = read_path(request, err);
-    int fd = path != NULL ? artifacts_open_file(request->server->mlflow->artifacts, path, &length, err) : -1;
+    int fd = artifacts_open_file(chore->mlflow->artifacts, chore->path, &length, err);
     if (fd < 0) {
         return false;
     }
-    request_reply_file(request, 200, "application/octet-stream", fd, 0, length);
-    request_header(request, "Content-Disposition", "attachment");
+    request_reply_file(chore->work.request, 200, "application/octet-stream", fd, 0, length);
+    request_header(chore->work.request, "Content-Disposition", "attachment");
     return true;
+}
+
+bool mlflow_artifacts_get(struct request *request, struct err *err)
+{
+    char *path = read_path(request, err);
+    return path != NULL && chore_ask(chore_begin(request, path), TRACKING_SEES, send_file, err);
 }
 
 static void work_list(struct task *task)
 {
     struct chore *chore = (struct chore *)task;
     text_append(&chore->out, "{\"files\":");
-    chore->ok = artifacts_list(chore->artifacts, chore->path, "", &chore->out, &chore->err);
+    chore->ok = artifacts_list(chore->mlflow->artifacts, chore->path, "", &chore->out, &chore->err);
     text_append(&chore->out, "}");
+}
+
+static bool list(struct chore *chore, struct err *err)
+{
+    return chore_give(chore, work_list);
 }
 
 static bool relative(const char *path, struct err *err)
@@ -153,7 +210,7 @@ bool mlflow_artifacts_list(struct request *request, struct err *err)
         (!relative(path, err) || !gate_file_path(path, err) || !artifact_path_check(path, err))) {
         return false;
     }
-    return chore_give(chore_begin(request, give(path)), work_list);
+    return chore_ask(chore_begin(request, give(path)), TRACKING_SEES, list, err);
 }
 
 /* --- DELETE --------------------------------------------------------------------------------------------- */
@@ -161,15 +218,17 @@ bool mlflow_artifacts_list(struct request *request, struct err *err)
 static void work_delete(struct task *task)
 {
     struct chore *chore = (struct chore *)task;
-    chore->ok = artifacts_delete(chore->artifacts, chore->path, &chore->err);
+    chore->ok = artifacts_delete(chore->mlflow->artifacts, chore->path, &chore->err);
     text_append(&chore->out, "{}");
+}
+
+static bool delete_it(struct chore *chore, struct err *err)
+{
+    return chore_give(chore, work_delete);
 }
 
 bool mlflow_artifacts_delete(struct request *request, struct err *err)
 {
     char *path = read_path(request, err);
-    if (path == NULL) {
-        return false;
-    }
-    return chore_give(chore_begin(request, path), work_delete);
+    return path != NULL && chore_ask(chore_begin(request, path), TRACKING_CHANGES, delete_it, err);
 }

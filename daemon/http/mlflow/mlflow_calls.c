@@ -9,6 +9,7 @@
 #include "daemon/http/auth/authorize.h"
 #include "daemon/http/auth/rank_token.h"
 #include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/mlflow/tracker.h"
 #include "daemon/http/request/request_work.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
@@ -25,8 +26,7 @@ struct pending_call {
     struct tracking *tracking;
     const struct tracking_endpoint *endpoint;
     json_t *body;
-    char *owner;
-    char *sharer;                        /* of a search: who has it in turn with others */
+    struct tracker tracker;
     char own_run[TRACKING_RUN_ID_BYTES]; /* of a rank; "": of others */
     int64_t wall_ms;
     bool ok;
@@ -39,8 +39,7 @@ static void pending_free(struct request_work *work)
     struct pending_call *pending = (struct pending_call *)work;
     searches_leave(&pending->search);
     json_decref(pending->body);
-    free(pending->owner);
-    free(pending->sharer);
+    tracker_end(&pending->tracker);
     text_finish(&pending->out);
     free(pending);
 }
@@ -83,8 +82,8 @@ static bool list_artifacts(struct pending_call *pending)
     if (*path == '/' || !gate_file_path(path, &err)) {
         return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid path: %s", path);
     }
-    if (!tracking_artifact_uri(pending->tracking, *run != '\0' ? run : text_of(pending->body, "run_uuid"),
-                               &uri, error)) {
+    if (!tracking_artifact_uri(pending->tracking, &pending->tracker.rights,
+                               *run != '\0' ? run : text_of(pending->body, "run_uuid"), &uri, error)) {
         return false;
     }
     if (strncmp(uri, RUN_URI, sizeof RUN_URI - 1) != 0 || !gate_file_path(uri + sizeof RUN_URI - 1, &err)) {
@@ -98,7 +97,9 @@ static void work(struct task *task)
 {
     struct pending_call *pending = (struct pending_call *)task;
     const struct tracking_request request = {.body = pending->body,
-                                             .owner = pending->owner,
+                                             .rights = &pending->tracker.rights,
+                                             .owner = pending->tracker.owner,
+                                             .project = pending->tracker.project,
                                              .own_run = pending->own_run[0] != '\0' ? pending->own_run : NULL,
                                              .now_ms = pending->wall_ms};
     pending->ok = pending->endpoint->work != NULL ? tracking_serve(pending->tracking, pending->endpoint,
@@ -154,12 +155,16 @@ static json_t *body_of_query(const struct query *query)
     return body;
 }
 
-/* Takes the body of the request, or its query. */
-static struct pending_call *begin(struct request *request, const struct tracking_endpoint *endpoint)
+/* Takes the body of the request, or its query. NULL: *err. */
+static struct pending_call *begin(struct request *request, const struct tracking_endpoint *endpoint,
+                                  struct err *err)
 {
     struct mlflow *mlflow = request->server->mlflow;
     struct pending_call *pending = xzalloc(sizeof *pending);
     request_work_begin(&pending->search.work, request, pending_free);
+    if (!tracker_begin(&pending->tracker, request, err)) {
+        return NULL; /* the end of the request frees it */
+    }
     pending->mlflow = mlflow;
     pending->tracking = mlflow->tracking;
     pending->endpoint = endpoint;
@@ -168,7 +173,6 @@ static struct pending_call *begin(struct request *request, const struct tracking
     if (request->ranks_attempt_id != 0) {
         rank_run_id(request->server->rank_key, request->ranks_attempt_id, pending->own_run);
     }
-    pending->owner = xstrdup(identity_owner(request->who));
     pending->wall_ms = request->server->wall_ms;
     request_drop_body(request);
     return pending;
@@ -180,7 +184,10 @@ static bool ask_store(struct request *request, const struct tracking_endpoint *e
     if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
         return err_set(err, ERR_TOO_MANY, "too many calls wait for the tracking store");
     }
-    struct pending_call *pending = begin(request, endpoint);
+    struct pending_call *pending = begin(request, endpoint, err);
+    if (pending == NULL) {
+        return false;
+    }
     pending->search.work.returned = returned;
     mlflow->waiting++;
     return request_work_give(&pending->search.work, mlflow->worker, work, reply);
@@ -189,18 +196,16 @@ static bool ask_store(struct request *request, const struct tracking_endpoint *e
 static bool ask_search(struct request *request, const struct tracking_endpoint *endpoint, struct err *err)
 {
     struct mlflow *mlflow = request->server->mlflow;
-    struct pending_call *pending = begin(request, endpoint);
+    struct pending_call *pending = begin(request, endpoint, err);
+    if (pending == NULL) {
+        return false;
+    }
     pending->tracking = mlflow->searches.tracking;
-    pending->sharer = request->ranks_attempt_id != 0
-                          ? job_runs_owner(mlflow->runs, request->ranks_attempt_id, err)
-                          : xstrdup(pending->owner);
-    return pending->sharer != NULL &&
-           searches_give(&mlflow->searches, &pending->search, pending->sharer, work, reply, err);
+    return searches_give(&mlflow->searches, &pending->search, pending->tracker.owner, work, reply, err);
 }
 
 bool mlflow_call(struct request *request, struct err *err)
 {
-    struct mlflow *mlflow = request->server->mlflow;
     struct tracking_error error;
     const struct tracking_endpoint *endpoint =
         tracking_endpoint_find(route_method(request), route_tail(request));
@@ -218,9 +223,6 @@ bool mlflow_call(struct request *request, struct err *err)
         !space_allows_tracking(request->server->space, (int64_t)request->body_length, err)) {
         tracking_fail(&error, TRACKING_TEMPORARILY_UNAVAILABLE, "%s", err->text);
         return reply_error(request, &error); /* the client tries again */
-    }
-    if (request->ranks_attempt_id != 0 && !job_runs_begin(mlflow->runs, request->ranks_attempt_id, err)) {
-        return false;
     }
     return endpoint->searches ? ask_search(request, endpoint, err) : ask_store(request, endpoint, err);
 }

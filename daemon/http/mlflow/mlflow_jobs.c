@@ -12,18 +12,21 @@
 #include "daemon/http/auth/rank_token.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/mlflow/tracker.h"
 #include "daemon/http/orders/specs.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/base/text/table.h"
+#include "proto/spec/jobspec.h"
 
 /* The newest attempt of a job that has a run. */
 struct job_run {
     int64_t job_key;
     uint64_t attempt_id;
     struct beginning *beginning; /* NULL: it is done */
+    char *owner, *project;       /* of the job */
     UT_hash_handle hh;
 };
 
@@ -41,7 +44,8 @@ struct beginning {
     struct tracking_job job; /* its texts are those below */
     char run_id[TRACKING_RUN_ID_BYTES];
     char job_id[ID_LENGTH + 1];
-    char *experiment_id, *experiment, *name, *owner, *project; /* owned; NULL: none */
+    char *experiment_id, *experiment, *name; /* owned; NULL: none */
+    struct tracker tracker;                  /* the job's ranks */
 };
 
 /* The end of an attempt, which waits for its metrics. */
@@ -73,6 +77,14 @@ struct job_runs *job_runs_create(struct server *server, struct err *err)
     return runs;
 }
 
+static void drop(struct job_runs *runs, struct job_run *run)
+{
+    HASH_DEL(runs->items, run);
+    free(run->owner);
+    free(run->project);
+    free(run);
+}
+
 void job_runs_destroy(struct job_runs *runs)
 {
     if (runs == NULL) {
@@ -81,8 +93,7 @@ void job_runs_destroy(struct job_runs *runs)
     struct job_run *run, *next;
     struct ending *end, *next_end;
     HASH_ITER (hh, runs->items, run, next) {
-        HASH_DEL(runs->items, run);
-        free(run);
+        drop(runs, run);
     }
     HASH_ITER (hh, runs->ends, end, next_end) {
         HASH_DEL(runs->ends, end);
@@ -105,8 +116,7 @@ static void beginning_free(struct beginning *beginning)
     free(beginning->experiment_id);
     free(beginning->experiment);
     free(beginning->name);
-    free(beginning->owner);
-    free(beginning->project);
+    tracker_end(&beginning->tracker);
     free(beginning);
 }
 
@@ -147,8 +157,11 @@ static bool read_job(struct beginning *beginning, struct reader *reader, struct 
             copy_of(specs_variable(spec, "MLFLOW_EXPERIMENT_ID"));
         told->experiment = beginning->experiment = copy_of(named != NULL ? named : job.birth.name);
         told->run_name = beginning->name = copy_of(job.birth.name);
-        told->owner = beginning->owner = copy_of(job.birth.owner);
-        told->project = beginning->project = copy_of(job.birth.project);
+        tracker_of_job(&beginning->tracker, beginning->runs->server->projects, job.birth.owner,
+                       job.birth.project);
+        told->rights = &beginning->tracker.rights;
+        told->owner = beginning->tracker.owner;
+        told->project = beginning->tracker.project;
         told->gpus = job.birth.gpus;
     }
     return !rows.failed;
@@ -203,17 +216,20 @@ static bool begin(struct job_runs *runs, uint64_t attempt_id, const struct attem
     return true;
 }
 
-char *job_runs_owner(struct job_runs *runs, uint64_t attempt_id, struct err *err)
+static struct job_run *make(struct job_runs *runs, int64_t job_key, struct err *err)
 {
-    bool found;
-    struct attempt_record attempt = {0};
-    if (!reader_attempt_record(runs->server->reader, attempt_id, &found, &attempt, err)) {
-        return NULL;
-    }
-    autorows struct rows rows = reader_job_by_key(runs->server->reader, attempt.job_key, err);
+    autorows struct rows rows = reader_job_by_key(runs->server->reader, job_key, err);
     struct job_record job;
     bool there = rows_job(&rows, &job);
-    return rows.failed ? NULL : xstrdup(there ? job.birth.owner : "");
+    if (rows.failed) {
+        return NULL;
+    }
+    struct job_run *run = xzalloc(sizeof *run);
+    run->job_key = job_key;
+    run->owner = xstrdup(there ? job.birth.owner : "");
+    run->project = xstrdup(there ? job.birth.project : DEFAULT_PROJECT);
+    HASH_ADD(hh, runs->items, job_key, sizeof run->job_key, run);
+    return run;
 }
 
 /* The attempt has not ended. A beginning that waits for room is tried again at once, for the rank that
@@ -232,17 +248,16 @@ static bool begin_once(struct job_runs *runs, uint64_t attempt_id, const struct 
     if (!begin(runs, attempt_id, attempt, &beginning, err)) {
         return false;
     }
-    if (run == NULL) {
-        run = xzalloc(sizeof *run);
-        run->job_key = attempt->job_key;
-        HASH_ADD(hh, runs->items, job_key, sizeof run->job_key, run);
+    if (run == NULL && (run = make(runs, attempt->job_key, err)) == NULL) {
+        return false; /* the beginning goes on by itself */
     }
     run->attempt_id = attempt_id;
     run->beginning = beginning;
     return true;
 }
 
-bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, struct err *err)
+bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, const char **ret_owner,
+                    const char **ret_project, struct err *err)
 {
     bool found;
     struct attempt_record attempt;
@@ -252,7 +267,13 @@ bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, struct err *err)
     if (!found || attempt.state == ATTEMPT_ENDED) {
         return err_set(err, ERR_UNAUTHENTICATED, "the job's attempt has ended");
     }
-    return begin_once(runs, attempt_id, &attempt, err);
+    if (!begin_once(runs, attempt_id, &attempt, err)) {
+        return false;
+    }
+    const struct job_run *run = find(runs, attempt.job_key);
+    *ret_owner = run->owner;
+    *ret_project = run->project;
+    return true;
 }
 
 /* Set by a job: true has MLflow's client measure, false nobody. */
@@ -336,8 +357,7 @@ static bool hold_end(struct job_runs *runs, const struct attempt_row *row)
     HASH_ADD(hh, runs->ends, attempt_id, sizeof end->attempt_id, end);
     struct job_run *run = find(runs, row->job_key);
     if (run != NULL && run->attempt_id == row->attempt_id) {
-        HASH_DEL(runs->items, run);
-        free(run);
+        drop(runs, run);
     }
     return true;
 }

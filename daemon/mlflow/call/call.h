@@ -14,15 +14,35 @@
 
 #include "proto/base/text/text.h"
 
+/* What a sender may do with an experiment, run or model. */
+enum tracking_right {
+    TRACKING_FINDS,   /* meets it by its name, which others may use for theirs */
+    TRACKING_SEES,    /* knows of it, and reads it */
+    TRACKING_ADDS,    /* makes runs or versions in it */
+    TRACKING_CHANGES, /* changes or deletes it */
+    TRACKING_USES,    /* puts things of its own into the project; the owner does not matter */
+};
+
+/* What the sender of a request may. Embed it in what the answer needs. */
+struct tracking_rights {
+    /* Any thread. owner "": what is everybody's. */
+    bool (*have)(const struct tracking_rights *rights, enum tracking_right right, const char *owner,
+                 const char *project);
+};
+
 /* A request of a client. */
 struct tracking_request {
     /* The decoded JSON body; for a GET, an object of its query parameters: each a string, a repeated one an
      * array of strings. NULL is {}. Only read, and only during the call. Unknown members are ignored; numbers
      * may come as text. */
     const json_t *body;
-    const char *owner;   /* owner of the token: the user_id of runs without one */
-    const char *own_run; /* for a rank: the run of its attempt, whether it exists or not; else NULL */
-    int64_t now_ms;      /* wall clock */
+    const struct tracking_rights *rights; /* NULL: the sender may all */
+    const char *owner;   /* the sender: whose its new things are, and the user_id of runs without one */
+    const char *project; /* that they belong to; NULL: "default" */
+    /* For a rank: the run of its attempt, whether it exists or not. A rank finds by name what is its owner's
+     * or in its project. Else NULL. */
+    const char *own_run;
+    int64_t now_ms; /* wall clock */
 };
 
 /* The error codes of MLflow that calls return, and their HTTP status. */

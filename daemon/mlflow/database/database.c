@@ -111,12 +111,43 @@ static void json_double(sqlite3_context *context, int count, sqlite3_value **arg
     }
 }
 
+/* SQL's sees(owner, project) and finds(owner, project): whether the sender of the call has the right. */
+static void has_right(sqlite3_context *context, enum tracking_right right, sqlite3_value **arguments)
+{
+    const struct tracking *tracking = sqlite3_user_data(context);
+    const struct tracking_rights *rights = tracking->rights;
+    const char *owner = (const char *)sqlite3_value_text(arguments[0]);
+    const char *project = (const char *)sqlite3_value_text(arguments[1]);
+    sqlite3_result_int(context, rights == NULL || rights->have(rights, right, owner != NULL ? owner : "",
+                                                               project != NULL ? project : ""));
+}
+
+static void sees(sqlite3_context *context, int count, sqlite3_value **arguments)
+{
+    has_right(context, TRACKING_SEES, arguments);
+}
+
+static void finds(sqlite3_context *context, int count, sqlite3_value **arguments)
+{
+    has_right(context, TRACKING_FINDS, arguments);
+}
+
 static bool define(struct tracking *tracking, struct err *err)
 {
-    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | RESULT_SUBTYPE;
-    return sqlite3_create_function_v2(tracking->db, "json_double", 2, flags, NULL, json_double, NULL, NULL,
-                                      NULL) == SQLITE_OK ||
-           open_fail(tracking, err);
+    static const struct {
+        const char *name;
+        int flags;
+        void (*function)(sqlite3_context *context, int count, sqlite3_value **arguments);
+    } functions[] = {{"json_double", SQLITE_DETERMINISTIC | RESULT_SUBTYPE, json_double},
+                     {"sees", SQLITE_DIRECTONLY, sees},
+                     {"finds", SQLITE_DIRECTONLY, finds}};
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        if (sqlite3_create_function_v2(tracking->db, functions[i].name, 2, SQLITE_UTF8 | functions[i].flags,
+                                       tracking, functions[i].function, NULL, NULL, NULL) != SQLITE_OK) {
+            return open_fail(tracking, err);
+        }
+    }
+    return true;
 }
 
 /* Ends a search that is over its time. Other threads that wait for the processor go first, such as the writer
@@ -226,6 +257,7 @@ void database_begin(struct call *call, bool writes)
     if (!sqlite3_get_autocommit(call->tracking->db)) {
         database_run(call, QUERY_ROLLBACK, "");
     }
+    call->tracking->rights = call->request.rights;
     database_run(call, writes ? QUERY_BEGIN_WRITE : QUERY_BEGIN_READ, "");
 }
 

@@ -15,6 +15,7 @@ struct tracking {
     sqlite3_stmt *statements[QUERY_COUNT]; /* NULL until first used */
     int synced_changes;                    /* SQLite's count of changed rows at the last sync of the log */
     int64_t search_ms;                     /* a search may take so long */
+    const struct tracking_rights *rights;  /* of the call that is served; NULL: all */
     int64_t stop_ms; /* CLOCK_BOOTTIME: interrupts a search that still runs then; 0: none is running */
 };
 

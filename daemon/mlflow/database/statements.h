@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The statements of the tracking database, prepared when first used. SQLite itself writes the JSON that
  * clients get: ids are texts, times are numbers of milliseconds, and members that are NULL are left out. The
- * function json_double (database.c) writes values of metrics. search/search.c builds the searches, whose text
- * depends on the request. */
+ * functions of database.c write values of metrics (json_double) and ask for the sender's rights (sees,
+ * finds). search/search.c builds the searches, whose text depends on the request. */
 #ifndef MLFLOW_STATEMENTS_H
 #define MLFLOW_STATEMENTS_H
 
@@ -131,6 +131,17 @@
 #define NOTHING_LEFT(table, owner)                                                                           \
     " AND NOT EXISTS (SELECT 1 FROM " table " WHERE " table "." owner " = removals." owner ")"
 
+/* --- who sees what; "" as the owner: everybody does, and adds to it --- */
+
+/* By its experiment, unless that is everybody's. */
+#define EXPERIMENT_SEEN(id)                                                                                  \
+    "coalesce((SELECT owner <> '' AND sees(owner, project) FROM experiments WHERE id = " id "), 0)"
+#define RUN_SEEN   "(sees(runs.owner, runs.project) OR " EXPERIMENT_SEEN("runs.experiment") ")"
+#define MODEL_SEEN "(sees(models.owner, models.project) OR " EXPERIMENT_SEEN("models.experiment") ")"
+
+/* Which of several of one name somebody means, ?2, who works in project ?3. */
+#define NEAREST "project = ?3 DESC, owner = ?2 DESC"
+
 /* X(name, text) */
 #define QUERIES(X)                                                                                           \
     X(BEGIN_READ, "BEGIN")                                                                                   \
@@ -143,23 +154,34 @@
     PAIR_QUERIES(X, MODEL_TAG, "model_tags", "model")                                                        \
     PAIR_QUERIES(X, REGISTERED_TAG, "registered_model_tags", "model")                                        \
     PAIR_QUERIES(X, VERSION_TAG, "model_version_tags", "version")                                            \
-    X(EXPERIMENT, "SELECT id, deleted, artifact_location FROM experiments WHERE id = ?")                     \
-    X(EXPERIMENT_BY_NAME, "SELECT id, deleted, artifact_location FROM experiments WHERE name = ?")           \
+    X(EXPERIMENT, "SELECT id, deleted, artifact_location, owner, project FROM experiments WHERE id = ?")     \
+    X(EXPERIMENT_BY_NAME,                                                                                    \
+      "SELECT id, deleted, artifact_location, owner, project FROM experiments WHERE name = ?1 "              \
+      "AND finds(owner, project) AND (NOT ?4 OR project = ?3 OR owner IN (?2, '')) "                         \
+      "ORDER BY " NEAREST ", id LIMIT 1")                                                                    \
     X(EXPERIMENT_SHOW, "SELECT " JSON_EXPERIMENT " FROM experiments WHERE id = ?1")                          \
     X(EXPERIMENT_NEXT, "SELECT max(id) + 1 FROM experiments")                                                \
     X(EXPERIMENT_INSERT,                                                                                     \
-      "INSERT INTO experiments (id, name, artifact_location, deleted, created_ms, updated_ms) "              \
-      "VALUES (?1, ?2, ?3, 0, ?4, ?4)")                                                                      \
+      "INSERT INTO experiments (id, name, artifact_location, deleted, created_ms, updated_ms, owner, "       \
+      "project) VALUES (?1, ?2, ?3, 0, ?4, ?4, ?5, ?6)")                                                     \
+    X(EXPERIMENT_MOVE, "UPDATE experiments SET project = ?2, updated_ms = ?3 WHERE id = ?1")                 \
     X(EXPERIMENT_RENAME, "UPDATE experiments SET name = ?2, updated_ms = ?3 WHERE id = ?1")                  \
     X(EXPERIMENT_DELETE, "UPDATE experiments SET deleted = ?2, updated_ms = ?3 WHERE id = ?1")               \
     X(EXPERIMENT_RUNS_DELETE, "UPDATE runs SET deleted = ?3 WHERE experiment = ?1 AND deleted = ?2")         \
-    X(RUN, "SELECT key, experiment, deleted FROM runs WHERE id = ?")                                         \
+    X(RUN, "SELECT key, experiment, deleted, owner, project, " RUN_SEEN " FROM runs WHERE id = ?")           \
     X(RUN_SHOW, "SELECT " JSON_RUN " FROM runs WHERE key = ?1")                                              \
     X(RUN_SHOW_INFO, "SELECT " JSON_RUN_INFO " FROM runs WHERE key = ?1")                                    \
-    X(RUN_ARTIFACTS, "SELECT artifact_uri FROM runs WHERE id = ?")                                           \
+    X(RUN_ARTIFACTS, "SELECT artifact_uri FROM runs WHERE id = ? AND " RUN_SEEN)                             \
+    X(ARTIFACT_OF_RUN, "SELECT artifact_uri, owner, project, " RUN_SEEN " FROM runs WHERE id = ?")           \
+    X(ARTIFACT_OF_MODEL, "SELECT artifact_uri, owner, project, " MODEL_SEEN " FROM models WHERE id = ?")     \
+    X(ARTIFACT_OF_VERSION,                                                                                   \
+      "SELECT 1 FROM " TABLES_VERSION " WHERE (v.run_id = ?1 OR (v.model_id = ?1 AND v.model_id <> '')) "    \
+      "AND (v.location = ?2 OR substr(?2, 1, length(v.location) + 1) = v.location || '/') "                  \
+      "AND sees(r.owner, r.project) LIMIT 1")                                                                \
     X(RUN_INSERT,                                                                                            \
       "INSERT INTO runs (key, id, experiment, name, user_id, status, start_ms, end_ms, deleted, "            \
-      "artifact_uri) VALUES (" NEXT_KEY("runs", "run") ", ?, ?, ?, ?, 'RUNNING', ?, NULL, 0, ?)")            \
+      "artifact_uri, owner, project) VALUES (" NEXT_KEY(                                                     \
+          "runs", "run") ", ?, ?, ?, ?, 'RUNNING', ?, NULL, 0, ?, ?, ?)")                                    \
     X(RUN_MOVE, "UPDATE runs SET experiment = ?2 WHERE id = ?1 AND experiment != ?2 "                        \
                 "AND NOT EXISTS (SELECT * FROM params WHERE run = runs.key) AND NOT EXISTS "                 \
                 "(SELECT * FROM metrics WHERE run = runs.key AND name NOT LIKE 'system/%')")                 \
@@ -191,22 +213,26 @@
     X(INPUT_PUT,                                                                                             \
       "INSERT INTO inputs (run, name, digest, context, input) VALUES (?, ?, ?, ?, ?) "                       \
       "ON CONFLICT (run, name, digest) DO UPDATE SET context = excluded.context, input = excluded.input")    \
-    X(MODEL, "SELECT key, artifact_uri, coalesce(source_run, '') FROM models WHERE id = ? AND deleted = 0")  \
+    X(MODEL, "SELECT key, artifact_uri, coalesce(source_run, ''), owner, project FROM models WHERE id = ? "  \
+             "AND (deleted = 0 OR ?) AND " MODEL_SEEN)                                                       \
     X(MODEL_SHOW, "SELECT " JSON_MODEL " FROM models WHERE key = ?1")                                        \
     X(MODEL_INSERT,                                                                                          \
       "INSERT INTO models (key, id, experiment, name, type, source_run, status, artifact_uri, deleted, "     \
-      "created_ms, updated_ms) VALUES (" NEXT_KEY(                                                           \
-          "models", "model") ", ?1, ?2, ?3, ?4, ?5, 'PENDING', ?6, 0, ?7, ?7)")                              \
+      "created_ms, updated_ms, owner, project) VALUES (" NEXT_KEY(                                           \
+          "models", "model") ", ?1, ?2, ?3, ?4, ?5, 'PENDING', ?6, 0, ?7, ?7, ?8, ?9)")                      \
     X(MODEL_STATUS, "UPDATE models SET status = ?2, updated_ms = ?3 WHERE key = ?1")                         \
-    X(MODEL_DELETE, "UPDATE models SET deleted = 1, updated_ms = ?2 WHERE id = ?1")                          \
+    X(MODEL_DELETE, "UPDATE models SET deleted = 1, updated_ms = ?2 WHERE key = ?1")                         \
     X(OUTPUT_PUT, "INSERT INTO outputs (run, model_id, step) VALUES (?, ?, ?) "                              \
                   "ON CONFLICT (run, model_id) DO UPDATE SET step = excluded.step")                          \
-    X(REGISTERED, "SELECT key FROM registered_models WHERE name = ?")                                        \
+    X(REGISTERED,                                                                                            \
+      "SELECT key, finds(owner, project) AS found, owner, project FROM registered_models WHERE name = ?1 "   \
+      "AND sees(owner, project) ORDER BY found DESC, " NEAREST ", key LIMIT 1")                              \
     X(REGISTERED_SHOW, "SELECT " JSON_REGISTERED " FROM registered_models WHERE key = ?1")                   \
     X(REGISTERED_LATEST, "SELECT " JSON_LATEST)                                                              \
     X(REGISTERED_INSERT,                                                                                     \
-      "INSERT INTO registered_models (name, description, last_version, created_ms, updated_ms) "             \
-      "VALUES (?1, ?2, 0, ?3, ?3)")                                                                          \
+      "INSERT INTO registered_models (name, description, last_version, created_ms, updated_ms, owner, "      \
+      "project) VALUES (?1, ?2, 0, ?3, ?3, ?4, ?5)")                                                         \
+    X(REGISTERED_MOVE, "UPDATE registered_models SET project = ?2, updated_ms = ?3 WHERE key = ?1")          \
     X(REGISTERED_UPDATE, "UPDATE registered_models SET description = ?2, updated_ms = ?3 WHERE key = ?1")    \
     X(REGISTERED_RENAME, "UPDATE registered_models SET name = ?2, updated_ms = ?3 WHERE key = ?1")           \
     X(REGISTERED_TOUCH, "UPDATE registered_models SET updated_ms = ?2 WHERE key = ?1")                       \
@@ -226,6 +252,7 @@
     X(VERSION_NEWEST, "SELECT key FROM model_versions WHERE model = ? ORDER BY number DESC LIMIT 1")         \
     X(VERSION_OF_STAGE,                                                                                      \
       "SELECT key FROM model_versions WHERE model = ? AND stage = ? ORDER BY number DESC LIMIT 1")           \
+    X(VERSION_MAKER, "SELECT user_id FROM model_versions WHERE key = ?")                                     \
     X(VERSION_LOCATION, "SELECT json_quote(location) FROM model_versions WHERE key = ?")                     \
     X(VERSION_ORIGIN, "SELECT 'models:/' || r.name || '/' || v.number, v.location, v.run_id, v.model_id "    \
                       "FROM " TABLES_VERSION " WHERE v.key = ?")                                             \
@@ -246,8 +273,7 @@
     X(JOBS_RUNNING, "SELECT json_group_array(value) FROM (SELECT DISTINCT tags.value FROM runs JOIN tags "   \
                     "ON tags.run = runs.key AND tags.name = ? WHERE runs.status = 'RUNNING' LIMIT ?)")       \
     X(RUNS_OF_JOB, "SELECT json_object('runs', " JSON_RUNS_OF_JOB ")")                                       \
-    X(OVER_RUNS, "SELECT key, " RUN_OVER_MS                                                                  \
-                 ", (SELECT value FROM tags WHERE run = runs.key AND name = ?3), " RUN_IS_OVER               \
+    X(OVER_RUNS, "SELECT key, " RUN_OVER_MS ", project, " RUN_IS_OVER                                        \
                  " FROM runs WHERE key > ?1 ORDER BY key LIMIT ?2")                                          \
     X(REMOVAL_OF_RUN, "INSERT INTO removals (run, id, artifact_uri) SELECT key, id, artifact_uri FROM runs " \
                       "WHERE key = ?1 AND " RUN_OVER_MS " <= ?2 AND " RUN_IS_OVER)                           \

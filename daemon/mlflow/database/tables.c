@@ -210,8 +210,72 @@ static const char *const version_5[] = {
     NULL,
 };
 
+/* Everything has an owner and a project. What is from before this is everybody's, but for runs of jobs, and
+ * registered models whose first version says who made it. */
+static const char *const version_6[] = {
+    "CREATE TABLE experiments_6 (\n"
+    "  id INTEGER PRIMARY KEY, -- 0: Default\n"
+    "  name TEXT NOT NULL,\n"
+    "  artifact_location TEXT NOT NULL, -- URI; artifacts of its runs are below\n"
+    "  deleted INTEGER NOT NULL CHECK (deleted IN (0, 1)),\n"
+    "  created_ms INTEGER NOT NULL, -- wall clock, as all columns that end so\n"
+    "  updated_ms INTEGER NOT NULL,\n"
+    "  owner TEXT NOT NULL, -- '': everybody adds to it\n"
+    "  project TEXT NOT NULL,\n"
+    "  UNIQUE (name, owner, project) -- among those that are deleted, too\n"
+    ") STRICT",
+
+    "INSERT INTO experiments_6 SELECT id, name, artifact_location, deleted, created_ms, updated_ms, "
+    "'', 'default' FROM experiments",
+
+    "DROP TABLE experiments",
+
+    "ALTER TABLE experiments_6 RENAME TO experiments",
+
+    "ALTER TABLE runs ADD COLUMN owner TEXT NOT NULL DEFAULT '' /* whose run it is; user_id is what clients "
+    "say */",
+
+    "ALTER TABLE runs ADD COLUMN project TEXT NOT NULL DEFAULT 'default'",
+
+    "UPDATE runs SET owner = user_id FROM tags WHERE tags.run = runs.key AND tags.name = 'gpuctl.job_id'",
+
+    "UPDATE runs SET project = tags.value FROM tags WHERE tags.run = runs.key AND tags.name = "
+    "'gpuctl.project'",
+
+    "ALTER TABLE models ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+
+    "ALTER TABLE models ADD COLUMN project TEXT NOT NULL DEFAULT 'default'",
+
+    "UPDATE models SET owner = runs.owner, project = runs.project FROM runs WHERE runs.id = "
+    "models.source_run",
+
+    "CREATE TABLE registered_models_6 ( -- the registry's\n"
+    "  key INTEGER PRIMARY KEY, -- in order of creation; what the other tables refer to\n"
+    "  name TEXT NOT NULL,\n"
+    "  description TEXT NOT NULL,\n"
+    "  last_version INTEGER NOT NULL, -- the number given last; 0: none\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  updated_ms INTEGER NOT NULL,\n"
+    "  owner TEXT NOT NULL, -- '': everybody adds versions\n"
+    "  project TEXT NOT NULL,\n"
+    "  UNIQUE (name, owner, project)\n"
+    ") STRICT",
+
+    "INSERT INTO registered_models_6 SELECT key, name, description, last_version, created_ms, updated_ms, "
+    "coalesce((SELECT user_id FROM model_versions WHERE model = "
+    "registered_models.key AND user_id <> 'job' ORDER BY number LIMIT 1), ''), 'default' FROM "
+    "registered_models",
+
+    "DROP TABLE registered_models",
+
+    "ALTER TABLE registered_models_6 RENAME TO registered_models",
+
+    NULL,
+};
+
 /* Append only: a released version never changes. */
-static const char *const *const versions[] = {version_1, version_2, version_3, version_4, version_5};
+static const char *const *const versions[] = {version_1, version_2, version_3,
+                                              version_4, version_5, version_6};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

@@ -13,23 +13,31 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/limits_tracking.h"
+#include "proto/spec/jobspec.h"
 
 /* --- finding and showing --- */
 
-struct registered registered_find(struct call *call, const char *name)
+static sqlite3_stmt *look_up(struct call *call, const char *name, const char *project)
 {
-    name_check_registered(call, name);
-    struct registered model = {database_int(call, 0, QUERY_REGISTERED, "t", name), name};
-    if (model.key == 0) {
-        call_fail(call, TRACKING_RESOURCE_DOES_NOT_EXIST, "Registered Model with name=%.300s not found",
-                  name);
-    }
-    return model;
+    return database_query(call, QUERY_REGISTERED, "ttt", name, rights_sender(call).owner, project);
 }
 
-struct registered registered_of_request(struct call *call)
+struct registered registered_find(struct call *call, enum tracking_right right, const char *name)
 {
-    return registered_find(call, field_need_text(call, call->request.body, "name"));
+    name_check_registered(call, name);
+    autoquery sqlite3_stmt *row = look_up(call, name, rights_sender(call).project);
+    if (!database_next(call, row)) {
+        call_fail(call, TRACKING_RESOURCE_DOES_NOT_EXIST, "Registered Model with name=%.300s not found",
+                  name);
+        return (struct registered){0, name};
+    }
+    rights_need(call, right, (struct holder){column_text(row, 2), column_text(row, 3)}, "model");
+    return (struct registered){sqlite3_column_int64(row, 0), name};
+}
+
+struct registered registered_of_request(struct call *call, enum tracking_right right)
+{
+    return registered_find(call, right, field_need_text(call, call->request.body, "name"));
 }
 
 int64_t registered_alias(struct call *call, const struct registered *model, const char *alias)
@@ -43,13 +51,14 @@ int64_t registered_alias(struct call *call, const struct registered *model, cons
 
 void work_registry_get(struct call *call)
 {
-    database_answer(call, "registered_model", QUERY_REGISTERED_SHOW, registered_of_request(call).key);
+    database_answer(call, "registered_model", QUERY_REGISTERED_SHOW,
+                    registered_of_request(call, TRACKING_SEES).key);
 }
 
 /* Shows the newest version of each stage in the member stages; without it, of all stages. */
 void work_registry_get_latest(struct call *call)
 {
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, TRACKING_SEES);
     autojson json_t *words = field_texts(call, "stages");
     for (size_t i = 0; i < json_array_size(words); i++) {
         const char *stage = version_stage(call, json_string_value(json_array_get(words, i)));
@@ -63,17 +72,31 @@ void work_registry_get_latest(struct call *call)
 
 /* --- tags --- */
 
+/* Moves the model into another project, whose people then see it with its versions. */
+static void set_project(struct call *call, const struct registered *model, const char *project)
+{
+    rights_need_project(call, project);
+    database_run(call, QUERY_REGISTERED_MOVE, "iti", model->key, project, call->request.now_ms);
+}
+
 void work_registry_set_tag(struct call *call)
 {
-    pair_put(call, &registered_tags, registered_of_request(call).key, call->request.body);
+    struct registered model = registered_of_request(call, TRACKING_CHANGES);
+    if (strcmp(field_text(call, call->request.body, "key", ""), TAG_PROJECT) == 0) {
+        set_project(call, &model, field_text(call, call->request.body, "value", ""));
+    }
+    pair_put(call, &registered_tags, model.key, call->request.body);
 }
 
 /* Deleting a missing tag is no error. */
 void work_registry_delete_tag(struct call *call)
 {
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, TRACKING_CHANGES);
     const char *key = field_need_text(call, call->request.body, "key");
     name_check(call, "tag", key);
+    if (strcmp(key, TAG_PROJECT) == 0) {
+        set_project(call, &model, DEFAULT_PROJECT);
+    }
     pair_delete(call, &registered_tags, model.key, key);
 }
 
@@ -95,7 +118,7 @@ static bool is_reserved(const char *alias)
 
 void work_registry_set_alias(struct call *call)
 {
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, TRACKING_CHANGES);
     const char *alias = need_alias(call);
     int64_t number = field_need_int(call, call->request.body, "version");
     version_find(call, &model, number);
@@ -112,13 +135,13 @@ void work_registry_set_alias(struct call *call)
 /* Deleting a missing alias is no error. */
 void work_registry_delete_alias(struct call *call)
 {
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, TRACKING_CHANGES);
     database_run(call, QUERY_ALIAS_DELETE, "it", model.key, need_alias(call));
 }
 
 void work_registry_get_by_alias(struct call *call)
 {
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, TRACKING_SEES);
     const char *alias = need_alias(call);
     version_show(call, strcasecmp(alias, "latest") == 0
                            ? version_newest(call, &model)
@@ -127,9 +150,10 @@ void work_registry_get_by_alias(struct call *call)
 
 /* --- creating, changing and deleting --- */
 
-static void check_free(struct call *call, const char *name)
+static void check_free(struct call *call, const char *name, const char *project)
 {
-    if (database_int(call, 0, QUERY_REGISTERED, "t", name) != 0) {
+    autoquery sqlite3_stmt *row = look_up(call, name, project);
+    if (database_next(call, row) && sqlite3_column_int(row, 1) != 0) {
         call_fail(call, TRACKING_RESOURCE_ALREADY_EXISTS, "Registered Model (name=%.300s) already exists.",
                   name);
     }
@@ -148,8 +172,10 @@ void work_registry_create(struct call *call)
     name_check_registered(call, name);
     const char *description = read_description(call);
     const json_t *tags = field_objects(call, call->request.body, "tags");
-    check_free(call, name);
-    database_run(call, QUERY_REGISTERED_INSERT, "tti", name, description, call->request.now_ms);
+    const char *project = rights_project(call, tags);
+    check_free(call, name, project);
+    database_run(call, QUERY_REGISTERED_INSERT, "ttitt", name, description, call->request.now_ms,
+                 rights_sender(call).owner, project);
     int64_t key = sqlite3_last_insert_rowid(call->tracking->db);
     pairs_put(call, &registered_tags, key, tags);
     database_answer(call, "registered_model", QUERY_REGISTERED_SHOW, key);
@@ -158,7 +184,7 @@ void work_registry_create(struct call *call)
 /* A request without a description deletes the description, as in MLflow. */
 void work_registry_update(struct call *call)
 {
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, TRACKING_CHANGES);
     database_run(call, QUERY_REGISTERED_UPDATE, "iti", model.key, read_description(call),
                  call->request.now_ms);
     database_answer(call, "registered_model", QUERY_REGISTERED_SHOW, model.key);
@@ -168,9 +194,9 @@ void work_registry_rename(struct call *call)
 {
     const char *name = field_need_text(call, call->request.body, "new_name");
     name_check_registered(call, name);
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, TRACKING_CHANGES);
     if (strcmp(name, model.name) != 0) {
-        check_free(call, name);
+        check_free(call, name, rights_sender(call).project);
     }
     database_run(call, QUERY_REGISTERED_RENAME, "iti", model.key, name, call->request.now_ms);
     database_run(call, QUERY_VERSIONS_TOUCH, "ii", model.key, call->request.now_ms);
@@ -182,7 +208,7 @@ void work_registry_delete(struct call *call)
     static const enum query below[] = {QUERY_VERSIONS_TAGS_DELETE, QUERY_VERSIONS_DELETE,
                                        QUERY_ALIASES_DELETE, QUERY_REGISTERED_TAGS_DELETE,
                                        QUERY_REGISTERED_DELETE};
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, TRACKING_CHANGES);
     for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
         database_run(call, below[i], "i", model.key);
     }

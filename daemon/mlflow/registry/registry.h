@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/mlflow/call/call.h"
+#include "daemon/mlflow/call/rights.h"
 
 /* --- registered_models.c */
 
@@ -14,11 +14,12 @@ struct registered {
     const char *name; /* borrowed */
 };
 
-/* The model that the member "name" of the request names. Fails the call with RESOURCE_DOES_NOT_EXIST if there
- * is none. */
-struct registered registered_of_request(struct call *call);
-/* Checks the name and finds the model. */
-struct registered registered_find(struct call *call, const char *name);
+/* The model that the member "name" of the request names. */
+struct registered registered_of_request(struct call *call, enum tracking_right right);
+/* Checks the name and finds the model, by it as experiments are found; who sees all also finds those of
+ * others, after these. Fails the call with RESOURCE_DOES_NOT_EXIST if the sender sees none, and with
+ * PERMISSION_DENIED if it has not the right. */
+struct registered registered_find(struct call *call, enum tracking_right right, const char *name);
 /* The version number of an alias; fails the call with INVALID_PARAMETER_VALUE if there is no such alias. */
 int64_t registered_alias(struct call *call, const struct registered *model, const char *alias);
 

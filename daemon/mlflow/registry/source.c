@@ -10,6 +10,7 @@
 #include "daemon/mlflow/database/database.h"
 #include "daemon/mlflow/registry/registry.h"
 #include "daemon/mlflow/runs/logged_models.h"
+#include "daemon/mlflow/runs/runs.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits_tracking.h"
 
@@ -72,7 +73,7 @@ static bool is_version(struct call *call, struct version_source *source)
         return false;
     }
     *cut = '\0';
-    struct registered model = registered_find(call, name);
+    struct registered model = registered_find(call, TRACKING_SEES, name);
     take_version(call,
                  slash != NULL ? version_find_word(call, &model, cut + 1)
                                : version_find(call, &model, registered_alias(call, &model, cut + 1)),
@@ -125,6 +126,9 @@ static void of_run(struct call *call, const struct version_source *source)
 {
     const char *uri = source->source;
     bool ok = true;
+    if (source->run_id[0] != '\0' && run_look_up(call, source->run_id).key != 0) {
+        run_find(call, TRACKING_SEES, source->run_id);
+    }
     if (starts(uri, RUNS)) {
         ok = is_within(uri + sizeof RUNS - 1, source->run_id);
     } else if (is_here(uri)) {

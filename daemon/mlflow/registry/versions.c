@@ -12,6 +12,7 @@
 #include "daemon/mlflow/database/tables.h"
 #include "daemon/mlflow/registry/registry.h"
 #include "daemon/mlflow/runs/pairs.h"
+#include "proto/base/cleanup.h"
 #include "proto/limits_tracking.h"
 
 /* --- finding and showing --- */
@@ -83,11 +84,22 @@ struct version {
     int64_t key;
 };
 
-static struct version version_of_request(struct call *call)
+static struct version version_of_request(struct call *call, enum tracking_right right)
 {
     int64_t number = field_need_int(call, call->request.body, "version");
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, right);
     return (struct version){model, version_find(call, &model, number)};
+}
+
+/* The version, to be changed by who may change the model, or made the version. */
+static struct version version_to_change(struct call *call)
+{
+    struct version version = version_of_request(call, TRACKING_ADDS);
+    autofree char *maker = database_text(call, QUERY_VERSION_MAKER, "i", version.key);
+    if (maker != NULL && strcmp(maker, rights_sender(call).owner) != 0) {
+        registered_of_request(call, TRACKING_CHANGES);
+    }
+    return version;
 }
 
 void version_show(struct call *call, int64_t key)
@@ -97,12 +109,13 @@ void version_show(struct call *call, int64_t key)
 
 void work_versions_get(struct call *call)
 {
-    version_show(call, version_of_request(call).key);
+    version_show(call, version_of_request(call, TRACKING_SEES).key);
 }
 
 void work_versions_get_uri(struct call *call)
 {
-    database_answer(call, "artifact_uri", QUERY_VERSION_LOCATION, version_of_request(call).key);
+    database_answer(call, "artifact_uri", QUERY_VERSION_LOCATION,
+                    version_of_request(call, TRACKING_SEES).key);
 }
 
 /* --- making --- */
@@ -121,7 +134,7 @@ static int64_t next_number(struct call *call, const struct registered *model)
 void work_versions_create(struct call *call)
 {
     const json_t *body = call->request.body;
-    struct registered model = registered_of_request(call);
+    struct registered model = registered_of_request(call, TRACKING_ADDS);
     const char *description = field_text(call, body, "description", "");
     name_check_length(call, "description", description, LIMIT_REGISTRY_TEXT);
     const char *run_link = field_text(call, body, "run_link", "");
@@ -142,7 +155,7 @@ void work_versions_create(struct call *call)
 /* A request without a description deletes the description, as in MLflow. */
 void work_versions_update(struct call *call)
 {
-    struct version version = version_of_request(call);
+    struct version version = version_to_change(call);
     const char *description = field_text(call, call->request.body, "description", NULL);
     name_check_length(call, "description", description != NULL ? description : "", LIMIT_REGISTRY_TEXT);
     database_run(call, QUERY_VERSION_UPDATE, "iti", version.key, description, call->request.now_ms);
@@ -163,7 +176,7 @@ static void archive_others(struct call *call, const struct version *version, con
 
 void work_versions_transition(struct call *call)
 {
-    struct version version = version_of_request(call);
+    struct version version = version_of_request(call, TRACKING_CHANGES);
     const char *stage = version_stage(call, field_need_text(call, call->request.body, "stage"));
     if (json_is_true(json_object_get(call->request.body, "archive_existing_versions"))) {
         archive_others(call, &version, stage);
@@ -175,7 +188,7 @@ void work_versions_transition(struct call *call)
 
 void work_versions_delete(struct call *call)
 {
-    struct version version = version_of_request(call);
+    struct version version = version_to_change(call);
     int64_t number = field_need_int(call, call->request.body, "version");
     database_run(call, QUERY_ALIASES_VERSION_DELETE, "ii", version.model.key, number);
     database_run(call, QUERY_VERSION_TAGS_DELETE, "i", version.key);
@@ -185,13 +198,13 @@ void work_versions_delete(struct call *call)
 
 void work_versions_set_tag(struct call *call)
 {
-    pair_put(call, &version_tags, version_of_request(call).key, call->request.body);
+    pair_put(call, &version_tags, version_to_change(call).key, call->request.body);
 }
 
 /* Deleting a missing tag is no error. */
 void work_versions_delete_tag(struct call *call)
 {
-    struct version version = version_of_request(call);
+    struct version version = version_to_change(call);
     const char *key = field_need_text(call, call->request.body, "key");
     name_check(call, "tag", key);
     pair_delete(call, &version_tags, version.key, key);

@@ -22,20 +22,24 @@ static void no_model(struct call *call, const char *id)
     call_fail(call, TRACKING_RESOURCE_DOES_NOT_EXIST, "Logged model with ID '%.300s' not found.", id);
 }
 
-/* The key of the model that a request names. */
-static int64_t find(struct call *call)
+/* The key of the model that a request names; deleted: also of one that is. */
+static int64_t find(struct call *call, enum tracking_right right, bool deleted)
 {
     const char *id = field_need_text(call, call->request.body, "model_id");
-    int64_t key = database_int(call, 0, QUERY_MODEL, "t", id);
-    if (key == 0) {
+    autoquery sqlite3_stmt *row = database_query(call, QUERY_MODEL, "tb", id, (int)deleted);
+    if (!database_next(call, row)) {
         no_model(call, id);
+        return 0;
     }
-    return key;
+    if (right != TRACKING_SEES) {
+        rights_need(call, right, (struct holder){column_text(row, 3), column_text(row, 4)}, "model");
+    }
+    return sqlite3_column_int64(row, 0);
 }
 
 void logged_model_place(struct call *call, const char *id, char **ret_uri, char **ret_run)
 {
-    autoquery sqlite3_stmt *row = database_query(call, QUERY_MODEL, "t", id);
+    autoquery sqlite3_stmt *row = database_query(call, QUERY_MODEL, "tb", id, 0);
     bool there = database_next(call, row);
     *ret_uri = there ? xstrdup(column_text(row, 1)) : NULL;
     *ret_run = there ? xstrdup(column_text(row, 2)) : NULL;
@@ -46,7 +50,7 @@ void logged_model_place(struct call *call, const char *id, char **ret_uri, char 
 
 void work_models_get(struct call *call)
 {
-    database_answer(call, "model", QUERY_MODEL_SHOW, find(call));
+    database_answer(call, "model", QUERY_MODEL_SHOW, find(call, TRACKING_SEES, false));
 }
 
 /* --- parameters and tags --- */
@@ -67,17 +71,17 @@ static void put_tags(struct call *call, int64_t model)
 
 void work_models_log_params(struct call *call)
 {
-    put_params(call, find(call));
+    put_params(call, find(call, TRACKING_CHANGES, false));
 }
 
 void work_models_set_tags(struct call *call)
 {
-    put_tags(call, find(call));
+    put_tags(call, find(call, TRACKING_CHANGES, false));
 }
 
 void work_models_delete_tag(struct call *call)
 {
-    int64_t key = find(call);
+    int64_t key = find(call, TRACKING_CHANGES, false);
     const char *tag = field_need_text(call, call->request.body, "tag_key");
     if (!pair_delete(call, &model_tags, key, tag)) {
         call_fail(call, TRACKING_RESOURCE_DOES_NOT_EXIST,
@@ -105,7 +109,7 @@ void work_models_create(struct call *call)
     const json_t *body = call->request.body;
     char id[2 + TRACKING_RUN_ID_BYTES] = "m-";
     tracking_draw_run_id(id + 2);
-    autoexperiment struct experiment experiment = experiment_of_request(call, "0");
+    autoexperiment struct experiment experiment = experiment_of_request(call, TRACKING_ADDS, "0");
     autofree char *drawn = name_draw_run();
     const char *name = field_text(call, body, "name", drawn);
     check_name(call, name);
@@ -120,8 +124,9 @@ void work_models_create(struct call *call)
         return;
     }
     autofree char *uri = xprintf("%s/models/%s/artifacts", experiment.artifact_location, id);
-    database_run(call, QUERY_MODEL_INSERT, "titttti", id, experiment.id, name, type, run, uri,
-                 call->request.now_ms);
+    struct holder holder = experiment_holder_of_new(call, &experiment);
+    database_run(call, QUERY_MODEL_INSERT, "tittttitt", id, experiment.id, name, type, run, uri,
+                 call->request.now_ms, holder.owner, holder.project);
     int64_t key = sqlite3_last_insert_rowid(call->tracking->db);
     put_params(call, key);
     put_tags(call, key);
@@ -135,7 +140,7 @@ void work_models_finalize(struct call *call)
         MODEL_STATUSES(AS_WORD)
 #undef AS_WORD
     };
-    int64_t key = find(call);
+    int64_t key = find(call, TRACKING_CHANGES, false);
     size_t index = field_word(call, "status", words, sizeof words / sizeof words[0], 0);
     if (index == 0) {
         call_refuse(call, "Invalid model status: expected LOGGED_MODEL_READY or LOGGED_MODEL_UPLOAD_FAILED.");
@@ -148,8 +153,5 @@ void work_models_finalize(struct call *call)
 /* Deleting a deleted model again is no error. */
 void work_models_delete(struct call *call)
 {
-    const char *id = field_need_text(call, call->request.body, "model_id");
-    if (database_run(call, QUERY_MODEL_DELETE, "ti", id, call->request.now_ms) == 0) {
-        no_model(call, id);
-    }
+    database_run(call, QUERY_MODEL_DELETE, "ii", find(call, TRACKING_CHANGES, true), call->request.now_ms);
 }

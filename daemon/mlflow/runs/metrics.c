@@ -155,7 +155,8 @@ void work_metrics_get_history(struct call *call)
     limit = limit < LIMIT_TRACKING_HISTORY_ROWS ? limit : LIMIT_TRACKING_HISTORY_ROWS;
     field_page_token(call, token, TOKEN_COUNT);
     memcpy(&value, &token[TOKEN_VALUE], sizeof value);
-    int64_t metric = database_int(call, 0, QUERY_METRIC, "it", run_find(call, run_id).key, name);
+    int64_t metric =
+        database_int(call, 0, QUERY_METRIC, "it", run_find(call, TRACKING_SEES, run_id).key, name);
     autoquery sqlite3_stmt *row = database_query(call, QUERY_POINTS, "iiidiit", metric, token[TOKEN_AT],
                                                  token[TOKEN_STEP], value, token[TOKEN_NAN], limit + 1, name);
     text_append(call->out, "{\"metrics\":[");

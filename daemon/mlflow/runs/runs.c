@@ -16,22 +16,29 @@
 
 /* --- finding --- */
 
-struct run run_look_up(struct call *call, const char *run_id)
+static struct run read_row(sqlite3_stmt *row)
 {
-    autoquery sqlite3_stmt *row = database_query(call, QUERY_RUN, "t", run_id);
-    if (!database_next(call, row)) {
-        return (struct run){.key = 0};
-    }
     return (struct run){.key = sqlite3_column_int64(row, 0),
                         .experiment = sqlite3_column_int64(row, 1),
                         .deleted = sqlite3_column_int(row, 2)};
 }
 
-struct run run_find(struct call *call, const char *run_id)
+struct run run_look_up(struct call *call, const char *run_id)
 {
-    struct run run = run_look_up(call, run_id);
-    if (run.key == 0) {
+    autoquery sqlite3_stmt *row = database_query(call, QUERY_RUN, "t", run_id);
+    return database_next(call, row) ? read_row(row) : (struct run){.key = 0};
+}
+
+struct run run_find(struct call *call, enum tracking_right right, const char *run_id)
+{
+    autoquery sqlite3_stmt *row = database_query(call, QUERY_RUN, "t", run_id);
+    struct run run = database_next(call, row) ? read_row(row) : (struct run){.key = 0};
+    if (run.key == 0 || sqlite3_column_int(row, 5) == 0) {
         call_fail(call, TRACKING_RESOURCE_DOES_NOT_EXIST, "Run with id=%.300s not found", run_id);
+        return (struct run){.key = 0};
+    }
+    if (right != TRACKING_SEES) {
+        rights_need(call, right, (struct holder){column_text(row, 3), column_text(row, 4)}, "run");
     }
     return run;
 }
@@ -39,7 +46,7 @@ struct run run_find(struct call *call, const char *run_id)
 struct run run_find_active(struct call *call)
 {
     const char *run_id = field_need_run_id(call);
-    struct run run = run_find(call, run_id);
+    struct run run = run_find(call, TRACKING_CHANGES, run_id);
     if (run.deleted != RUN_ACTIVE) {
         call_refuse(call, "The run %.300s must be in the 'active' state. Current state is deleted.", run_id);
     }
@@ -60,8 +67,9 @@ int64_t run_insert(struct call *call, const struct experiment *experiment, const
         return 0;
     }
     autofree char *uri = xprintf("%s/%s/artifacts", experiment->artifact_location, new_run->id);
-    database_run(call, QUERY_RUN_INSERT, "tittit", new_run->id, experiment->id, new_run->name,
-                 new_run->user_id, new_run->start_ms, uri);
+    struct holder holder = experiment_holder_of_new(call, experiment);
+    database_run(call, QUERY_RUN_INSERT, "tittittt", new_run->id, experiment->id, new_run->name,
+                 new_run->user_id, new_run->start_ms, uri, holder.owner, holder.project);
     int64_t key = sqlite3_last_insert_rowid(call->tracking->db);
     pair_put_text(call, &run_tags, key, TAG_RUN_NAME, new_run->name);
     return key;
@@ -103,7 +111,7 @@ static const char *choose_user(struct call *call)
 
 void work_runs_create(struct call *call)
 {
-    autoexperiment struct experiment experiment = experiment_of_request(call, "0");
+    autoexperiment struct experiment experiment = experiment_of_request(call, TRACKING_ADDS, "0");
     const json_t *tags = field_objects(call, call->request.body, "tags");
     autofree char *name = run_name(choose_name(call, tags));
     char id[TRACKING_RUN_ID_BYTES];
@@ -120,7 +128,7 @@ void work_runs_create(struct call *call)
 
 void work_runs_get(struct call *call)
 {
-    database_answer(call, "run", QUERY_RUN_SHOW, run_find(call, field_need_run_id(call)).key);
+    database_answer(call, "run", QUERY_RUN_SHOW, run_find(call, TRACKING_SEES, field_need_run_id(call)).key);
 }
 
 static void set_end(struct call *call, int64_t key)
@@ -184,7 +192,7 @@ void work_runs_log_parameter(struct call *call)
  * experiment. */
 void work_runs_delete(struct call *call)
 {
-    struct run run = run_find(call, field_need_run_id(call));
+    struct run run = run_find(call, TRACKING_CHANGES, field_need_run_id(call));
     if (run.deleted == RUN_ACTIVE) {
         database_run(call, QUERY_RUN_DELETE, "ib", run.key, (int)RUN_DELETED);
     }
@@ -193,7 +201,7 @@ void work_runs_delete(struct call *call)
 void work_runs_restore(struct call *call)
 {
     const char *run_id = field_need_run_id(call);
-    struct run run = run_find(call, run_id);
+    struct run run = run_find(call, TRACKING_CHANGES, run_id);
     if (run.deleted == RUN_DELETED_WITH_EXPERIMENT) {
         call_refuse(call, "The run %.300s was deleted with its experiment %lld. Restore the experiment.",
                     run_id, (long long)run.experiment);

@@ -11,10 +11,13 @@ struct run {
     int deleted;             /* enum run_deleted */
 };
 
+/* Whosever it is. */
 struct run run_look_up(struct call *call, const char *run_id);
-/* Fails the call with RESOURCE_DOES_NOT_EXIST if there is no such run. */
-struct run run_find(struct call *call, const char *run_id);
-/* The run that the request names; it must not be deleted. */
+/* Who sees its experiment sees a run, too, unless the experiment is everybody's. Fails the call with
+ * RESOURCE_DOES_NOT_EXIST if the sender sees no such run, and with PERMISSION_DENIED if it has not the
+ * right. */
+struct run run_find(struct call *call, enum tracking_right right, const char *run_id);
+/* The run that the request names, to be changed; it must not be deleted. */
 struct run run_find_active(struct call *call);
 
 struct new_run {

@@ -108,7 +108,7 @@ static void append_statement(const struct search *search, struct text *sql)
     text_printf(sql, "SELECT %s, %s FROM %s", subject->key, last, subject->table);
     text_append(sql, subject->join != NULL ? subject->join : "");
     text_append_bytes(sql, filter->joins.bytes, filter->joins.length);
-    text_printf(sql, " WHERE %s <= %s AND %s", subject->key, last, search->deleted);
+    text_printf(sql, " WHERE %s <= %s AND %s AND %s", subject->key, last, search->deleted, subject->seen);
     if (subject->experiment != NULL) {
         text_printf(sql, " AND %s IN (SELECT value FROM json_each(?2))", subject->experiment);
     }

@@ -19,6 +19,7 @@ struct subject {
     const char *table;
     const char *join;                 /* of another table; NULL: none */
     const char *key;                  /* the column by which rows are numbered in the order of creation */
+    const char *seen;                 /* the condition for rows that the sender may see */
     const char *experiment;           /* the column of the experiment; NULL: searches name no experiments */
     const char *newest;               /* the order that comes first unless the request has one; NULL: none */
     const char *order;                /* the order among rows that are equal otherwise */

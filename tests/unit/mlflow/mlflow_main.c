@@ -19,6 +19,7 @@ int main(void)
     srunner_add_suite(runner, mlflow_copies_suite());
     srunner_add_suite(runner, mlflow_models_suite());
     srunner_add_suite(runner, mlflow_registry_suite());
+    srunner_add_suite(runner, mlflow_rights_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

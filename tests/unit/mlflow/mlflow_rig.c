@@ -74,7 +74,12 @@ bool mlflow_serve(struct tracking *tracking, const char *call, const struct trac
 
 static bool serve(const char *call, json_t *body, struct text *out)
 {
-    const struct tracking_request request = {.body = body, .owner = "ada", .now_ms = mlflow.now_ms};
+    const struct tracking_request request = {.body = body,
+                                             .rights = mlflow.rights,
+                                             .owner = mlflow.sender != NULL ? mlflow.sender : "ada",
+                                             .project = mlflow.project,
+                                             .own_run = mlflow.own_run,
+                                             .now_ms = mlflow.now_ms};
     return mlflow_serve(mlflow.tracking, call, &request, out, &mlflow.error);
 }
 

@@ -13,9 +13,11 @@ struct mlflow_rig {
     char folder[64];
     char *path; /* of the database */
     struct tracking *tracking;
-    struct tracking_error error; /* of the last refusal */
-    int64_t now_ms;              /* of requests */
-    json_t *kept[4096];          /* answers and bodies, until the end of the test */
+    struct tracking_error error;            /* of the last refusal */
+    int64_t now_ms;                         /* of requests */
+    const char *sender, *project, *own_run; /* of requests; sender NULL: ada */
+    const struct tracking_rights *rights;
+    json_t *kept[4096]; /* answers and bodies, until the end of the test */
     size_t kept_count;
 };
 extern struct mlflow_rig mlflow;

@@ -15,6 +15,7 @@ Suite *mlflow_copies_suite(void);
 Suite *mlflow_models_suite(void);
 Suite *mlflow_open_suite(void);
 Suite *mlflow_registry_suite(void);
+Suite *mlflow_rights_suite(void);
 Suite *mlflow_runs_suite(void);
 Suite *mlflow_search_suite(void);
 Suite *mlflow_values_suite(void);

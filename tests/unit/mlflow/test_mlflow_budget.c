@@ -49,7 +49,7 @@ START_TEST(a_search_whose_time_is_over_is_ended_and_says_how_to_ask_for_less)
 {
     static const char fill[] =
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
-        "INSERT INTO runs SELECT i, 'r' || i, 0, 'name', '', 'RUNNING', i, NULL, 0, '' FROM n";
+        "INSERT INTO runs SELECT i, 'r' || i, 0, 'name', '', 'RUNNING', i, NULL, 0, '', '', '' FROM n";
     mlflow_meddle(fill);
     json_t *search = json_pack("{s:[s], s:s, s:i}", "experiment_ids", "0", "filter",
                                "attributes.run_name LIKE '%x%'", "max_results", 5);

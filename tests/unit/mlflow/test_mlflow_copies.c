@@ -323,7 +323,9 @@ START_TEST(what_a_run_of_an_earlier_version_has_is_not_listed_and_what_comes_is)
     autotext struct text all = {0};
     mlflow_log(id, "x", 1, 1, 1);
     tracking_close(give(mlflow.tracking));
-    mlflow_meddle("DROP TABLE removals; DROP INDEX models_source; DROP INDEX model_versions_logged; "
+    mlflow_meddle("ALTER TABLE runs DROP COLUMN owner; ALTER TABLE runs DROP COLUMN project; "
+                  "ALTER TABLE models DROP COLUMN owner; ALTER TABLE models DROP COLUMN project; "
+                  "DROP TABLE removals; DROP INDEX models_source; DROP INDEX model_versions_logged; "
                   "DROP INDEX points_logged; ALTER TABLE points DROP COLUMN number; "
                   "ALTER TABLE points DROP COLUMN run; PRAGMA user_version = 3");
     mlflow_reopen();

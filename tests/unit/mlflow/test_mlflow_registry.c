@@ -369,6 +369,8 @@ START_TEST(a_database_without_a_registry_gets_one_and_keeps_its_runs)
     tracking_close(mlflow.tracking);
     mlflow.tracking = NULL;
     mlflow_meddle(
+        "ALTER TABLE runs DROP COLUMN owner; ALTER TABLE runs DROP COLUMN project; "
+        "ALTER TABLE models DROP COLUMN owner; ALTER TABLE models DROP COLUMN project; "
         "DROP TABLE removals; DROP INDEX models_source; DROP INDEX points_logged; ALTER TABLE points DROP "
         "COLUMN number; "
         "ALTER TABLE points DROP COLUMN run; DROP TABLE registered_models; DROP TABLE registered_model_tags; "

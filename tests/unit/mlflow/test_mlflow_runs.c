@@ -100,10 +100,10 @@ START_TEST(a_run_in_an_experiment_with_a_place_of_its_own_keeps_its_artifacts_th
     const char *id = mlflow_run(mlflow_text(made, "experiment_id"), "first");
     autofree char *wanted = xprintf("s3://bucket/a/%s/artifacts", id);
     autofree char *uri = NULL;
-    ck_assert(tracking_artifact_uri(mlflow.tracking, id, &uri, &mlflow.error));
+    ck_assert(tracking_artifact_uri(mlflow.tracking, NULL, id, &uri, &mlflow.error));
     ck_assert_str_eq(uri, wanted);
     char *none = NULL;
-    ck_assert(!tracking_artifact_uri(mlflow.tracking, "none", &none, &mlflow.error));
+    ck_assert(!tracking_artifact_uri(mlflow.tracking, NULL, "none", &none, &mlflow.error));
     ck_assert_int_eq(mlflow.error.code, TRACKING_RESOURCE_DOES_NOT_EXIST);
 }
 END_TEST

@@ -33,7 +33,7 @@ static void open_all(void)
 static void close_all(void)
 {
     auth_destroy(auth);
-    projects_destroy(projects);
+    projects_release(projects);
 }
 
 /* The bearer of a token of that role. */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tells the tracking store what the sender of a call may, by what authorize.h says. */
+#include "daemon/http/mlflow/tracker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/auth/authorize.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/mlflow/mlflow.h"
+#include "proto/base/text/text.h"
+
+static bool have(const struct tracking_rights *rights, enum tracking_right right, const char *owner,
+                 const char *project)
+{
+    const struct tracker *tracker = (const struct tracker *)rights;
+    return authorize_tracking(tracker->projects, tracker->owner, tracker->role, right, owner, project);
+}
+
+void tracker_of_job(struct tracker *tracker, struct projects *projects, const char *owner,
+                    const char *project)
+{
+    *tracker = (struct tracker){.rights = {.have = have},
+                                .owner = xstrdup(owner),
+                                .project = xstrdup(project),
+                                .role = ROLE_USER,
+                                .projects = projects_hold(projects)};
+}
+
+bool tracker_begin(struct tracker *tracker, struct request *request, struct err *err)
+{
+    struct server *server = request->server;
+    const char *owner, *project;
+    *tracker = (struct tracker){.projects = NULL};
+    if (request->ranks_attempt_id != 0) {
+        if (!job_runs_begin(server->mlflow->runs, request->ranks_attempt_id, &owner, &project, err)) {
+            return false;
+        }
+        tracker_of_job(tracker, server->projects, owner, project);
+        return true;
+    }
+    *tracker = (struct tracker){.rights = {.have = have},
+                                .owner = xstrdup(identity_owner(request->who)),
+                                .role = identity_role(request->who),
+                                .projects = projects_hold(server->projects)};
+    return true;
+}
+
+void tracker_end(struct tracker *tracker)
+{
+    projects_release(tracker->projects);
+    free(tracker->owner);
+    free(tracker->project);
+}
+
+bool tracker_may_all(const struct tracker *tracker)
+{
+    return tracker->role >= ROLE_OPERATOR;
+}
