@@ -22,21 +22,25 @@
 #define TAG_SOURCE_NAME "mlflow.source.name"
 #define TAG_SOURCE_TYPE "mlflow.source.type"
 
+/* The one that the job names by its id, if its owner may add to that; else by its name. */
+static struct experiment find(struct call *call, const struct tracking_job *job, const char *name)
+{
+    if (job->experiment_id != NULL) {
+        struct experiment experiment = experiment_by_id(call, job->experiment_id);
+        if (experiment.id >= 0 && rights_have(call, TRACKING_ADDS, experiment_holder(&experiment))) {
+            return experiment;
+        }
+        cleanup_experiment(&experiment);
+    }
+    return experiment_by_name(call, name);
+}
+
 static struct experiment find_or_make(struct call *call, const struct tracking_job *job)
 {
     const char *name = job->experiment != NULL ? job->experiment : "Default";
-    struct experiment experiment = {.id = -1};
-    if (job->experiment_id != NULL) {
-        experiment = experiment_by_id(call, job->experiment_id);
-        if (experiment.id >= 0 && !rights_have(call, TRACKING_ADDS, experiment_holder(&experiment))) {
-            cleanup_experiment(&experiment);
-            experiment = (struct experiment){.id = -1};
-        }
-    }
+    struct experiment experiment = find(call, job, name);
     if (experiment.id < 0) {
-        experiment = experiment_by_name(call, name);
-    }
-    if (experiment.id < 0) {
+        cleanup_experiment(&experiment);
         experiment_insert(call, name, "", rights_project(call, NULL));
         return experiment_by_name(call, name);
     }
