@@ -240,9 +240,12 @@ bool explain_take(struct core *core, const struct input *input, struct err *err)
     autotext struct text out = {0};
     bool of_job = input->ask.kind == ASK_EXPLAIN || input->ask.kind == ASK_REHEARSE;
     struct job *job = of_job ? job_live(core, input->ask.id, err) : NULL;
+    core->asker_sees_all = input->ask.sees_all;
     if ((of_job && job == NULL) || !answer(core, input, job, &out, err)) {
+        core->asker_sees_all = false;
         return false;
     }
+    core->asker_sees_all = false;
     record_response(core, &out);
     return true;
 }

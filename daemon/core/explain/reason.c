@@ -12,6 +12,7 @@
 #include "daemon/core/model/state.h"
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
+#include "daemon/core/quota/mention.h"
 #include "daemon/core/scheduler/fit.h"
 #include "daemon/core/scheduler/place.h"
 #include "daemon/core/scheduler/prospect.h"
@@ -276,9 +277,12 @@ static struct ending ending_until(const struct search *search, const struct part
     return ending;
 }
 
-static void say_ending(const struct core *core, const struct ending *ending, struct text *out)
+static void say_ending(const struct core *core, const struct job *job, const struct ending *ending,
+                       struct text *out)
 {
-    text_printf(out, ", %lld more when job %s ", (long long)ending->gpus, ending->last->job->id);
+    char name[MENTION_BYTES];
+    text_printf(out, ", %lld more when %s ", (long long)ending->gpus,
+                mention_job(core, job, ending->last->job, name));
     if (ending->jobs > 1) {
         text_printf(out, "and %lld other%s end, the last of them in ", (long long)ending->jobs - 1,
                     ending->jobs == 2 ? "" : "s");
@@ -312,7 +316,7 @@ static void say_busy(struct core *core, const struct job *job, struct text *out)
     int64_t free_now = free_in(&search, partition);
     text_printf(out, ": %lld %s free", (long long)free_now, are(free_now));
     if (ending.jobs > 0) {
-        say_ending(core, &ending, out);
+        say_ending(core, job, &ending, out);
     }
     say_unavailable(core, job, out);
     free(fit.shares);
@@ -346,7 +350,8 @@ static void say_behind(struct core *core, const struct job *job, const struct jo
     if (ahead->before_count > 1) {
         text_printf(out, "%zu%s jobs, the last of them ", ahead->before_count, ahead->more ? " or more" : "");
     }
-    text_printf(out, "job %s (", other->id);
+    char name[MENTION_BYTES];
+    text_printf(out, "%s (", mention_job(core, job, other, name));
     say_why_earlier(core, job, other, out);
     text_append(out, "); this one needs ");
     reason_say_gpus(job, out);
@@ -380,8 +385,9 @@ static void say_reserved(struct core *core, const struct job *job, const struct 
     int64_t end_ms = firm ? search.sure_ms : search.end_ms;
     text_append(out, "needs ");
     reason_say_gpus(job, out);
-    text_printf(out, ", which are free, but reserved for job %s, which is to start in ",
-                reservations->whose[partition->index]->id);
+    char name[MENTION_BYTES];
+    text_printf(out, ", which are free, but reserved for %s, which is to start in ",
+                mention_job(core, job, reservations->whose[partition->index], name));
     say_duration(reservations->until_ms[partition->index] - core->now_ms, out);
     if (end_ms == NEVER) {
         text_append(out, "; this one has no time limit");

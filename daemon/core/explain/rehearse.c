@@ -10,6 +10,7 @@
 #include "daemon/core/lifecycle/availability.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/queue/queue.h"
+#include "daemon/core/quota/mention.h"
 #include "daemon/core/scheduler/fit.h"
 #include "daemon/core/scheduler/place.h"
 #include "daemon/core/scheduler/preempt.h"
@@ -25,11 +26,13 @@ static int64_t loss_ms(const struct core *core, const struct attempt *attempt)
     return availability_held_ms(core, attempt) * attempt->job->job_class->request.gpus;
 }
 
-static void write_victim(const struct core *core, const struct attempt *attempt, struct text *out)
+static void write_victim(const struct core *core, const struct job *of, const struct attempt *attempt,
+                         struct text *out)
 {
     const struct job *job = attempt->job;
-    text_printf(out, "{\"id\":\"%s\",\"gpus\":%lld,\"priority\":%d", job->id,
-                (long long)job->job_class->request.gpus, (int)job->priority);
+    field_write_text(out, "{\"id\":", mention_allowed(core, of, job) ? job->id : NULL);
+    text_printf(out, ",\"gpus\":%lld,\"priority\":%d", (long long)job->job_class->request.gpus,
+                (int)job->priority);
     field_write_seconds(out, ",\"ran_s\":", availability_held_ms(core, attempt));
     field_write_seconds(out, ",\"loss_gpu_s\":", loss_ms(core, attempt));
     text_append(out, ",\"nodes\":[");
@@ -85,14 +88,14 @@ static void say(const struct victims *victims, const struct cost *cost, size_t a
     text_json_string(out, sentence.bytes, sentence.length);
 }
 
-static void write_found(const struct core *core, const struct victims *victims, const struct ahead *ahead,
-                        bool automatic, struct text *out)
+static void write_found(const struct core *core, const struct job *job, const struct victims *victims,
+                        const struct ahead *ahead, bool automatic, struct text *out)
 {
     const struct cost cost = cost_of(core, victims);
     text_printf(out, "\"possible\":true,\"automatic\":%s,\"victims\":[", automatic ? "true" : "false");
     for (size_t i = 0; i < victims->count; i++) {
         text_append(out, i > 0 ? "," : "");
-        write_victim(core, victims->items[i], out);
+        write_victim(core, job, victims->items[i], out);
     }
     field_write_seconds(out, "],\"loss_gpu_s\":", cost.loss_ms);
     text_printf(out, ",\"ahead\":%zu", ahead->count);
@@ -109,7 +112,7 @@ void rehearse_write(struct core *core, const struct job *job, const struct ahead
     struct fit fit;
     if (preempt_rehearse(core, &entry, &search, &victims, &fit)) {
         bool automatic = is_automatic(core, &entry, &search);
-        write_found(core, &victims, ahead, automatic, out);
+        write_found(core, job, &victims, ahead, automatic, out);
     } else {
         text_printf(
             out,

@@ -158,6 +158,7 @@ struct input {
             const char *owner; /* PLAN: as in submit, and only read; QUEUE: whose jobs, NULL: all */
             const struct job_spec *spec;
             const struct environment_spec *environment;
+            bool sees_all;              /* the asker knows of all jobs */
             const char *pool, *project; /* QUEUE: only jobs that could use it, and of it; NULL: all */
             int64_t limit;              /* QUEUE: rows */
         } ask;

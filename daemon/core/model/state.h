@@ -74,6 +74,7 @@ struct core {
     int64_t now_ms;
     int64_t deadline_ms;    /* no later than the first due work of a TICK */
     int64_t wall_offset_ms; /* the wall clock minus now_ms, at the last BOOT or TICK */
+    bool asker_sees_all;    /* the question that is answered may name all jobs */
     int64_t next_job_key;
     uint32_t attempt_id_count;
 

@@ -13,6 +13,7 @@
 #include "daemon/core/model/state.h"
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
+#include "daemon/core/quota/mention.h"
 #include "daemon/core/scheduler/fit.h"
 #include "daemon/core/scheduler/prospect.h"
 
@@ -211,10 +212,12 @@ bool preempt_rehearse(struct core *core, const struct queue_entry *entry, const 
 void preempt_stop(struct core *core, const struct queue_entry *entry, const struct victims *victims)
 {
     for (size_t i = 0; i < victims->count; i++) {
+        char name[MENTION_BYTES];
         const struct fault fault = {
             .cause = CAUSE_PREEMPTED,
             .rank = -1,
-            .text = record_text(core, "gave way to job %s", queue_first(entry)->id),
+            .text = record_text(core, "gave way to %s",
+                                mention_job(core, victims->items[i]->job, queue_first(entry), name)),
         };
         attempt_stop(core, victims->items[i], &fault);
     }

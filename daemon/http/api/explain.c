@@ -32,6 +32,7 @@ bool explain_job(struct request *request, struct err *err)
     ask->writer.input.kind = INPUT_ASK;
     ask->writer.input.ask.kind = (enum ask_kind)request->route->what;
     ask->writer.input.ask.id = request->argument;
+    ask->writer.input.ask.sees_all = authorize_sees_all(request->who);
     return ask_writer(ask, err);
 }
 
@@ -62,6 +63,7 @@ bool explain_plan(struct request *request, struct err *err)
     input->kind = INPUT_ASK;
     input->ask.kind = ASK_PLAN;
     input->ask.owner = identity_owner(request->who);
+    input->ask.sees_all = authorize_sees_all(request->who);
     input->ask.spec = &plan->spec;
     if (spec_environment_of(&plan->spec, &plan->environment)) {
         input->ask.environment = &plan->environment.core;

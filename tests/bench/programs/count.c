@@ -2,14 +2,15 @@
 /* bench-count OPERATION TIMES: does one of the controller's hot operations so often, on fixed input and a
  * disk in memory, for someone who counts the instructions of `measured` (tests/bench/instructions). An
  * operation is what a request costs between its body and that of its reply: decoding, the writer with core
- * and commit, the answer. HTTP and authentication are left out. Two runs do the same but for what depends on
- * addresses. */
+ * and commit, the answer. HTTP and authentication are left out, but for `authorize`, which is nothing else.
+ * Two runs do the same but for what depends on addresses. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/blob/logs.h"
+#include "daemon/http/auth/authorize.h"
 #include "daemon/writer/writer.h"
 #include "daemon/writer/spec_environment.h"
 #include "proto/base/cleanup.h"
@@ -28,6 +29,9 @@
 #define PIECE_BYTES 4096
 #define TIMES_MAX   100
 #define BATCH_JOBS  100
+#define PEOPLE      1000
+#define PROJECTS    100
+#define MEMBERS     50
 
 static const char spec_body[] =
     "{\"name\":\"train\",\"project\":\"vision\",\"gpus\":1,\"gpu_type\":\"A10\",\"remote\":true,"
@@ -284,6 +288,77 @@ static void append_times(const char *folder, int64_t times)
     logs_close(bench.logs);
 }
 
+/* --- authorization -------------------------------------------------------------------------------------- */
+
+static struct {
+    struct auth *auth;
+    struct projects *projects;
+    struct job_spec spec;
+    char header[sizeof "Bearer " + TOKEN_LENGTH];
+} door;
+
+/* Who sends it, whether the route, a job of a colleague, and a new job are theirs to ask for. */
+static void serve_authorize(const char *header)
+{
+    struct err err;
+    char credential[CREDENTIAL_BYTES];
+    auth_credential(header, credential);
+    const struct identity *who = auth_check(door.auth, credential, 1000, &err);
+    must(who != NULL && authorize_route(ACCESS_USER, identity_role(who), &err) &&
+             authorize_see(door.projects, who, "ann", "project-7") &&
+             authorize_change(door.projects, who, "ann", "project-7", &err) &&
+             authorize_submit(door.projects, who, &door.spec, &err),
+         &err);
+}
+
+static void add_person(int number)
+{
+    struct token token;
+    uint8_t random[TOKEN_RANDOM_BYTES] = {(uint8_t)number, (uint8_t)(number >> 8)};
+    token_make(random, &token);
+    autofree char *owner = xprintf("person-%d", number);
+    struct token_row row = {.id = token.id, .owner = owner, .role = ROLE_USER, .created_ms = 1};
+    memcpy(row.secret, token.secret, sizeof row.secret);
+    auth_put(door.auth, &row);
+    if (number == 7) {
+        snprintf(door.header, sizeof door.header, "Bearer %s", token.text);
+    }
+}
+
+static void add_project(int number)
+{
+    struct err err;
+    struct account_limits limits;
+    autojson json_t *json = json_pack("{s:{}}", "members");
+    for (int i = 0; i < MEMBERS; i++) {
+        autofree char *name = xprintf("person-%d", i);
+        json_object_set_new(json_object_get(json, "members"), name, json_string("operator"));
+    }
+    must(account_limits_decode(json, ACCOUNT_PROJECT, &limits, &err), &err);
+    autofree char *name = xprintf("project-%d", number);
+    projects_put(door.projects, name, &limits);
+    account_limits_finish(&limits);
+}
+
+static void authorize_times(int64_t times)
+{
+    static char project[] = "project-7";
+    door.auth = auth_create();
+    door.projects = projects_create();
+    door.spec.project = project;
+    for (int i = 0; i < PEOPLE; i++) {
+        add_person(i);
+    }
+    for (int i = 0; i < PROJECTS; i++) {
+        add_project(i);
+    }
+    for (int64_t i = 0; i < times; i++) {
+        measured(serve_authorize, door.header);
+    }
+    projects_release(door.projects);
+    auth_destroy(door.auth);
+}
+
 /* --- the controller ------------------------------------------------------------------------------------- */
 
 static void open_writer(const char *folder)
@@ -341,9 +416,9 @@ int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
-        void (*act)(void); /* NULL: log */
-    } operations[] = {
-        {"submit", submit}, {"batch", batch}, {"beat", heartbeat}, {"place", place}, {"log", NULL}};
+        void (*act)(void); /* NULL: those without a writer */
+    } operations[] = {{"submit", submit}, {"batch", batch}, {"beat", heartbeat},
+                      {"place", place},   {"log", NULL},    {"authorize", NULL}};
     char folder[] = "/tmp/bench-count-XXXXXX";
     int64_t times;
     size_t at = 0, count = sizeof operations / sizeof operations[0];
@@ -351,15 +426,18 @@ int main(int argc, char **argv)
         at++;
     }
     if (argc != 3 || at == count || !text_to_int(argv[2], 0, TIMES_MAX, &times) || mkdtemp(folder) == NULL) {
-        fprintf(stderr, "usage: bench-count submit|batch|beat|place|log TIMES (at most %d)\n", TIMES_MAX);
+        fprintf(stderr, "usage: bench-count submit|batch|beat|place|log|authorize TIMES (at most %d)\n",
+                TIMES_MAX);
         return 2;
     }
     json_object_seed(1); /* else by chance */
     struct disk *disk = disk_create("count", true, 1);
     if (operations[at].act != NULL) {
         run_times(operations[at].act, folder, times);
-    } else {
+    } else if (strcmp(operations[at].name, "log") == 0) {
         append_times(folder, times);
+    } else {
+        authorize_times(times);
     }
     disk_destroy(disk);
     return file_remove_tree(folder, NULL) ? EXIT_SUCCESS : EXIT_FAILURE;

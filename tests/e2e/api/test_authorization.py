@@ -302,3 +302,23 @@ def test_a_priority_is_raised_to_the_bound_of_the_project_and_no_further(scene: 
     assert "quotas set project vision --max-priority 6" in refused.value.body["hint"]
     assert scene.api("oscar, an operator").call("PATCH", f"/v1/jobs/{job}", {"priority": 9})["priority"] == 9
     assert uma.call("PATCH", f"/v1/jobs/{job}", {"priority": 8})["priority"] == 8  # lower than it is
+
+
+# --- reasons --------------------------------------------------------------------------------------------------
+
+
+def test_a_reason_names_the_job_of_another_to_operators_alone(scene: Scene) -> None:
+    eve, uma = scene.api("eve, a user"), scene.api("uma, user of vision")
+    runs = eve.submit(["sleep", "1000"], gpus=1, time_limit_s=1000, project="public")
+    scene.cluster.wait_state(runs, "RUNNING")
+    waits = uma.submit(["true"], gpus=1, project="public")
+    try:
+        told = uma.get(f"/v1/jobs/{waits}/explanation")["reason"]["text"]
+        assert runs not in told and "another user's job" in told
+        assert runs not in uma.get(f"/v1/jobs/{waits}")["reason"]
+        assert f"job {runs}" in scene.api("oscar, an operator").get(f"/v1/jobs/{waits}/explanation")["reason"]["text"]
+        assert {victim["id"] for victim in uma.get(f"/v1/jobs/{waits}/preemption")["victims"]} <= {None}
+    finally:
+        for api, job in ((uma, waits), (eve, runs)):
+            api.post(f"/v1/jobs/{job}/cancel")
+            api.wait(job)

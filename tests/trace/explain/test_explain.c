@@ -28,6 +28,40 @@ START_TEST(a_job_for_which_too_few_gpus_are_free_names_what_has_to_end)
 }
 END_TEST
 
+START_TEST(a_job_of_somebody_else_has_no_name_unless_all_who_read_may_see_it)
+{
+    static const char others[] =
+        "waits for 2 GPUs: 0 are free, 2 more when another user's job ends, which is "
+        "expected to end in 10 min",
+                      named[] =
+                          "waits for 2 GPUs: 0 are free, 2 more when job runs ends, which is expected to end "
+                          "in 10 min";
+    autocluster struct cluster *c = cluster_open_with(POLICY_DEFAULT);
+    node(c, "a", .gpus = 2);
+    submit(c, "runs", .gpus = 2, .owner = "bob", .project = "vision", .time_limit_ms = 10 * MINUTE_MS);
+    submit(c, "wait", .gpus = 2, .project = "vision");
+    submit(c, "bobs", .gpus = 2, .owner = "bob", .project = "speech", .priority = 1);
+    expect_reason(
+        c, "wait", "BEHIND",
+        "it is queued behind another user's job (its priority is 1, this one's 0); this one needs 2 "
+        "GPUs, and 0 are free");
+    expect_reason(c, "bobs", "NODES_BUSY", named); /* nobody but bob reads it */
+    cancel(c, "bobs");
+    expect_reason(c, "wait", "NODES_BUSY", others);
+    c->sees_all = true;
+    expect_reason(c, "wait", "NODES_BUSY", named);
+    c->sees_all = false;
+    expect_reason(c, "wait", "NODES_BUSY", others);
+    limit(c, ACCOUNT_PROJECT, "vision", "{\"members\":{\"alice\":\"user\",\"bob\":\"user\"}}");
+    expect_reason(c, "wait", "NODES_BUSY", named);
+    submit(c, "also", .gpus = 2, .project = "speech", .priority = 1);
+    expect_reason(
+        c, "wait", "BEHIND",
+        "it is queued behind a job of another project (its priority is 1, this one's 0); this one needs 2 "
+        "GPUs, and 0 are free");
+}
+END_TEST
+
 START_TEST(a_node_in_a_window_goes_away_and_is_not_silent)
 {
     autocluster struct cluster *c = cluster_open_with(POLICY_DEFAULT);
@@ -505,6 +539,7 @@ Suite *explain_suite(void)
     TCase *tests = tcase_create("explain");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_job_for_which_too_few_gpus_are_free_names_what_has_to_end);
+    tcase_add_test(tests, a_job_of_somebody_else_has_no_name_unless_all_who_read_may_see_it);
     tcase_add_test(tests, a_node_in_a_window_goes_away_and_is_not_silent);
     tcase_add_test(tests, a_job_that_waits_for_several_to_end_counts_them);
     tcase_add_test(tests, a_job_behind_another_says_why_that_goes_first);

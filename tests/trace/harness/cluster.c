@@ -275,7 +275,8 @@ static enum err_code ask_core(struct cluster *cluster, const struct input *input
 
 enum err_code cluster_ask(struct cluster *cluster, enum ask_kind kind, const char *id)
 {
-    return ask_core(cluster, &(struct input){.kind = INPUT_ASK, .ask = {.kind = kind, .id = id}});
+    return ask_core(cluster, &(struct input){.kind = INPUT_ASK,
+                                             .ask = {.kind = kind, .id = id, .sees_all = cluster->sees_all}});
 }
 
 enum err_code cluster_plan(struct cluster *cluster, const struct job_ask *ask)

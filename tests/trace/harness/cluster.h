@@ -11,6 +11,7 @@
 #include "tests/trace/harness/rows.h"
 
 struct cluster {
+    bool sees_all; /* who asks cluster_ask */
     struct core *core;
     struct rows *rows;
     struct text trace;
