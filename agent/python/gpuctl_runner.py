@@ -25,6 +25,8 @@ VERSION = "{}.{}".format(*sys.version_info[:2])
 PICKLE_PROTOCOL = 5
 HEADER_LIMIT_BYTES = 256
 
+seal_key = b""  # of the call, with which its sender knows what its ranks have pickled; empty: there is none
+
 JSON_DEPTH = 16
 JSON_LIMIT_BYTES = 64 * 1024
 
@@ -134,7 +136,8 @@ class Main(type(sys)):
 
 
 def load() -> tuple:
-    """Return the call: (function, args, kwargs)."""
+    """Return the call: (function, args, kwargs). The payload may have the key of its seal behind the pickle."""
+    global seal_key
     path = os.environ["GPUCTL_FUNCTION"]
     with open(path, "rb") as payload:
         check_header(payload.readline(HEADER_LIMIT_BYTES), path)
@@ -142,6 +145,7 @@ def load() -> tuple:
         try:
             call = loader.load()
             loader.publish()
+            seal_key = payload.read()
             return call
         except Exception as fault:
             refuse_payload(fault, path)
@@ -184,6 +188,36 @@ def write_file(path: str, write: "Callable[[BinaryIO], object]") -> None:
         raise
 
 
+def write_sealed(kind: str, suffix: str, dump: "Callable[..., object]", value: object) -> None:
+    """Write a pickle into a result file, and behind it a seal: an HMAC, by the call's key, over the job, the rank, the kind and the pickle.
+
+    The sender of the call opens no pickle without it. A reader of pickles ignores what is behind one.
+    """
+    if not seal_key:
+        write_file(result_path(suffix), lambda file: dump(value, file, PICKLE_PROTOCOL))
+        return
+    import hmac
+
+    told = "{} {} {}\n".format(os.environ["GPUCTL_JOB_ID"], os.environ["GPUCTL_RANK"], kind)
+    seal = hmac.new(seal_key, told.encode(), "sha256")
+
+    class Sealed:
+        """Takes what a pickler writes."""
+
+        def __init__(self, file: "BinaryIO") -> None:
+            self.file = file
+
+        def write(self, data: "Any") -> int:
+            seal.update(data)
+            return self.file.write(data)
+
+    def write(file: "BinaryIO") -> None:
+        dump(value, Sealed(file), PICKLE_PROTOCOL)
+        file.write(b"\ngpuctl-seal " + seal.hexdigest().encode() + b"\n")
+
+    write_file(result_path(suffix), write)
+
+
 def keep(value: object) -> None:
     """Store the value of the call: R.json if JSON can express all of it, then R.pickle, straight from the value's own memory."""
     try:
@@ -191,9 +225,9 @@ def keep(value: object) -> None:
         if text is not None:
             encoded = text.encode()
             write_file(result_path(".json"), lambda file: file.write(encoded))
-            write_file(result_path(".pickle"), lambda file: pickle.dump(value, file, PICKLE_PROTOCOL))
+            write_sealed("value", ".pickle", pickle.dump, value)
             return
-        write_file(result_path(".pickle"), lambda file: pickler().dump(value, file, PICKLE_PROTOCOL))
+        write_sealed("value", ".pickle", pickler().dump, value)
     except OSError as fault:
         text = f"The function's value, of type {type_name(value)}, cannot be stored on {place()}: {brief(fault)}."
         raise refusal("ResultNotStored", text) from fault
@@ -341,7 +375,7 @@ def write_error_pickle(row: dict) -> None:
     for suffix in (".json", ".pickle"):
         if os.path.exists(result_path(suffix)):
             os.unlink(result_path(suffix))
-    write_file(result_path(".error.pickle"), lambda file: pickler().dump(row, file, PICKLE_PROTOCOL))
+    write_sealed("exception", ".error.pickle", pickler().dump, row)
 
 
 def write_error_file(message: str, text: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import hmac
 import json
 import pickle
 import threading
@@ -150,8 +151,19 @@ class FakeController:
             job.state = state
             job.seq += 1
 
-    def leave(self, job: Job, rank: int, data: bytes, kind: str = "value", **fields: Any) -> None:
-        """Store what a rank left: inline, or as a blob where it is large."""
+    def leave(self, job: Job, rank: int, data: bytes, kind: str = "value", **fields: Any) -> bytes:
+        """Store what a rank of the call left, and return it as it is stored: with the seal of the call."""
+        sealed = self.seal(self.key(job), job.id, rank, kind, data) if "function" in job.spec else data
+        self.store(job, rank, sealed, kind, **fields)
+        return sealed
+
+    @staticmethod
+    def seal(key: bytes, job_id: str, rank: int, kind: str, data: bytes) -> bytes:
+        seal = hmac.new(key, f"{job_id} {rank} {kind}\n".encode() + data, "sha256")
+        return data + f"\ngpuctl-seal {seal.hexdigest()}\n".encode()
+
+    def store(self, job: Job, rank: int, data: bytes, kind: str = "value", **fields: Any) -> None:
+        """Store bytes as what a rank left: inline, or as a blob where they are large."""
         row = {"rank": rank, "kind": kind, "size": len(data), "sha256": digest(data), **fields}
         if len(data) <= 64 * 1024:
             row["base64"] = base64.b64encode(data).decode()
@@ -159,12 +171,18 @@ class FakeController:
             self.blobs[digest(data)] = data
         job.rows.append(row)
 
-    def payload(self, job: Job) -> tuple[Any, Any, Any]:
+    def sent(self, job: Job) -> bytes:
         function = job.spec["function"]
-        data = base64.b64decode(function["inline"]) if "inline" in function else self.blobs[function["blob"]]
-        header, _, body = data.partition(b"\n")
+        return base64.b64decode(function["inline"]) if "inline" in function else self.blobs[function["blob"]]
+
+    def payload(self, job: Job) -> tuple[Any, Any, Any]:
+        header, _, body = self.sent(job).partition(b"\n")
         assert header.startswith(b"gpuctl-function 1 python="), header
         return pickle.loads(body)
+
+    def key(self, job: Job) -> bytes:
+        """With which the ranks of the call seal what they leave."""
+        return self.sent(job)[-32:]
 
 
 def run_to_end(fake: FakeController, job: Job) -> None:

@@ -2,6 +2,7 @@
 """The runner of function jobs, agent/python/gpuctl_runner.py, as the agent starts it: real processes and real payloads."""
 
 import errno
+import hmac
 import json
 import pickle
 import re
@@ -26,6 +27,24 @@ def test_a_value_is_stored_as_pickle_and_as_json(tmp_path):
     assert json.loads((rank.results / "0.json").read_text(encoding="utf-8")) == rank.value()
     assert rank.files() == ["0.json", "0.pickle"]
     assert (rank.out, rank.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "kind"),
+    [
+        ("def call(): return 'x'", "0.pickle", "value"),
+        ("def call(): return __import__('numpy').ones(2**20)", "0.pickle", "value"),
+        ("def call(): raise ValueError('no')", "0.error.pickle", "exception"),
+    ],
+    ids=["small", "large", "exception"],
+)
+def test_what_a_rank_pickles_has_the_seal_of_its_call(tmp_path, source, name, kind):
+    key = bytes(range(32))
+    rank = Rank(tmp_path, payload_of(source) + key, GPUCTL_JOB_ID="job7")
+    rank.wait()
+    data, _, seal = (rank.results / name).read_bytes().rpartition(b"\ngpuctl-seal ")
+    assert seal == hmac.new(key, f"job7 0 {kind}\n".encode() + data, "sha256").hexdigest().encode() + b"\n"
+    pickle.loads(data)
 
 
 def test_json_is_left_out_unless_it_says_all_of_the_value(tmp_path):

@@ -53,14 +53,43 @@ def test_arguments_and_large_values_survive_the_way(fake: FakeController) -> Non
 
 def test_a_value_that_arrives_damaged_is_never_unpickled(fake: FakeController) -> None:
     def damaged(controller: FakeController, job: Job) -> None:
-        data = cloudpickle.dumps("x" * 100_000)
-        controller.leave(job, 0, data)
+        data = controller.leave(job, 0, cloudpickle.dumps("x" * 100_000))
         controller.blobs[digest(data)] = data[:-1] + b"!"
         controller.end(job)
 
     fake.program = damaged
     with pytest.raises(ControllerError, match="damaged"):
         distributed(gpus=1, remote=True)(len).distributed("x")
+
+
+OPENED: list[str] = []
+
+
+class Forged:
+    """A pickle of it leaves a word in whoever opens it."""
+
+    def __reduce__(self) -> Any:
+        return OPENED.append, ("opened",)
+
+
+@pytest.mark.parametrize("size", [10, 100_000], ids=["inline", "blob"])
+@pytest.mark.parametrize("how", ["without a seal", "by another key", "of another job", "of another rank", "of another kind", "changed"])
+def test_a_value_that_the_calls_ranks_have_not_sealed_is_never_unpickled(fake: FakeController, how: str, size: int) -> None:
+    def forged(controller: FakeController, job: Job) -> None:
+        data = cloudpickle.dumps((Forged(), "x" * size))
+        key, told = controller.key(job), [job.id, 0, "value"]
+        if how == "by another key":
+            key = bytes(32)
+        elif how.startswith("of another"):
+            told = ["job9" if how.endswith("job") else job.id, int(how.endswith("rank")), "exception" if how.endswith("kind") else "value"]
+        sealed = controller.seal(key, *told, data) if how != "without a seal" else data
+        controller.store(job, 0, sealed.replace(b"opened", b"OPENED") if how == "changed" else sealed)
+        controller.end(job)
+
+    fake.program = forged
+    with pytest.raises(ResultUnreadable, match=r"rank 0 of job job0 has no seal .*was not unpickled"):
+        distributed(gpus=1, remote=True)(len).distributed("x")
+    assert OPENED == []
 
 
 def test_a_value_whose_module_is_missing_here_says_so_and_where_its_bytes_are(fake: FakeController) -> None:

@@ -22,6 +22,7 @@ def test_a_payload_names_its_python_and_then_holds_the_call() -> None:
     line, _, body = packed.joined().partition(b"\n")
     assert line == b"gpuctl-function 1 python=%d.%d" % sys.version_info[:2]
     assert pickle.loads(body) == (len, ("x",), {"a": 1})
+    assert body.endswith(packed.seal_key) and len(packed.seal_key) == 32
     assert packed.sha256 == hashlib.sha256(packed.joined()).hexdigest() and packed.size == len(packed) == len(packed.joined())
 
 

@@ -70,6 +70,7 @@ class DistributedFunctionCall(Job):
         self._options = options
         self._job = job
         self._function = function
+        self._seal_key = function.seal_key
         self._key = uuid.uuid4().hex
         self._uploads = dict(uploads or {})  # blobs that the job names and the controller may lack, by field
         self._absent: dict[str, Blob] = {}
@@ -114,13 +115,13 @@ class DistributedFunctionCall(Job):
         assert self.job_id is not None and self.state is not None, "waiting comes first"
         controller = self._asking()
         if self.state != "SUCCEEDED":
-            raise failure.of(controller, self.job_id)
+            raise failure.of(controller, self.job_id, self._seal_key)
         rows = [row for row in results.rows(controller, self.job_id) if row["kind"] == "value"]
         wanted = len(rows) if self._options.launch_mode == "node" else self._options.gpus
         missing = sorted(set(range(wanted)) - {row["rank"] for row in rows})
         if missing or not rows:
             raise JobFailed(f"job {self.job_id} succeeded, but the result of rank {(missing or [0])[0]} is not stored", job_id=self.job_id)
-        return [results.value(controller, self.job_id, row) for row in rows]
+        return [results.value(controller, self.job_id, row, self._seal_key) for row in rows]
 
     def run(self) -> list[Any]:
         """Do all steps. An interrupt cancels the job and waits for its end; a second one leaves at once."""

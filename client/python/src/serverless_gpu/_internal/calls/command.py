@@ -134,5 +134,5 @@ class ProgramCall(DistributedFunctionCall):
         """Return no values. Raises JobFailed if the job did not succeed."""
         assert self.job_id is not None and self.state is not None, "waiting comes first"
         if self.state != "SUCCEEDED":
-            raise failure.of(self._asking(), self.job_id)
+            raise failure.of(self._asking(), self.job_id, self._seal_key)
         return []

@@ -48,16 +48,18 @@ def _told(row: dict[str, Any]) -> tuple[str, str]:
     return str(message.get("message") or ""), str(extra.get("py_callstack") or "") if isinstance(extra, dict) else ""
 
 
-def _raised(controller: Controller, row: dict[str, Any]) -> BaseException:
+def _raised(controller: Controller, job_id: str, row: dict[str, Any], seal_key: bytes) -> BaseException:
     """Return the exception of a rank, caused by its traceback; a RemoteError if it cannot be rebuilt here."""
     message, trace = _told(row)
     exception: BaseException | None = None
     if row.get("sha256"):
         try:
-            left = results.load(controller, row)
+            left = results.load(controller, job_id, row, seal_key)
             message = f"{left['type']}: {left['message']}" if left["message"] else str(left["type"])
             trace = with_source(left["traceback"], left["frames"])
             exception = left["exception"]
+        except results.Unsealed:  # nothing of it is opened
+            pass
         except Exception as error:  # rebuilding may need a missing module, or fail in any way; the text is known without it
             if isinstance(error, GpuctlError):
                 raise
@@ -91,14 +93,14 @@ def _sentence(view: dict[str, Any], row: dict[str, Any] | None) -> str:
     return " ".join(text.split())
 
 
-def of(controller: Controller, job_id: str) -> JobFailed:
+def of(controller: Controller, job_id: str, seal_key: bytes) -> JobFailed:
     """Return the exception for a job that has ended in another state than SUCCEEDED."""
     view = controller.get(f"/v1/jobs/{job_id}")
     state, rank = str(view["state"]), view["failed_rank"]
     row = _first_exception(results.rows(controller, job_id), rank) if state == "FAILED" else None
     failed = job_failed(_sentence(view, row), job_id, state, rank, view["failed_node"])
     if row is not None:
-        raised = _raised(controller, row)
+        raised = _raised(controller, job_id, row, seal_key)
         failed = failed.of_kind(raised)
         failed.__cause__ = raised
     return failed

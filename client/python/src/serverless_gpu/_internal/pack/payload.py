@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function and its arguments as bytes: one line with the version of the pickling Python, then the pickle of (function, args, kwargs).
+"""A function and its arguments as bytes: one line with the version of the pickling Python, the pickle of (function, args, kwargs), and
+a key. The ranks seal with the key what they pickle, so that nothing else is opened here.
 
 cloudpickle pickles objects of `__main__` by value and objects of importable modules by name. Objects that cannot be pickled, or that lie on
 a GPU, are named in an error before anything is sent.
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import secrets
 import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +21,7 @@ from serverless_gpu.exceptions import SerializationError
 
 LIMIT_BYTES = 1024**3  # of one blob
 INLINE_BYTES = 32 * 1024  # largest size inside the job itself
+KEY = secrets.token_bytes(32)  # of larger calls of this process: the same call again is the same blob, and uploaded once
 
 
 class OnDevice(TypeError):
@@ -31,6 +34,7 @@ class Payload:
     def __init__(self, pieces: Sequence[bytes] = ()) -> None:
         self._pieces: list[bytes] = []
         self._hash = hashlib.sha256()
+        self.seal_key = b""  # of a call
         self.size = 0  # bytes; beyond LIMIT_BYTES they are counted and dropped
         for piece in pieces:
             self.write(piece)
@@ -109,6 +113,8 @@ def pack(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
         from serverless_gpu._internal.pack.pickle_diagnosis import explain
 
         raise SerializationError(explain(function, names, error)) from error
+    payload.seal_key = secrets.token_bytes(32) if payload.size < INLINE_BYTES else KEY
+    payload.write(payload.seal_key)
     if payload.size > LIMIT_BYTES:
         raise ValueError(
             f"the function and its arguments are {payload.size} bytes when pickled ({payload.size / LIMIT_BYTES:.2f} GiB), and the limit is"
