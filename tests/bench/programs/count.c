@@ -295,7 +295,7 @@ static struct {
     struct projects *projects;
     struct job_spec spec;
     char header[sizeof "Bearer " + TOKEN_LENGTH];
-} door;
+} known;
 
 /* Who sends it, whether the route, a job of a colleague, and a new job are theirs to ask for. */
 static void serve_authorize(const char *header)
@@ -303,11 +303,11 @@ static void serve_authorize(const char *header)
     struct err err;
     char credential[CREDENTIAL_BYTES];
     auth_credential(header, credential);
-    const struct identity *who = auth_check(door.auth, credential, 1000, &err);
+    const struct identity *who = auth_check(known.auth, credential, 1000, &err);
     must(who != NULL && authorize_route(ACCESS_USER, identity_role(who), &err) &&
-             authorize_see(door.projects, who, "ann", "project-7") &&
-             authorize_change(door.projects, who, "ann", "project-7", &err) &&
-             authorize_submit(door.projects, who, &door.spec, &err),
+             authorize_see(known.projects, who, "ann", "project-7") &&
+             authorize_change(known.projects, who, "ann", "project-7", &err) &&
+             authorize_submit(known.projects, who, &known.spec, &err),
          &err);
 }
 
@@ -319,9 +319,9 @@ static void add_person(int number)
     autofree char *owner = xprintf("person-%d", number);
     struct token_row row = {.id = token.id, .owner = owner, .role = ROLE_USER, .created_ms = 1};
     memcpy(row.secret, token.secret, sizeof row.secret);
-    auth_put(door.auth, &row);
+    auth_put(known.auth, &row);
     if (number == 7) {
-        snprintf(door.header, sizeof door.header, "Bearer %s", token.text);
+        snprintf(known.header, sizeof known.header, "Bearer %s", token.text);
     }
 }
 
@@ -336,16 +336,16 @@ static void add_project(int number)
     }
     must(account_limits_decode(json, ACCOUNT_PROJECT, &limits, &err), &err);
     autofree char *name = xprintf("project-%d", number);
-    projects_put(door.projects, name, &limits);
+    projects_put(known.projects, name, &limits);
     account_limits_finish(&limits);
 }
 
 static void authorize_times(int64_t times)
 {
     static char project[] = "project-7";
-    door.auth = auth_create();
-    door.projects = projects_create();
-    door.spec.project = project;
+    known.auth = auth_create();
+    known.projects = projects_create();
+    known.spec.project = project;
     for (int i = 0; i < PEOPLE; i++) {
         add_person(i);
     }
@@ -353,10 +353,10 @@ static void authorize_times(int64_t times)
         add_project(i);
     }
     for (int64_t i = 0; i < times; i++) {
-        measured(serve_authorize, door.header);
+        measured(serve_authorize, known.header);
     }
-    projects_release(door.projects);
-    auth_destroy(door.auth);
+    projects_release(known.projects);
+    auth_destroy(known.auth);
 }
 
 /* --- the controller ------------------------------------------------------------------------------------- */

@@ -77,12 +77,16 @@ class Forged:
 def test_a_value_that_the_calls_ranks_have_not_sealed_is_never_unpickled(fake: FakeController, how: str, size: int) -> None:
     def forged(controller: FakeController, job: Job) -> None:
         data = cloudpickle.dumps((Forged(), "x" * size))
-        key, told = controller.key(job), [job.id, 0, "value"]
+        key, job_id, rank, kind = controller.key(job), job.id, 0, "value"
         if how == "by another key":
             key = bytes(32)
-        elif how.startswith("of another"):
-            told = ["job9" if how.endswith("job") else job.id, int(how.endswith("rank")), "exception" if how.endswith("kind") else "value"]
-        sealed = controller.seal(key, *told, data) if how != "without a seal" else data
+        elif how == "of another job":
+            job_id = "job9"
+        elif how == "of another rank":
+            rank = 1
+        elif how == "of another kind":
+            kind = "exception"
+        sealed = controller.seal(key, job_id, rank, kind, data) if how != "without a seal" else data
         controller.store(job, 0, sealed.replace(b"opened", b"OPENED") if how == "changed" else sealed)
         controller.end(job)
 
