@@ -245,11 +245,13 @@ def test_the_database_file_gives_back_the_space_of_removed_jobs(make_cluster: Ma
 
 def make_run(api: Api, name: str, ended_ms: int | None, project: str | None = None) -> tuple[str, str]:
     """A run with an artifact: its id and the path of that. ended_ms None: it goes on."""
-    run = ask(api, "POST", "runs/create", {"experiment_id": "0", "run_name": name, "start_time": 1000})["run"]["info"]["run_id"]
-    ask(api, "POST", "runs/log-metric", {"run_id": run, "key": "loss", "value": 1.0, "timestamp": 1, "step": 1})
+    experiment = "0"
     if project is not None:
-        ask(api, "POST", "runs/set-tag", {"run_id": run, "key": "gpuctl.project", "value": project})
-    path = f"/api/2.0/mlflow-artifacts/artifacts/0/{run}/artifacts/model.bin"
+        tags = [{"key": "gpuctl.project", "value": project}]
+        experiment = ask(api, "POST", "experiments/create", {"name": f"of {project}", "tags": tags})["experiment_id"]
+    run = ask(api, "POST", "runs/create", {"experiment_id": experiment, "run_name": name, "start_time": 1000})["run"]["info"]["run_id"]
+    ask(api, "POST", "runs/log-metric", {"run_id": run, "key": "loss", "value": 1.0, "timestamp": 1, "step": 1})
+    path = f"/api/2.0/mlflow-artifacts/artifacts/{experiment}/{run}/artifacts/model.bin"
     assert api.raw("PUT", path, b"weights")[0] == 200
     if ended_ms is not None:
         ask(api, "POST", "runs/update", {"run_id": run, "status": "FINISHED", "end_time": ended_ms})
@@ -261,7 +263,8 @@ def ask(api: Api, method: str, call: str, body: dict[str, Any]) -> Any:
 
 
 def runs_of(api: Api) -> list[str]:
-    found = ask(api, "POST", "runs/search", {"experiment_ids": ["0"], "run_view_type": "ALL"}).get("runs", [])
+    experiments = [each["experiment_id"] for each in ask(api, "POST", "experiments/search", {"max_results": 100})["experiments"]]
+    found = ask(api, "POST", "runs/search", {"experiment_ids": experiments, "run_view_type": "ALL"}).get("runs", [])
     return sorted(run["info"]["run_name"] for run in found)
 
 
