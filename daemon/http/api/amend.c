@@ -137,11 +137,13 @@ static bool refused(struct ask *ask)
 {
     struct amending *amending = (struct amending *)ask;
     struct err err;
-    if (ask->writer.error.code != ERR_NOT_FOUND || !read_job(amending, &err) ||
-        !job_state_terminal(amending->life.state)) {
+    if (ask->writer.error.code != ERR_NOT_FOUND) {
         return false;
     }
-    if (!reply_ended(amending, &err)) {
+    bool read = read_job(amending, &err);
+    if (read && !job_state_terminal(amending->life.state)) {
+        request_fail_with(ask->request, ERR_UNAVAILABLE, "job %s is about to end", ask->request->argument);
+    } else if (!read || !reply_ended(amending, &err)) {
         request_fail(ask->request, &err);
     }
     return true;
