@@ -19,8 +19,8 @@ from raw_http import Exchange, exchange, resident, take_reply, unread_bytes
 from slowness import patient
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-#: What a refused body may cost beyond its limit: it is read for a while, so that the refusal arrives, and the sockets hold some: up to
-#: 6 MiB each, by net.ipv4.tcp_rmem and tcp_wmem.
+#: What a refused body may cost beyond its limit: it is read for a while, so that the refusal arrives, and the sockets hold some
+#: (net.ipv4.tcp_wmem and tcp_rmem have the most).
 DRAINED = 16 * MIB
 
 #: One path of each class, with the token that it wants and the most that it takes.
