@@ -106,7 +106,16 @@ def cache_with(is_there: Callable[[], bool], bring: Callable[[], None]) -> Itera
 
 def _remove_others(folder: Path) -> None:
     for other in folder.parent.glob("image-*"):
+        _detach_mounts(other)
         shutil.rmtree(other)
+
+
+def _detach_mounts(folder: Path) -> None:
+    """Take /proc, /sys and /dev out of a tree whose making was killed: what is below a mount is not the image's."""
+    points = [Path(line.split()[4].encode().decode("unicode_escape")) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for point in reversed(points):
+        if point.is_relative_to(folder):
+            subprocess.run(["umount", "--lazy", str(point)], check=True)
 
 
 def _make(image: Image) -> None:
@@ -125,6 +134,7 @@ def _make(image: Image) -> None:
         shutil.rmtree(root)
         work.rename(image.folder)
     except BaseException:
+        _detach_mounts(work)
         shutil.rmtree(work, ignore_errors=True)
         raise
 
