@@ -15,7 +15,7 @@
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
 
-#define OPTION_COUNT 44
+#define OPTION_COUNT 45
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -164,6 +164,11 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "remember for so long who used what in which hour; 0: for ever (default 1095d)",
          .kind = OPTION_DURATION,
          .target = &config->keep_usage_ms},
+        {.name = "keep-audit",
+         .value_name = "TIME",
+         .help = "remember for so long who did what; 0: for ever (default 400d)",
+         .kind = OPTION_DURATION,
+         .target = &config->keep_audit_ms},
         {.name = "prices",
          .value_name = "LIST",
          .help = "what a GPU costs in an hour, by its type or type and pool: \"H100=2.5,H100/spot=1.2\"",
@@ -407,6 +412,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .keep_logs_ms = DEFAULT_KEEP_LOGS_MS,
                                   .keep_nodes_ms = DEFAULT_KEEP_NODES_MS,
                                   .keep_usage_ms = DEFAULT_KEEP_USAGE_MS,
+                                  .keep_audit_ms = DEFAULT_KEEP_AUDIT_MS,
                                   .logs_share_percent = DEFAULT_LOGS_SHARE,
                                   .backup_interval_ms = DEFAULT_BACKUP_INTERVAL_MS,
                                   .backup_keep = DEFAULT_BACKUP_KEEP};

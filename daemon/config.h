@@ -33,11 +33,12 @@ struct config {
     const char *min_free;   /* as written: "256MiB"; NULL: not given */
     int64_t min_free_bytes; /* -1: chosen by the size of the disk */
     int64_t idle_after_ms;  /* 0: never */
-    int64_t keep_jobs_ms, keep_logs_ms, keep_nodes_ms, keep_runs_ms, keep_usage_ms; /* 0: for ever */
-    const char *prices, *currency;                                                  /* or NULL */
-    const char *otlp_endpoint, *otlp_headers;                                       /* or NULL */
-    int64_t logs_share_percent;                                                     /* of the disk */
-    const char *webhook_networks;                                                   /* as written, or NULL */
+    int64_t keep_jobs_ms, keep_logs_ms, keep_nodes_ms, keep_runs_ms, keep_usage_ms,
+        keep_audit_ms;                        /* 0: for ever */
+    const char *prices, *currency;            /* or NULL */
+    const char *otlp_endpoint, *otlp_headers; /* or NULL */
+    int64_t logs_share_percent;               /* of the disk */
+    const char *webhook_networks;             /* as written, or NULL */
     int64_t webhook_pause_ms;
     const char *public_url;     /* NULL: it follows from the names */
     const char *backup_folder;  /* NULL: STATE/backups */

@@ -205,6 +205,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                                   .runs_ms = config->keep_runs_ms},
                                          .keep_nodes_ms = config->keep_nodes_ms,
                                          .keep_usage_ms = config->keep_usage_ms,
+                                         .keep_audit_ms = config->keep_audit_ms,
                                          .prices = config->prices,
                                          .currency = config->currency,
                                          .exporter = daemon->exporter,

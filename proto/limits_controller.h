@@ -271,6 +271,22 @@
 #define LIMIT_TRACE_HEADERS_BYTES (16 * KIB)
 /* looks at an event of a job for the staging before an attempt: as many as one page of its history */
 #define LIMIT_TRACE_EVENTS LIMIT_LIST_ROWS
+/* --- audit --- */
+
+/* rows of the audit that one answer looks at: 5 ms */
+#define LIMIT_AUDIT_SCAN 5000
+/* a row names the first bytes of a path, and of the body of a request of operators and administrators */
+#define LIMIT_AUDIT_BYTES 1024
+/* refused requests that are noted: so many at once, and one more each of these times, which are 25 MB a day.
+ * Of others their number is */
+#define LIMIT_AUDIT_REFUSALS 100
+#define AUDIT_REFUSAL_MS     1000
+/* who looks at the same thing of others again within this time is noted once; so many are remembered, of 16
+ * bytes each */
+#define AUDIT_LOOK_MS         HOUR_MS
+#define LIMIT_AUDIT_LOOKS     4096
+#define DEFAULT_KEEP_AUDIT_MS (400LL * 24 * HOUR_MS)
+
 /* --- webhooks --- */
 /* of one person, and of all: each event is compared with each, 10 ns */
 #define LIMIT_WEBHOOKS_OF_OWNER 20

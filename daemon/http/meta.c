@@ -49,6 +49,7 @@ bool meta_shutdown(struct request *request, struct err *err)
         err_set(err, ERR_CONFLICT, "%zu job%s not over", live, live == 1 ? " is" : "s are");
         return err_hint(err, "wait for them, or cancel them first");
     }
+    request->changes_more = true;
     request_reply_literal(request, 202, "{\"status\":\"ending\"}");
     server_stop(server, SERVER_END_SHUTDOWN);
     return true;

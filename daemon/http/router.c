@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "daemon/http/api/job_lookup.h"
+#include "daemon/http/audit/audit.h"
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/auth/rank_token.h"
 #include "daemon/http/base/state.h"
@@ -51,6 +52,7 @@ static enum MHD_Result send_reply(struct request *request, int64_t now_us)
     struct route_measures *measures = &request->server->measures[number];
     measures->replies[request->status / 100 % STATUS_CLASSES]++;
     histogram_add(&measures->took, request->whole_us != 0 ? now_us - request->whole_us : 0);
+    audit_replied(request);
     return request_queue_reply(request);
 }
 

@@ -21,6 +21,7 @@
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/backups.h"
 #include "daemon/http/api/retention.h"
+#include "daemon/http/audit/audit.h"
 #include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/blocks.h"
 #include "daemon/http/base/space.h"
@@ -363,6 +364,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
         return NULL;
     }
     server->sessions = sessions_create(server->rank_key);
+    server->audit = audit_create();
     return server;
 }
 
@@ -437,6 +439,7 @@ void server_close(struct server *server)
     free(server->measures);
     deadlines_destroy(server->deadlines);
     sessions_destroy(server->sessions);
+    audit_destroy(server->audit);
     auth_destroy(server->auth);
     projects_release(server->projects);
     space_destroy(server->space);

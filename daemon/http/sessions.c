@@ -75,6 +75,8 @@ bool sessions_make(struct request *request, struct err *err)
     if (who == NULL || !must_be_person(who, err)) {
         return false;
     }
+    request->who = who; /* for the audit */
+    request->changes_more = true;
     uint8_t random[SESSION_NONCE_BYTES];
     struct session session;
     char cookie[SESSION_COOKIE_BYTES], proof[HASH_HEX + 1];
@@ -101,6 +103,7 @@ bool sessions_make_code(struct request *request, struct err *err)
         !session_code_make(server->sessions, request->who, server->now_ms, random, code, err)) {
         return false;
     }
+    request->changes_more = true;
     struct text json = {0};
     member_write_text(&json, "{\"code\":", code);
     member_write_time(&json, ",\"expires_at\":", server->wall_ms + 1000 * SESSION_CODE_S);
@@ -127,6 +130,7 @@ bool sessions_end(struct request *request, struct err *err)
     if (request->session.expires_s == 0) {
         return err_set(err, ERR_CONFLICT, "the request was made with a token, not in a session");
     }
+    request->changes_more = true;
     session_end(server->sessions, &request->session, server->wall_ms);
     request_reply_literal(request, 200, "{}");
     set_cookie(request, "", 0);

@@ -436,6 +436,22 @@ static bool sweep_deliveries(struct round *round)
     return true;
 }
 
+/* --- audit ---------------------------------------------------------------------------------------------- */
+
+static bool sweep_audit(struct round *round)
+{
+    const struct change trim = {.kind = CHANGE_AUDIT_TRIM,
+                                .audit.at_ms = round->wall_ms - round->config->audit_ms};
+    bool found = round->config->audit_ms > 0 && !round->dry;
+    while (found && !round_stopped(round)) {
+        if (!reader_old_audit(round->reader, trim.audit.at_ms, &found, round->err) ||
+            (found && !ask_changes(round, &trim, 1))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* --- the file of the database --------------------------------------------------------------------------- */
 
 static bool shrink_a_little(struct round *round, struct file_use *use)
@@ -480,7 +496,7 @@ static bool sweep(struct round *round)
     return sweep_replies(round) && (round->dry || finish_removals(round)) &&
            (round->report->doubtful ||
             (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) && sweep_nodes(round) &&
-             sweep_hours(round) && sweep_deliveries(round) && sweep_samples(round))) &&
+             sweep_hours(round) && sweep_deliveries(round) && sweep_audit(round) && sweep_samples(round))) &&
            runs_sweep(round) && shrink(round);
 }
 

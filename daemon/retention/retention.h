@@ -31,6 +31,7 @@ struct retention_config {
     const char *state_directory; /* its disk is the one that logs have a share of */
     struct retention_ages ages;
     int64_t usage_ms;             /* hours of use; 0: for ever */
+    int64_t audit_ms;             /* rows of the audit; 0: for ever */
     int64_t nodes_ms;             /* nodes that were not heard; 0: never */
     int64_t logs_share_percent;   /* of the disk that logs may take; 0: all */
     int64_t blob_files_ms;        /* a file stays this long after its row: backups name it */

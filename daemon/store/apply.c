@@ -6,10 +6,12 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/store/handle.h"
 #include "daemon/store/query.h"
 #include "proto/limits_controller.h"
+#include "proto/wire/audit.h"
 
 /* How a kind of change is written: the columns of its row with one of the roles are parameters. */
 static const struct write {
@@ -49,6 +51,7 @@ static const struct write {
     [CHANGE_WEBHOOK_DELETE] = {SQL_DELETE_WEBHOOK, TABLE_webhooks, ROLE_KEY, false},
     [CHANGE_DELIVERY_INSERT] = {SQL_INSERT_DELIVERY, TABLE_deliveries, ROLE_ALL, false},
     [CHANGE_DELIVERY_UPDATE] = {SQL_UPDATE_DELIVERY, TABLE_deliveries, ROLE_KEY | ROLE_LIFE, true},
+    [CHANGE_AUDIT_INSERT] = {SQL_INSERT_AUDIT, TABLE_audit, ROLE_ALL, false},
     [CHANGE_DELIVERIES_TRIM] = {0},
     [CHANGE_LOST_PUT] = {SQL_PUT_LOST, TABLE_lost, ROLE_ALL, true}, /* none above the limit */
 };
@@ -115,6 +118,32 @@ static bool insert_reply(struct store *store, const struct reply_row *reply, str
     }
     store->last_reply_key++;
     scopes_add(&store->scopes, reply->scope, store->last_reply_key);
+    return true;
+}
+
+/* Appends to the chain. */
+static bool insert_audit(struct store *store, const struct audit_row *audit, struct err *err)
+{
+    struct audit_row row = *audit;
+    row.seq = store->audit_seq + 1;
+    const struct audit_view view = {.seq = row.seq,
+                                    .at_ms = row.at_ms,
+                                    .owner = row.owner,
+                                    .role = row.role,
+                                    .token = row.token,
+                                    .address = row.address,
+                                    .method = row.method,
+                                    .path = row.path,
+                                    .subject = row.subject,
+                                    .status = row.status,
+                                    .code = row.code,
+                                    .detail = row.detail};
+    audit_hash(store->audit_hash, &view, row.hash);
+    if (!gather_add(&store->gather, &store->connection, GATHER_AUDIT, &row, err)) {
+        return false;
+    }
+    store->audit_seq = row.seq;
+    memcpy(store->audit_hash, row.hash, sizeof row.hash);
     return true;
 }
 
@@ -269,6 +298,9 @@ static bool apply(struct store *store, const struct change *change, struct err *
     if (change->kind == CHANGE_EVENT_INSERT) {
         return gather_add(&store->gather, &store->connection, GATHER_EVENT, &change->event, err);
     }
+    if (change->kind == CHANGE_AUDIT_INSERT) {
+        return insert_audit(store, &change->audit, err);
+    }
     if (!gather_flush(&store->gather, &store->connection, err)) {
         return false;
     }
@@ -296,6 +328,9 @@ static bool apply(struct store *store, const struct change *change, struct err *
     if (change->kind == CHANGE_DELIVERIES_TRIM) {
         return run_for(store, SQL_TRIM_DELIVERIES, change->delivery.created_ms, RETENTION_STEP_BLOBS, NULL,
                        err);
+    }
+    if (change->kind == CHANGE_AUDIT_TRIM) {
+        return run_for(store, SQL_TRIM_AUDIT, change->audit.at_ms, RETENTION_STEP_BLOBS, NULL, err);
     }
     if (change->kind == CHANGE_SHRINK) {
         return shrink(store, change->pages, err);

@@ -23,6 +23,7 @@ static const struct pile {
     [GATHER_EVENT] = {TABLE_events, SQL_INSERT_EVENT, SQL_INSERT_EVENTS, ROLE_ALL, sizeof(struct event_row)},
     [GATHER_REPLY] = {TABLE_replies, SQL_INSERT_REPLY, SQL_INSERT_REPLIES, ROLE_ALL,
                       sizeof(struct reply_row)},
+    [GATHER_AUDIT] = {TABLE_audit, SQL_INSERT_AUDIT, SQL_INSERT_AUDITS, ROLE_ALL, sizeof(struct audit_row)},
 };
 
 static bool insert(struct connection *connection, const struct pile *pile, enum sql sql,

@@ -9,14 +9,15 @@
 #include "daemon/store/database/connection.h"
 #include "proto/limits_controller.h"
 
-/* The rows of a submission. */
-enum gather_kind { GATHER_JOB, GATHER_SPEC, GATHER_EVENT, GATHER_REPLY, GATHER_COUNT };
+/* The rows of a submission, and of the audit. */
+enum gather_kind { GATHER_JOB, GATHER_SPEC, GATHER_EVENT, GATHER_REPLY, GATHER_AUDIT, GATHER_COUNT };
 
 union gathered {
     struct job_row job;
     struct spec_row spec;
     struct event_row event;
     struct reply_row reply;
+    struct audit_row audit;
 };
 
 /* Starts as {0}. */

@@ -24,6 +24,8 @@ struct store {
     int64_t last_reply_key; /* 0: none yet */
     int64_t next_job_key;
     struct job_index job_index;
+    int64_t audit_seq;      /* of the last row of the audit; 0: none yet */
+    uint8_t audit_hash[32]; /* its hash; zeros: likewise */
     uint32_t incarnation;
     struct store_restored restored;
     int lock;     /* fd of the lock file: one writer in the whole system */

@@ -137,6 +137,18 @@ static bool load_number(struct store *store, const char *name, int64_t *ret_valu
     return query_read_end(&query, err);
 }
 
+/* The end of the chain, which the next row follows. */
+static bool load_audit(struct store *store, struct err *err)
+{
+    autoquery struct query query = query_begin(&store->connection, SQL_LAST_AUDIT);
+    struct audit_row last;
+    if (query_next(&query, TABLE_audit, &last, err)) {
+        store->audit_seq = last.seq;
+        memcpy(store->audit_hash, last.hash, sizeof last.hash);
+    }
+    return !query.failed;
+}
+
 /* Those that are not forgotten. */
 static bool load_scopes(struct store *store, struct err *err)
 {
@@ -174,8 +186,8 @@ static bool open_all(struct store *store, const char *path, struct reserve_file 
     return check_pages(store, err) && schema_make_shrinkable(store->connection.db, err) &&
            incarnation_begin(&store->connection, path, &store->incarnation, &store->restored, err) &&
            wal_grow(&store->connection, err) && sync_home(path, err) && find_next_job_key(store, err) &&
-           load_scopes(store, err) && load_number(store, "indexed", &store->job_index.indexed, err) &&
-           note_use(store, path, err);
+           load_scopes(store, err) && load_audit(store, err) &&
+           load_number(store, "indexed", &store->job_index.indexed, err) && note_use(store, path, err);
 }
 
 struct store *store_open(const char *path, struct err *err)

@@ -237,6 +237,9 @@ struct rows reader_blob_that_stays(struct reader *reader, const uint8_t hash[32]
                                    const char *owner, struct err *err);
 /* The same, but none unless a live job names it. */
 struct rows reader_blob_of_live_job(struct reader *reader, const uint8_t hash[32], struct err *err);
+/* Whether the spec of one of these jobs names it. */
+bool reader_jobs_use(struct reader *reader, const uint8_t hash[32], const int64_t *job_keys, size_t count,
+                     bool *ret_use, struct err *err);
 /* What was sent after that time and no job of its sender names, oldest first. */
 struct rows reader_uploads(struct reader *reader, int64_t after_ms, int64_t limit, struct err *err);
 bool rows_upload(struct rows *rows, struct upload_row *ret_row);
@@ -262,6 +265,19 @@ bool reader_job_name(struct reader *reader, const char *id, char **ret_name, str
 bool reader_oldest_waiting(struct reader *reader, int64_t *ret_created_ms, struct err *err);
 /* Whether there are hours that began at or before this; for retention. */
 bool reader_old_hours(struct reader *reader, int64_t hour_ms, bool *ret_found, struct err *err);
+
+/* Of the LIMIT_AUDIT_SCAN rows of the audit below before_seq those of the owner, and with a path that begins
+ * so, newest first; NULL: any. */
+struct audit_filter {
+    const char *owner, *path;
+    int64_t before_seq, limit;
+};
+struct rows reader_audit(struct reader *reader, const struct audit_filter *filter, struct err *err);
+bool rows_audit(struct rows *rows, struct audit_row *ret_row);
+/* The last and the first seq that are there; 0: none is. */
+bool reader_audit_ends(struct reader *reader, int64_t *ret_last, int64_t *ret_first, struct err *err);
+/* Whether rows are there from then or before, beside the last one; for retention. */
+bool reader_old_audit(struct reader *reader, int64_t at_ms, bool *ret_found, struct err *err);
 
 /* --- for retention -------------------------------------------------------------------------------------- */
 

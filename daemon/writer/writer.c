@@ -222,6 +222,31 @@ static bool do_inputs(struct writer *writer, struct writer_request *request)
     return !request->keyed || remember_answer(writer, request, 0);
 }
 
+static bool note(struct writer *writer, const struct writer_request *request)
+{
+    if (request->audit == NULL || request->status == 0) {
+        return true;
+    }
+    struct change change = {.kind = CHANGE_AUDIT_INSERT, .audit = *request->audit};
+    if (change.audit.status == 0) {
+        change.audit.status = request->status;
+    }
+    return transaction_open(writer) && store_apply(writer->store, &change, 1, &writer->failure);
+}
+
+static bool do_kind(struct writer *writer, struct writer_request *request)
+{
+    switch (request->kind) {
+    case WRITER_INPUT:
+        return do_input(writer, request);
+    case WRITER_INPUTS:
+        return do_inputs(writer, request);
+    case WRITER_RECORD:
+        return do_record(writer, request);
+    }
+    abort();
+}
+
 /* false: the store failed. */
 static bool do_request(struct writer *writer, struct writer_request *request)
 {
@@ -232,15 +257,7 @@ static bool do_request(struct writer *writer, struct writer_request *request)
     if (request->keyed && answer_again(writer, request, &ok)) {
         return ok;
     }
-    switch (request->kind) {
-    case WRITER_INPUT:
-        return do_input(writer, request);
-    case WRITER_INPUTS:
-        return do_inputs(writer, request);
-    case WRITER_RECORD:
-        return do_record(writer, request);
-    }
-    abort();
+    return do_kind(writer, request) && note(writer, request);
 }
 
 static bool do_alone(struct writer *writer, enum input_kind kind, struct moment now)

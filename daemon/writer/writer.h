@@ -36,6 +36,10 @@ struct writer_request {
     uint8_t scope[32]; /* SHA-256 of owner, route and key */
     uint8_t body[32];  /* SHA-256 of the raw body */
 
+    /* Noted in the same transaction when the request succeeds for the first time; NULL: nothing is. Status 0
+     * is that of the answer. What it points to lives as long as the request. */
+    const struct audit_row *audit;
+
     /* Renders the answer of a successful step, on the writer's thread and before the commit, or in the
      * process of a question; uses only its arguments. Of several inputs: the end of the answer, when all of
      * them are done. */

@@ -428,3 +428,21 @@ DEFINE_VIEW(token_view, TOKEN, .json = json)
     M(text, "ca_pin", ca_pin)                                                                                \
     M(text, "url", url)
 DEFINE_VIEW(join_token_view, JOIN_TOKEN, .json = json)
+
+/* --- audit ---------------------------------------------------------------------------------------------- */
+
+#define AUDIT(M)                                                                                             \
+    M(sequence, "seq", seq)                                                                                  \
+    M(time, "at", at_ms)                                                                                     \
+    M(text, "owner", owner)                                                                                  \
+    M(role, "role", role)                                                                                    \
+    M(text, "token", token)                                                                                  \
+    M(needed, "address", address)                                                                            \
+    M(needed, "method", method)                                                                              \
+    M(needed, "path", path)                                                                                  \
+    M(text, "subject", subject)                                                                              \
+    M(number, "status", status)                                                                              \
+    M(text, "code", code)                                                                                    \
+    M(text, "detail", detail)                                                                                \
+    M(needed, "hash", hash)
+DEFINE_VIEW(audit_view, AUDIT, .json = json)

@@ -131,6 +131,22 @@ struct token_view {
     const char *secret; /* the whole token, only when it was just made; else NULL */
 };
 
+/* What somebody did, or was not allowed to do. */
+struct audit_view {
+    json_t *json;
+    int64_t seq; /* 1, 2, 3 ...: none is left out */
+    int64_t at_ms;
+    const char *owner; /* of the token; NULL: there was none, or it was not known */
+    enum role role;    /* of the token */
+    const char *token; /* its id; NULL: see owner */
+    const char *address, *method, *path;
+    const char *subject; /* the id of what was made; or NULL */
+    int64_t status;      /* of the answer */
+    const char *code;    /* of the error; or NULL */
+    const char *detail;  /* the text of a JSON object; or NULL */
+    const char *hash;    /* in hex; audit_hash */
+};
+
 struct join_token_view {
     json_t *json;
     const char *token; /* shown only once */
@@ -160,6 +176,7 @@ VIEW_DECLARE(node_view)
 VIEW_DECLARE(window_view)
 VIEW_DECLARE(token_view)
 VIEW_DECLARE(join_token_view)
+VIEW_DECLARE(audit_view)
 
 /* application/problem+json of RFC 9457: {type, title, status, detail, code, field, hint, retryable}. */
 void problem_encode(const struct err *err, struct text *out);

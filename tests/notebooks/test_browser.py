@@ -275,7 +275,16 @@ def test_nodes_are_listed_and_administrators_drain_them(cluster: Cluster, browse
     user = opened(browser, cluster.user("looker"), cluster.url, "/nodes")
     user.sees("READY", *names)
     assert user.tab.get_by_role("button", name="Drain").count() == 0
-    for one in (reader, user):
+    cluster.api.post(f"/v1/nodes/{names[0]}/drain", {"reason": "a fan"})
+    cluster.api.post(f"/v1/nodes/{names[0]}/resume")
+    history = opened(browser, cluster.api, cluster.url, f"/nodes/{names[0]}")
+    history.sees("Drains and other changes", "reason: a fan")
+    drains = history.tab.get_by_role("table").filter(has_text="a fan").inner_text()
+    assert drains.index("resume") < drains.index("a fan") < drains.rindex("drain") and "admin" in drains
+    watcher = opened(browser, cluster.user("watcher", "operator"), cluster.url, f"/nodes/{names[0]}")
+    watcher.sees("Ran here")
+    assert watcher.tab.get_by_text("Drains and other changes").count() == 0
+    for one in (reader, user, history, watcher):
         assert one.said == [] and one.fits()
         one.context.close()
 

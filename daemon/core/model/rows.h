@@ -340,6 +340,22 @@ struct member_use {
     X(S, NUMBER, code, LIFE)    /* HTTP status of its answer; 0: there was none */                           \
     X(S, TEXT, error, LIFE)     /* or NULL */
 
+/* What somebody did, or was not allowed to do. */
+#define AUDIT_ROW(X, S)                                                                                      \
+    X(S, NUMBER, seq, KEY) /* 1, 2, 3 ...: none is left out */                                               \
+    X(S, NUMBER, at_ms, ONCE)                                                                                \
+    X(S, TEXT, owner, ONCE)      /* of the token; NULL: there was none, or it was not known */               \
+    X(S, WORD(role), role, ONCE) /* of the token */                                                          \
+    X(S, TEXT, token, ONCE)      /* its id; NULL: see owner */                                               \
+    X(S, TEXT, address, ONCE)    /* from which the request came */                                           \
+    X(S, TEXT, method, ONCE)                                                                                 \
+    X(S, TEXT, path, ONCE)                                                                                   \
+    X(S, TEXT, subject, ONCE)  /* the id of what was made; or NULL */                                        \
+    X(S, NUMBER, status, ONCE) /* of the answer */                                                           \
+    X(S, TEXT, code, ONCE)     /* of the error; NULL: there was none */                                      \
+    X(S, TEXT, detail, ONCE)   /* JSON object, or NULL */                                                    \
+    X(S, DIGEST, hash, ONCE)   /* of the row, and of the hash of the one before: audit_hash */
+
 /* --- their structs -------------------------------------------------------------------------------------- */
 
 #define ROW_NAME(name)         name;
@@ -404,7 +420,8 @@ struct job_row {
     X(removals, removal, REMOVAL_ROW)                                                                        \
     X(lost, lost, LOST_ROW)                                                                                  \
     X(webhooks, webhook, WEBHOOK_ROW)                                                                        \
-    X(deliveries, delivery, DELIVERY_ROW)
+    X(deliveries, delivery, DELIVERY_ROW)                                                                    \
+    X(audit, audit, AUDIT_ROW)
 
 #define ROW_STRUCT(table, row, COLUMNS)                                                                      \
     struct row##_row {                                                                                       \

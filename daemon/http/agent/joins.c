@@ -102,6 +102,7 @@ bool joins_make(struct request *request, struct err *err)
     memcpy(row.secret, making->token.secret, sizeof row.secret);
     making->server = server;
     making->change = (struct change){.kind = CHANGE_JOIN_INSERT, .join = row};
+    making->ask.subject = making->token.id;
     making->ask.writer.kind = WRITER_RECORD;
     making->ask.writer.records = &making->change;
     making->ask.writer.record_count = 1;
@@ -118,6 +119,7 @@ struct join {
     bool reserved;
     struct token token; /* its id and the hash that the node sent */
     char join_id[TOKEN_ID_LENGTH + 1];
+    char detail[LIMIT_NAME_BYTES + TOKEN_ID_LENGTH + 32]; /* for the audit */
     struct change changes[2];
     struct join *prev, *next; /* of the server: those under way */
 };
@@ -235,6 +237,10 @@ static bool trade(struct request *request, struct join_message *message, const s
     join->ask.writer.kind = WRITER_RECORD;
     join->ask.writer.records = join->changes;
     join->ask.writer.record_count = 2;
+    join->ask.subject = join->token.id;
+    snprintf(join->detail, sizeof join->detail, "{\"node\":\"%s\",\"join_token\":\"%s\"}", join->message.name,
+             join->join_id);
+    join->ask.detail = join->detail;
     join->ask.committed = join_committed;
     join->ask.finish = join_finish;
     return ask_writer(join, err);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/audit/audit.h"
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/base/blocks.h"
 #include "daemon/http/base/state.h"
@@ -87,6 +88,9 @@ bool ask_writer(void *asked, struct err *err)
     struct server *server = ask->request->server;
     if (!read_key(ask, err)) {
         return false;
+    }
+    if (ask->writer.kind != WRITER_INPUT || ask->writer.input.kind != INPUT_ASK) {
+        ask->writer.audit = audit_of_change(ask->request, ask->subject, ask->detail);
     }
     if (!writer_ask(server->config.writer, &ask->writer)) {
         return err_set(err, ERR_UNAVAILABLE, "too many changes wait to be stored");

@@ -14,7 +14,9 @@ struct server;
 struct ask {
     struct writer_request writer;
     struct request *request;
-    size_t size; /* of the whole */
+    size_t size;         /* of the whole */
+    const char *subject; /* for the audit: the id of what is made; NULL: the path says it all */
+    const char *detail;  /* likewise, a JSON object; NULL: the body, where that has no secret */
     /* Called on the HTTP thread when the change is committed, before the reply is given; NULL: nothing to do.
      */
     void (*committed)(struct ask *ask);

@@ -245,6 +245,7 @@ bool backups_make(struct request *request, struct err *err)
     if (!have_shelf(request, err) || !request_only_fields(request->json, "", err)) {
         return false;
     }
+    request->changes_more = true;
     backups->wanted = backups->begun + 1;
     request->waiter.wake = answer;
     request->waiter.closure = request;

@@ -12,6 +12,7 @@
 #include "daemon/http/api/uploads.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
+#include "daemon/http/orders/outbox.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/request_work.h"
 #include "daemon/http/request/route.h"
@@ -59,12 +60,37 @@ static bool is_node(const struct request *request)
     return identity_role(request->who) == ROLE_NODE;
 }
 
-/* For a node there are only blobs that live jobs name: its orders name no others. */
+/* For a node there are only blobs that live jobs name: its orders name no others. One whose token is its own
+ * has orders, or stages an environment, that name them. */
+static bool node_has_orders(const struct request *request, const uint8_t *hash, bool *ret_has,
+                            struct err *err)
+{
+    const struct server *server = request->server;
+    const char *node = identity_node(request->who);
+    size_t count;
+    *ret_has = node == NULL || outbox_stages(server->outbox, node, request->argument);
+    if (*ret_has) {
+        return true;
+    }
+    autofree int64_t *specs = outbox_specs(server->outbox, node, &count);
+    return reader_jobs_use(server->reader, hash, specs, count, ret_has, err);
+}
+
+static struct rows blob_of_node(const struct request *request, const uint8_t *hash, struct err *err)
+{
+    static const uint8_t none[HASH_BYTES];
+    bool has;
+    if (!node_has_orders(request, hash, &has, err)) {
+        return (struct rows){.reader = request->server->reader, .err = err, .failed = true};
+    }
+    return reader_blob_of_live_job(request->server->reader, has ? hash : none, err);
+}
+
 static struct rows visible_blob(const struct request *request, const uint8_t *hash, struct err *err)
 {
     const struct server *server = request->server;
     if (is_node(request)) {
-        return reader_blob_of_live_job(server->reader, hash, err);
+        return blob_of_node(request, hash, err);
     }
     const char *owner = uploads_limit(server->uploads, request_owner_scope(request), hash);
     return reader_blob_that_stays(server->reader, hash, server->wall_ms - LIMIT_BLOB_UNUSED_MS, owner, err);
@@ -206,10 +232,28 @@ static bool reply_row(struct request *request, const struct blob_row *row, struc
            request_reply_file(request, 200, "application/octet-stream", fd, 0, (uint64_t)row->size);
 }
 
+/* Who sees the uploads of all may look at one of others, which the audit has. */
+static bool note_look(struct request *request, const uint8_t hash[HASH_BYTES], struct err *err)
+{
+    const struct server *server = request->server;
+    if (is_node(request) || !authorize_sees_all(request->who)) {
+        return true;
+    }
+    const char *owner = uploads_limit(server->uploads, identity_owner(request->who), hash);
+    autorows struct rows rows =
+        reader_blob_that_stays(server->reader, hash, server->wall_ms - LIMIT_BLOB_UNUSED_MS, owner, err);
+    struct blob_row row;
+    request->looks_beyond = owner != NULL && !rows_blob(&rows, &row);
+    return !rows.failed;
+}
+
 bool blobs_get(struct request *request, struct err *err)
 {
     uint8_t hash[HASH_BYTES];
     if (!read_hash(request, hash, err)) {
+        return false;
+    }
+    if (!note_look(request, hash, err)) {
         return false;
     }
     autorows struct rows rows = visible_blob(request, hash, err);

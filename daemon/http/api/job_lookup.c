@@ -36,17 +36,19 @@ static bool read_job(const struct request *request, const char *id, enum purpose
         return false;
     }
     if (*ret_found) {
-        *ret_facts = (struct job_facts){.key = job.birth.key,
-                                        .state = job.life.state,
-                                        .seq = job.life.seq,
-                                        .attempt = job.life.attempt,
-                                        .exit_code = job.life.exit_code,
-                                        .gpus = job.birth.gpus,
-                                        .created_ms = job.birth.created_ms,
-                                        .ended_ms = job.life.ended_ms,
-                                        .tasks = job.array.tasks,
-                                        .placed = job.array.placed,
-                                        .task = job.birth.task};
+        *ret_facts =
+            (struct job_facts){.key = job.birth.key,
+                               .state = job.life.state,
+                               .seq = job.life.seq,
+                               .attempt = job.life.attempt,
+                               .exit_code = job.life.exit_code,
+                               .gpus = job.birth.gpus,
+                               .created_ms = job.birth.created_ms,
+                               .ended_ms = job.life.ended_ms,
+                               .tasks = job.array.tasks,
+                               .placed = job.array.placed,
+                               .task = job.birth.task,
+                               .by_role = request_sees_by_role(request, job.birth.owner, job.birth.project)};
         memcpy(ret_facts->id, job.birth.id, ID_LENGTH + 1);
     }
     return !rows.failed;
@@ -107,23 +109,23 @@ void job_name_task(struct request *request)
     }
 }
 
-static bool find(const struct request *request, enum purpose purpose, struct job_facts *ret_facts,
-                 struct err *err)
+static bool find(struct request *request, enum purpose purpose, struct job_facts *ret_facts, struct err *err)
 {
     bool found = false;
     if (text_is_id(request->argument) &&
         !read_job(request, request->argument, purpose, &found, ret_facts, err)) {
         return false;
     }
+    request->looks_beyond |= found && ret_facts->by_role;
     return found || job_missing(request, err);
 }
 
-bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err)
+bool job_find(struct request *request, struct job_facts *ret_facts, struct err *err)
 {
     return find(request, LOOK, ret_facts, err);
 }
 
-bool job_find_to_change(const struct request *request, struct job_facts *ret_facts, struct err *err)
+bool job_find_to_change(struct request *request, struct job_facts *ret_facts, struct err *err)
 {
     return find(request, CHANGE, ret_facts, err);
 }
@@ -349,7 +351,7 @@ static bool write_view(const struct server *server, const struct job_record *job
     return ok;
 }
 
-bool job_show(const struct request *request, int64_t *ret_seq, struct text *out, struct err *err)
+bool job_show(struct request *request, int64_t *ret_seq, struct text *out, struct err *err)
 {
     const struct server *server = request->server;
     struct job_record job;
@@ -358,6 +360,7 @@ bool job_show(const struct request *request, int64_t *ret_seq, struct text *out,
     }
     autorows struct rows rows = reader_job(server->reader, request->argument, err);
     if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner, job.birth.project)) {
+        request->looks_beyond = request_sees_by_role(request, job.birth.owner, job.birth.project);
         *ret_seq = job.life.seq;
         return write_view(server, &job, out, err);
     }

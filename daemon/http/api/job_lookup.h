@@ -26,13 +26,14 @@ struct job_facts {
     int64_t tasks;  /* of the array that it is; 0: it is none */
     int64_t placed; /* of these, have become jobs */
     int64_t task;   /* its number in its array; -1: it is no task */
+    bool by_role;   /* only the role of the sender shows it */
 };
 
 /* The job that the request's argument names: by its id, or as the task of an array, "ID.17". ERR_NOT_FOUND
  * when there is none, or when it belongs to someone else. */
-bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err);
+bool job_find(struct request *request, struct job_facts *ret_facts, struct err *err);
 /* The same, for a change: ERR_FORBIDDEN when the sender may only see it. */
-bool job_find_to_change(const struct request *request, struct job_facts *ret_facts, struct err *err);
+bool job_find_to_change(struct request *request, struct job_facts *ret_facts, struct err *err);
 
 /* The argument "ID.17" of a path below /v1/jobs becomes the id of that task. */
 void job_name_task(struct request *request);
@@ -56,6 +57,6 @@ const struct job_life *job_newest_life(const struct step *step);
 
 /* The whole view of one job, with the seq of its last event: spec, placements, and why it waits. The same
  * errors as job_find. */
-bool job_show(const struct request *request, int64_t *ret_seq, struct text *out, struct err *err);
+bool job_show(struct request *request, int64_t *ret_seq, struct text *out, struct err *err);
 
 #endif

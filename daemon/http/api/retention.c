@@ -280,6 +280,7 @@ bool retention_open(struct server *server, struct err *err)
                                                   .ages = config->ages,
                                                   .nodes_ms = config->keep_nodes_ms,
                                                   .usage_ms = config->keep_usage_ms,
+                                                  .audit_ms = config->keep_audit_ms,
                                                   .logs_share_percent = config->logs_share_percent,
                                                   .blob_files_ms = file_age(config),
                                                   .go_on = go_on,
@@ -344,6 +345,7 @@ bool retention_ask(struct request *request, struct err *err)
         !json_read_bool(request->json, "dry_run", &dry, err)) {
         return false;
     }
+    request->changes_more = !dry;
     request->state = begin(retention, request, dry);
     request->state_finish = request_gone;
     return request_wait(request);

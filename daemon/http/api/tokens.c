@@ -157,6 +157,7 @@ bool tokens_make(struct request *request, struct err *err)
     row.expires_ms = life_s > 0 ? server->wall_ms + 1000 * life_s : 0;
     memcpy(row.secret, asked->token.secret, sizeof row.secret);
     asked->change.token = row;
+    asked->ask.subject = row.id;
     return ask_writer(asked, err);
 }
 

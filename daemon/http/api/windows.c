@@ -153,7 +153,7 @@ bool windows_make(struct request *request, struct err *err)
     uint8_t random[10];
     server_random(request->server, random, sizeof random);
     text_id_from_bytes(random, asked->id);
-    asked->row.id = asked->id;
+    asked->row.id = asked->ask.subject = asked->id;
     asked->row.owner = identity_owner(request->who);
     asked->ask.writer.input.kind = INPUT_WINDOW;
     asked->ask.writer.input.window.row = &asked->row;

@@ -71,6 +71,11 @@ bool identity_is_admin(const struct identity *who)
     return who->role == ROLE_ADMIN;
 }
 
+const char *identity_node(const struct identity *who)
+{
+    return who->node;
+}
+
 bool identity_acts_for(const struct identity *who, const char *node, struct err *err)
 {
     if (who->node == NULL || strcmp(who->node, node) == 0) {

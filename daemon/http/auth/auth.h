@@ -34,6 +34,8 @@ const char *identity_owner(const struct identity *who);
 int64_t identity_expires_ms(const struct identity *who); /* 0: never */
 enum role identity_role(const struct identity *who);
 bool identity_is_admin(const struct identity *who);
+/* The node that its token is bound to; NULL: none. */
+const char *identity_node(const struct identity *who);
 /* Whether the bearer may speak for the node: ERR_FORBIDDEN when its token is bound to another one. */
 bool identity_acts_for(const struct identity *who, const char *node, struct err *err);
 /* false once the token was revoked or has expired. */

@@ -76,6 +76,12 @@ bool authorize_see(const struct projects *projects, const struct identity *who, 
     return is_own(who, owner) || authorize_see_project(projects, who, project);
 }
 
+bool authorize_see_by_role(const struct projects *projects, const struct identity *who, const char *owner,
+                           const char *project)
+{
+    return authorize_sees_all(who) && !is_own(who, owner) && role_in(projects, who, project) < ROLE_VIEWER;
+}
+
 bool authorize_change(const struct projects *projects, const struct identity *who, const char *owner,
                       const char *project, struct err *err)
 {

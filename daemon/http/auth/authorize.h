@@ -49,6 +49,9 @@ bool authorize_sees_all(const struct identity *who);
 /* Whether somebody may know of a job: the owner, those who see all, and members of its project. */
 bool authorize_see(const struct projects *projects, const struct identity *who, const char *owner,
                    const char *project);
+/* Whether nothing but the role of the token lets somebody see it. */
+bool authorize_see_by_role(const struct projects *projects, const struct identity *who, const char *owner,
+                           const char *project);
 /* Whether somebody who sees it may also change it: the owner, operators, and operators of its project. A
  * token of a viewer changes nothing. ERR_FORBIDDEN. */
 bool authorize_change(const struct projects *projects, const struct identity *who, const char *owner,

@@ -51,6 +51,7 @@ struct server_config {
     struct retention_ages ages; /* how long jobs and their output stay */
     int64_t keep_nodes_ms;      /* the same of nodes that are not heard; 0: for ever */
     int64_t keep_usage_ms;      /* the same of hours of use; 0: for ever */
+    int64_t keep_audit_ms;      /* the same of the audit; 0: for ever */
     const char *prices;         /* as prices.h has them; NULL: none */
     const char *currency;       /* of these; or NULL */
     struct exporter *exporter;  /* daemon/traces; open, outlives the server; NULL: no traces are sent */

@@ -35,6 +35,7 @@ struct server {
     struct reader *reader;
     struct auth *auth;
     struct projects *projects; /* who may do what in them */
+    struct audit *audit;       /* what was refused, and looked at, of late */
     struct deadlines *deadlines;
     struct waiters *waiters;
     struct event_ring *event_ring;

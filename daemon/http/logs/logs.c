@@ -177,7 +177,7 @@ static bool read_output(const struct query *query, const char *job_id, enum stre
     return err_hint(err, "GET /v1/jobs/%s/metrics shows metrics", job_id);
 }
 
-static bool read_streams(const struct request *request, struct log_query *log, struct err *err)
+static bool read_streams(struct request *request, struct log_query *log, struct err *err)
 {
     *log = (struct log_query){.attempt = -1, .rank = -1, .stream = STREAM_COUNT};
     if (!job_find(request, &log->job, err)) {
@@ -197,7 +197,7 @@ static bool read_streams(const struct request *request, struct log_query *log, s
            read_output(query, log->job.id, &log->stream, err);
 }
 
-static bool read_query(const struct request *request, struct output_query *wanted, struct err *err)
+static bool read_query(struct request *request, struct output_query *wanted, struct err *err)
 {
     int64_t follow = 1;
     wanted->tail = -1;
@@ -250,7 +250,7 @@ static bool check_stays(const struct request *request, const struct log_query *l
     return !had;
 }
 
-bool logs_read_query(const struct request *request, struct log_query *ret_query, struct err *err)
+bool logs_read_query(struct request *request, struct log_query *ret_query, struct err *err)
 {
     return read_streams(request, ret_query, err) && check_stays(request, ret_query, err);
 }

@@ -22,6 +22,6 @@ bool logs_store_tails(struct server *server, const struct report_message *report
 
 /* Reads which output of a job the request asks for: its parameters attempt, rank and stream, and
  * Last-Event-ID. ERR_GONE when all of it was removed. */
-bool logs_read_query(const struct request *request, struct log_query *ret_query, struct err *err);
+bool logs_read_query(struct request *request, struct log_query *ret_query, struct err *err);
 
 #endif

@@ -230,5 +230,6 @@ static bool delete_it(struct chore *chore, struct err *err)
 bool mlflow_artifacts_delete(struct request *request, struct err *err)
 {
     char *path = read_path(request, err);
+    request->changes_more = request->ranks_attempt_id == 0;
     return path != NULL && chore_ask(chore_begin(request, path), TRACKING_CHANGES, delete_it, err);
 }

@@ -224,5 +224,6 @@ bool mlflow_call(struct request *request, struct err *err)
         tracking_fail(&error, TRACKING_TEMPORARILY_UNAVAILABLE, "%s", err->text);
         return reply_error(request, &error); /* the client tries again */
     }
+    request->changes_more = request->ranks_attempt_id == 0 && strstr(request->path, "/delete") != NULL;
     return endpoint->searches ? ask_search(request, endpoint, err) : ask_store(request, endpoint, err);
 }

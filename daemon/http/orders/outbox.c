@@ -325,6 +325,30 @@ bool outbox_knows(const struct outbox *outbox, const char *node, const char *boo
            (agent_id == NULL || box->agent_id[0] == '\0' || strcmp(box->agent_id, agent_id) == 0);
 }
 
+int64_t *outbox_specs(const struct outbox *outbox, const char *node, size_t *ret_count)
+{
+    const struct box *box = find(outbox, node);
+    const struct node_orders *orders = box != NULL ? box->orders : NULL;
+    *ret_count = orders != NULL ? orders->count : 0;
+    int64_t *keys = xalloc((*ret_count + 1) * sizeof *keys);
+    for (size_t i = 0; i < *ret_count; i++) {
+        keys[i] = orders->items[i].spec_key;
+    }
+    return keys;
+}
+
+bool outbox_stages(const struct outbox *outbox, const char *node, const char *text)
+{
+    const struct box *box = find(outbox, node);
+    const struct node_orders *orders = box != NULL ? box->orders : NULL;
+    for (size_t i = 0; orders != NULL && i < orders->staging_count; i++) {
+        if (strstr(orders->stagings[i].text, text) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool outbox_poll(struct outbox *outbox, struct request *request, const struct poll_message *message,
                  struct err *err)
 {

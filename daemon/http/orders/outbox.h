@@ -26,6 +26,11 @@ void outbox_put(struct outbox *outbox, struct node_orders *orders);
 bool outbox_poll(struct outbox *outbox, struct request *request, const struct poll_message *message,
                  struct err *err);
 
+/* The keys of the specs that the node's orders are of, *ret_count of them; the caller frees them. */
+int64_t *outbox_specs(const struct outbox *outbox, const char *node, size_t *ret_count);
+/* Whether an environment that the node stages names this text. */
+bool outbox_stages(const struct outbox *outbox, const char *node, const char *text);
+
 /* When the node was last sent PREPARE of a live attempt, and RUN or START, CLOCK_BOOTTIME; 0: not since the
  * server was opened. */
 void outbox_sent(const struct outbox *outbox, const char *node, uint64_t attempt_id, int64_t *ret_prepare_us,

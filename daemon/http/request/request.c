@@ -74,6 +74,8 @@ void request_fail_for(struct request *request, const struct err *err, int64_t pa
 {
     struct text problem = {0};
     unsigned status = (unsigned)err_http(err->code);
+    request->failed = true;
+    request->failure = err->code;
     if (err->code == ERR_DAMAGED) { /* everything else that it reads may be wrong, too */
         server_fail(request->server, err);
     }
@@ -323,6 +325,7 @@ void request_drop(struct request *request)
     server->request_count--;
     server->people_count -= request->person;
     json_decref(request->json);
+    free(request->audit);
     free(request->query_owned);
     request_drop_body(request);
     connection_serve(request->link, NULL);
@@ -375,6 +378,11 @@ const struct identity *request_session(const struct request *request, struct ses
 bool request_may_see(const struct request *request, const char *owner, const char *project)
 {
     return authorize_see(request->server->projects, request->who, owner, project);
+}
+
+bool request_sees_by_role(const struct request *request, const char *owner, const char *project)
+{
+    return authorize_see_by_role(request->server->projects, request->who, owner, project);
 }
 
 bool request_may_change(const struct request *request, const char *owner, const char *project,

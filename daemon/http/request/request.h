@@ -19,6 +19,7 @@
 #include "proto/base/err.h"
 #include "proto/base/text/text.h"
 
+struct audit_entry;
 struct identity;
 struct route;
 struct sender;
@@ -71,6 +72,10 @@ struct request {
     struct deadline deadline;          /* cleared when the reply is given */
     struct waiter waiter;              /* removed when the reply is given */
 
+    /* For handlers, to say what is noted of it (daemon/http/audit). */
+    bool changes_more; /* it changes something that the writer does not */
+    bool looks_beyond; /* it shows what only the sender's role lets it see */
+
     /* Of senders.c alone. */
     struct sender *sender; /* NULL: not known yet, or one that never waits */
     struct request_share share;
@@ -88,6 +93,9 @@ struct request {
     bool suspended; /* the library leaves the connection alone */
     bool closing;   /* the connection ends with the reply */
     unsigned status;
+    bool failed; /* the reply is an error: */
+    enum err_code failure;
+    struct audit_entry *audit;     /* what the writer notes of it; NULL: nothing */
     struct MHD_Response *response; /* given, not yet queued */
     ssize_t (*stream_read)(void *closure, uint64_t position, char *buffer, size_t room);
     void (*stream_finish)(void *closure);
@@ -168,6 +176,8 @@ const struct identity *request_session(const struct request *request, struct ses
 /* true when the sender may see a job of this owner and project; otherwise it does not exist for the sender.
  */
 bool request_may_see(const struct request *request, const char *owner, const char *project);
+/* Whether only the role of the sender's token shows it the job. */
+bool request_sees_by_role(const struct request *request, const char *owner, const char *project);
 /* Whether the sender, who may see the job, may also change it: ERR_FORBIDDEN. */
 bool request_may_change(const struct request *request, const char *owner, const char *project,
                         struct err *err);

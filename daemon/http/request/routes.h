@@ -125,6 +125,7 @@
     SEND(POST, "/v1/tokens", ADMIN, JSON, LIMIT_JSON_BYTES, false, tokens_make, 0, "Make a token")           \
     SEND(POST, "/v1/tokens/{id}/revoke", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, tokens_revoke, 0,    \
          "Revoke a token")                                                                                   \
+    PLAIN(GET, "/v1/audit", ADMIN, "owner path since limit cursor", audit_list, 0, "List who did what")      \
     PLAIN(GET, "/v1/backups", ADMIN, NULL, backups_list, 0, "List backups")                                  \
     SEND(POST, "/v1/backups", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, backups_make, 0,                \
          "Make a backup now")                                                                                \

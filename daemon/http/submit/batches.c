@@ -47,6 +47,7 @@ struct batch {
     struct input *inputs; /* of those that are not refused */
     size_t input_count, input_room;
     size_t rendered; /* items; of the writer's thread */
+    char detail[32]; /* for the audit */
     bool with_writer;
 };
 
@@ -239,6 +240,8 @@ static bool give_to_writer(struct batch *batch, struct err *err)
     batches->written++;
     batch->ask.writer.inputs = batch->inputs;
     batch->ask.writer.input_count = batch->input_count;
+    snprintf(batch->detail, sizeof batch->detail, "{\"jobs\":%zu}", batch->input_count);
+    batch->ask.detail = batch->detail;
     return true;
 }
 

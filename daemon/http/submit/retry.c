@@ -44,7 +44,7 @@ static void finish(struct ask *ask)
 }
 
 /* Finds the job; an array is repeated as a whole. */
-static bool find_ended(const struct request *request, struct job_facts *job, struct err *err)
+static bool find_ended(struct request *request, struct job_facts *job, struct err *err)
 {
     if (!job_find(request, job, err)) {
         return false;

@@ -44,6 +44,7 @@ bool jobs_submit(struct request *request, struct err *err)
                          &submit->ask.writer.input, err)) {
         return false;
     }
+    submit->ask.subject = submit->job.id;
     text_reserve(&submit->ask.writer.answer,
                  RECEIPT_BYTES); /* here, so that one thread allocates and frees it */
     return ask_writer(give(submit), err);

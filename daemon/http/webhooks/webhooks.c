@@ -262,7 +262,7 @@ bool webhooks_make(struct request *request, struct err *err)
     text_id_from_bytes(id, asked->id);
     random_fill(secret, sizeof secret);
     asked->secret = message_secret(secret);
-    row->id = asked->id;
+    row->id = asked->ask.subject = asked->id;
     row->owner = identity_owner(request->who);
     row->secret = asked->secret;
     row->kinds = asked->kinds.length > 0 ? asked->kinds.bytes : default_kinds;

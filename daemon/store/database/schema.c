@@ -542,7 +542,8 @@ static const char *const version_11[] = {
     NULL,
 };
 
-/* Roles of people who only look, and of those who look after the cluster; and which jobs a node had. */
+/* Roles of people who only look, and of those who look after the cluster; which jobs a node had; what people
+ * did. */
 static const char *const version_12[] = {
     REMADE("tokens", TABLE_OF_TOKENS, NEW_IN_TOKENS),
     "CREATE INDEX tokens_created ON tokens (created_ms, id)",
@@ -554,6 +555,21 @@ static const char *const version_12[] = {
     "  PRIMARY KEY (node, job_key)\n"
     ") STRICT, WITHOUT ROWID",
     SCHEMA_FIND_NODE_JOBS,
+    "CREATE TABLE audit ( -- what people did, and were not allowed to do\n"
+    "  seq INTEGER PRIMARY KEY, -- 1, 2, 3 ...: none is left out\n"
+    "  at_ms INTEGER NOT NULL,\n"
+    "  owner TEXT, -- of the token; NULL: there was none, or it was not known\n"
+    "  role TEXT NOT NULL " A_ROLE ",\n"
+    "  token TEXT, -- tokens.id; NULL: likewise\n"
+    "  address TEXT NOT NULL, -- from which the request came\n"
+    "  method TEXT NOT NULL,\n"
+    "  path TEXT NOT NULL,\n"
+    "  subject TEXT, -- the id of what was made; NULL: nothing was\n"
+    "  status INTEGER NOT NULL, -- of the answer\n"
+    "  code TEXT, -- of the error; NULL: there was none\n"
+    "  detail TEXT, -- JSON object; NULL: there is no more to say\n"
+    "  hash BLOB NOT NULL CHECK (length(hash) = 32) -- of the row, and of the hash of the row before\n"
+    ") STRICT",
     NULL,
 };
 

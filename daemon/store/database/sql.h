@@ -234,6 +234,12 @@
     X(TRIM_DELIVERIES, WRITER,                                                                               \
       "DELETE FROM deliveries WHERE key IN (SELECT key FROM (SELECT key, created_ms FROM deliveries "        \
       "WHERE state <> 'PENDING' ORDER BY key LIMIT ?2) WHERE created_ms <= ?1)")                             \
+    X(INSERT_AUDIT, WRITER, SQL_INSERT("audit"))                                                             \
+    X(INSERT_AUDITS, WRITER, SQL_INSERT_ROWS("audit"))                                                       \
+    X(LAST_AUDIT, WRITER, "SELECT {audit} FROM audit ORDER BY seq DESC LIMIT 1")                             \
+    X(TRIM_AUDIT, WRITER,                                                                                    \
+      "DELETE FROM audit WHERE seq < (SELECT coalesce(min(CASE WHEN at_ms > ?1 THEN seq END), max(seq)) "    \
+      "FROM (SELECT seq, at_ms FROM audit ORDER BY seq LIMIT ?2))")                                          \
     X(LOAD_WEBHOOKS, WRITER, "SELECT {webhooks} FROM webhooks ORDER BY created_ms, id")                      \
     X(LOAD_DELIVERIES, WRITER,                                                                               \
       "SELECT {deliveries} FROM deliveries INDEXED BY deliveries_next WHERE state = 'PENDING' ORDER BY key") \
@@ -379,6 +385,13 @@
       "ORDER BY next_ms, key LIMIT 1) WHERE enabled ORDER BY next_ms, deliveries.key")                       \
     X(OLD_DELIVERIES, READER,                                                                                \
       "SELECT created_ms <= ? FROM deliveries WHERE state <> 'PENDING' ORDER BY key LIMIT 1")                \
+    X(AUDIT, READER,                                                                                         \
+      "SELECT {audit} FROM audit WHERE seq < ?1 AND seq >= ?1 - ?2 AND (?3 IS NULL OR owner = ?3) "          \
+      "AND (?4 IS NULL OR substr(path, 1, length(?4)) = ?4) ORDER BY seq DESC LIMIT ?5")                     \
+    X(AUDIT_ENDS, READER,                                                                                    \
+      "SELECT coalesce((SELECT max(seq) FROM audit), 0), coalesce((SELECT min(seq) FROM audit), 0)")         \
+    X(OLD_AUDIT, READER,                                                                                     \
+      "SELECT at_ms <= ? AND seq < (SELECT max(seq) FROM audit) FROM audit ORDER BY seq LIMIT 1")            \
     X(WINDOWS, READER, "SELECT {windows} FROM windows ORDER BY from_ms, id")                                 \
     X(LOST, READER, "SELECT key, {lost} FROM lost WHERE key > ? ORDER BY key LIMIT ?")                       \
     X(TOKEN, READER, "SELECT {tokens} FROM tokens WHERE id = ?")                                             \
@@ -409,6 +422,7 @@
     X(BLOB_OF_LIVE_JOB, READER,                                                                              \
       "SELECT {blobs} FROM blobs WHERE hash = ?1 AND EXISTS (SELECT 1 FROM uses CROSS JOIN jobs "            \
       "ON jobs.key = uses.job_key WHERE uses.hash = lower(hex(?1)) AND " SCHEMA_JOB_IS_LIVE ")")             \
+    X(JOB_USES, READER, "SELECT 1 FROM uses WHERE job_key = ?1 AND hash = lower(hex(?2))")                   \
     X(UPLOADS, READER, "SELECT {uploads} FROM uploads WHERE at_ms > ? ORDER BY at_ms LIMIT ?")               \
     X(BLOB, READER, "SELECT {blobs} FROM blobs WHERE hash = ?")
 

@@ -140,6 +140,22 @@ struct rows reader_blob_that_stays(struct reader *reader, const uint8_t hash[32]
     return rows_open(reader, &query, err);
 }
 
+bool reader_jobs_use(struct reader *reader, const uint8_t hash[32], const int64_t *job_keys, size_t count,
+                     bool *ret_use, struct err *err)
+{
+    *ret_use = false;
+    for (size_t i = 0; i < count && !*ret_use; i++) {
+        autoquery struct query query = query_begin(&reader->connection, SQL_JOB_USES);
+        query_bind_number(&query, job_keys[i]);
+        query_bind_digest(&query, hash);
+        *ret_use = query_step(&query, err);
+        if (query.failed) {
+            return false;
+        }
+    }
+    return true;
+}
+
 struct rows reader_blob_of_live_job(struct reader *reader, const uint8_t hash[32], struct err *err)
 {
     struct query query = query_begin(&reader->connection, SQL_BLOB_OF_LIVE_JOB);

@@ -225,23 +225,24 @@ DEEDS = [
     Deed("make a token", "POST", "/v1/tokens", {"role": "admin"}),
     Deed("read metrics", "GET", "/metrics"),
     Deed("take orders", "POST", "/v1/agent/poll", {}),
+    Deed("read who did what", "GET", "/v1/audit"),
 ]
 #: A column for each deed: + it is done, - refused, ? as if there were no such thing, ! not known who asks.
 EXPECTED = {
-    "nobody":                   "! ! ! ! ! ! ! ! ! ! ! !",
-    "guesser":                  "! ! ! ! ! ! ! ! ! ! ! !",
-    "node":                     "- - - - - - - - - - - +",
-    "monitor":                  "- - - - - - - - - - + -",
-    "ranks":                    "- - - - - - - - - - - -",
-    "vic, a viewer":            "? ? - ? - - - - - - + -",
-    "uma's token to look":      "+ + - ? - - - - - - + -",
-    "vera, viewer of vision":   "+ + - ? ? - - - - - + -",
-    "uma, user of vision":      "+ + + ? ? + - - - - + -",
-    "mia, user of vision":      "+ + - ? ? + - - - - + -",
-    "olga, operator of vision": "+ + + ? ? + - + - - + -",
-    "eve, a user":              "? ? ? + + - - - - - + -",
-    "oscar, an operator":       "+ + + + + + + + + - + -",
-    "admin":                    "+ + + + + + + + + + + -",
+    "nobody":                   "! ! ! ! ! ! ! ! ! ! ! ! !",
+    "guesser":                  "! ! ! ! ! ! ! ! ! ! ! ! !",
+    "node":                     "- - - - - - - - - - - + -",
+    "monitor":                  "- - - - - - - - - - + - -",
+    "ranks":                    "- - - - - - - - - - - - -",
+    "vic, a viewer":            "? ? - ? - - - - - - + - -",
+    "uma's token to look":      "+ + - ? - - - - - - + - -",
+    "vera, viewer of vision":   "+ + - ? ? - - - - - + - -",
+    "uma, user of vision":      "+ + + ? ? + - - - - + - -",
+    "mia, user of vision":      "+ + - ? ? + - - - - + - -",
+    "olga, operator of vision": "+ + + ? ? + - + - - + - -",
+    "eve, a user":              "? ? ? + + - - - - - + - -",
+    "oscar, an operator":       "+ + + + + + + + + - + - -",
+    "admin":                    "+ + + + + + + + + + + - +",
 }  # fmt: skip
 
 

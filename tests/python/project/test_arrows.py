@@ -67,7 +67,7 @@ WITHIN = {
         "call": "",
     },
     "daemon/http": {
-        "": "submit logs mlflow queue events api usage samples orders request base auth",
+        "": "submit logs mlflow queue events api audit usage samples orders request base auth",
         "submit": "api orders request base auth",
         "webhooks": "api request base auth",
         "events": "request base",
@@ -75,7 +75,8 @@ WITHIN = {
         "logs": "mlflow api orders request base auth",
         "mlflow": "api orders request base auth",
         "queue": "api request base auth",
-        "api": "usage samples orders request base auth",
+        "api": "audit usage samples orders request base auth",
+        "audit": "request base auth",
         "usage": "samples orders request base",
         "samples": "request base auth",
         "orders": "request base auth",

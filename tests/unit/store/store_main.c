@@ -21,6 +21,7 @@ int main(void)
     srunner_add_suite(runner, store_migration_suite());
     srunner_add_suite(runner, store_sync_suite());
     srunner_add_suite(runner, store_use_suite());
+    srunner_add_suite(runner, store_audit_suite());
     srunner_add_suite(runner, store_webhooks_suite());
     srunner_add_suite(runner, store_disk_suite());
     srunner_add_suite(runner, store_scrub_suite());

@@ -5,6 +5,7 @@
 
 #include <check.h>
 
+Suite *store_audit_suite(void);
 Suite *store_check_suite(void);
 Suite *store_copy_suite(void);
 Suite *store_crash_suite(void);

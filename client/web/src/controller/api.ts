@@ -666,6 +666,21 @@ export async function gpus(filter: Record<string, string>, signal: AbortSignal):
   return all;
 }
 
+/** Something that somebody did. */
+export interface Act {
+  seq: number;
+  at: string;
+  owner: string | null;
+  path: string;
+  status: number;
+  detail: string | null;
+}
+
+/** What people did of late with a node, the newest first. Of administrators. */
+export async function nodeActs(name: string, signal: AbortSignal): Promise<Act[]> {
+  return (await ask<{ audit: Act[] }>(`/v1/audit?${query({ path: `${ofNode(name)}/`, limit: "20" })}`, signal)).audit;
+}
+
 /** Lets a node finish what it has and take nothing new, or take work again. Of administrators. */
 export async function changeNode(name: string, change: "drain" | "resume"): Promise<void> {
   await ask(`${ofNode(name)}/${change}`, undefined, {});

@@ -44,6 +44,11 @@ export function mayOperate(): boolean {
   return role === "operator" || role === "admin";
 }
 
+/** Whether they may see who did what. */
+export function mayAudit(): boolean {
+  return person()?.role === "admin";
+}
+
 /** Whether half of the session's life is over. */
 export function isHalfOver(): boolean {
   const session = kept();

@@ -3,8 +3,8 @@
 
 import { useRef, useState } from "preact/hooks";
 
-import { changeNode, gpus, node, nodeSamples, type Gpu, type Job, type NodeDetail } from "../controller/api";
-import { mayOperate } from "../controller/session";
+import { changeNode, gpus, node, nodeActs, nodeSamples, type Gpu, type Job, type NodeDetail } from "../controller/api";
+import { mayAudit, mayOperate } from "../controller/session";
 import { useChange } from "../parts/change";
 import { useJobList } from "../parts/job/job_list";
 import { LongTable } from "../parts/long_table";
@@ -102,6 +102,21 @@ function History({ name }: { name: string }) {
   );
 }
 
+/** What people did with it: drains, and why. */
+function Acts({ name }: { name: string }) {
+  const [found] = useRenewed(`acts on ${name}`, async (signal) => ({ value: (await nodeActs(name, signal)).filter((act) => act.status < 400), more: true }), SAMPLES_RENEW_MS);
+  if (found === undefined || found.length === 0) {
+    return found && <p class="faint">Nobody did anything with it of late.</p>;
+  }
+  const rows = found.map((act) => [
+    moment(Date.parse(act.at)),
+    act.owner,
+    act.path.split("/").at(-1),
+    act.detail && Object.entries(JSON.parse(act.detail) as Record<string, unknown>).map(([name, value]) => `${name}: ${String(value)}`).join(", "),
+  ]);
+  return <Table titles={["When", "Who", "What", "With"]} rows={rows} keys={found.map((act) => String(act.seq))} />;
+}
+
 function Samples({ name }: { name: string }) {
   const [span, setSpan] = useState("1 hour");
   const [found] = useRenewed(`${name} ${span}`, async (signal) => {
@@ -158,6 +173,7 @@ export function NodeView({ name }: { name: string }) {
           <Part title="GPUs" kind="values"><Devices found={found} /></Part>
         </div>
       </div>
+      {mayAudit() && <Part title="Drains and other changes" kind="values"><Acts name={name} /></Part>}
       <Part title="Ran here" kind="values"><History key={name} name={name} /></Part>
     </article>
   );

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit: who did what from where, who was refused, and who looked at what belongs to others. A change by
+ * the writer is noted in its transaction; all else by a transaction of its own, after the reply. */
+#ifndef HTTP_AUDIT_H
+#define HTTP_AUDIT_H
+
+struct audit;
+struct audit_row;
+struct request;
+
+struct audit *audit_create(void);
+void audit_destroy(struct audit *audit);
+
+/* What the writer is to note of a request if it succeeds; NULL: nothing, because agents ask, or bytes are
+ * sent. Borrows subject and detail, each of which may be NULL, and the request. The row lives as long as the
+ * request. */
+const struct audit_row *audit_of_change(struct request *request, const char *subject, const char *detail);
+
+/* The reply is about to leave: notes what the writer has not. */
+void audit_replied(struct request *request);
+
+#endif
