@@ -273,6 +273,11 @@
 #define LIMIT_TRACE_EVENTS LIMIT_LIST_ROWS
 /* --- audit --- */
 
+/* the last use of a token is noted to this */
+#define TOKEN_USE_MS HOUR_MS
+/* whose token ends within this time is told so with each answer */
+#define TOKEN_WARN_MS (7LL * 24 * HOUR_MS)
+
 /* rows of the audit that one answer looks at: 5 ms */
 #define LIMIT_AUDIT_SCAN 5000
 /* a row names the first bytes of a path, and of the body of a request of operators and administrators */

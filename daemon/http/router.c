@@ -53,6 +53,7 @@ static enum MHD_Result send_reply(struct request *request, int64_t now_us)
     measures->replies[request->status / 100 % STATUS_CLASSES]++;
     histogram_add(&measures->took, request->whole_us != 0 ? now_us - request->whole_us : 0);
     audit_replied(request);
+    audit_warn_of_end(request);
     return request_queue_reply(request);
 }
 
@@ -154,6 +155,7 @@ static bool authenticate(struct request *request, struct err *err)
     if (request->who == NULL) {
         return false;
     }
+    audit_token_used(request);
     request->person = authorize_is_person(identity_role(request->who));
     if (request->person) {
         server->people_count++;

@@ -11,6 +11,9 @@
 #define TOKEN_SECRET_LENGTH 43 /* base64url of 32 bytes */
 #define TOKEN_LENGTH        (4 + TOKEN_ID_LENGTH + 1 + TOKEN_SECRET_LENGTH)
 
+/* Of answers to people whose token soon ends: when, in RFC 3339. */
+#define TOKEN_EXPIRES_HEADER "Gpuctl-Token-Expires"
+
 /* Makes the characters of a secret from random bytes. */
 #define TOKEN_SECRET_RANDOM 32
 void token_secret_make(const uint8_t random[TOKEN_SECRET_RANDOM], char out[TOKEN_SECRET_LENGTH + 1]);

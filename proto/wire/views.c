@@ -416,6 +416,7 @@ DEFINE_VIEW(window_view, WINDOW, .json = json)
     M(time, "created_at", created_ms)                                                                        \
     M(time, "expires_at", expires_ms)                                                                        \
     M(flag, "revoked", revoked)                                                                              \
+    M(time, "last_used_at", used_ms)                                                                         \
     M(shown, "node", node)                                                                                   \
     M(shown, "secret", secret)
 DEFINE_VIEW(token_view, TOKEN, .json = json)

@@ -127,6 +127,7 @@ struct token_view {
     const char *owner;
     int64_t created_ms, expires_ms; /* 0: never */
     bool revoked;
+    int64_t used_ms;    /* its last use, to an hour; 0: none */
     const char *node;   /* the node that it is bound to; NULL: none */
     const char *secret; /* the whole token, only when it was just made; else NULL */
 };

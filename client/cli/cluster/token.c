@@ -25,6 +25,7 @@ static const struct column columns[] = {COLUMN("ID", "id", cell_plain),
                                         COLUMN("OWNER", "owner", cell_plain),
                                         COLUMN("CREATED", "created_at", cell_time),
                                         COLUMN("EXPIRES", "expires_at", show_expiry),
+                                        COLUMN("USED", "last_used_at", cell_time),
                                         COLUMN("REVOKED", "revoked", cell_yes)};
 
 static const struct listing tokens = {

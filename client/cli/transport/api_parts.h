@@ -18,6 +18,7 @@ struct api {
     int interrupts;
     bool active; /* in this turn something came in */
     bool lost;
+    bool warned; /* of the end of the token */
 };
 
 /* libcurl is done with this one. */

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "client/cli/transport/api_parts.h"
+#include "client/cli/show/print.h"
 #include "client/cli/show/terminal.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/http/curl_use.h"
 #include "proto/base/text/text.h"
 #include "proto/limits_client.h"
 #include "proto/spec/trace_context.h"
+#include "proto/wire/token.h"
 #include "proto/wire/views.h"
 
 struct transfer {
@@ -186,6 +188,19 @@ static bool explain(const struct transfer *transfer, struct err *err)
                                       : "is gpuctld running there? name another with --url");
 }
 
+static void warn(const struct transfer *transfer)
+{
+    struct curl_header *header;
+    bool *warned = &transfer->api->warned;
+    if (!*warned &&
+        curl_easy_header(transfer->easy, TOKEN_EXPIRES_HEADER, 0, CURLH_HEADER, -1, &header) == CURLHE_OK) {
+        *warned = true;
+        print_note(
+            "your token ends at %s: ask an administrator for a new one (gpuctl token create --owner YOU)",
+            header->value);
+    }
+}
+
 bool transfer_result(struct transfer *transfer, struct err *err)
 {
     if (transfer->too_large) {
@@ -198,6 +213,7 @@ bool transfer_result(struct transfer *transfer, struct err *err)
     if (transfer->result != CURLE_OK) {
         return explain(transfer, err);
     }
+    warn(transfer);
     long status = status_of(transfer);
     if (status >= 400) {
         problem_decode(transfer->body.bytes != NULL ? transfer->body.bytes : "", transfer->body.length,

@@ -23,6 +23,7 @@ enum change_kind {
     CHANGE_REPLY_INSERT,
     CHANGE_TOKEN_INSERT,
     CHANGE_TOKEN_REVOKE, /* token.id */
+    CHANGE_TOKEN_USE,    /* token.id and used_ms */
     CHANGE_JOIN_INSERT,  /* those that expired long ago go */
     CHANGE_JOIN_USE,     /* id, node and token of join */
     CHANGE_BLOB_PUT,     /* of a hash that is there already, only created_ms changes */

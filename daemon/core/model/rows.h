@@ -263,7 +263,8 @@ struct member_use {
     X(S, NUMBER, created_ms, ONCE)                                                                           \
     X(S, NUMBER, expires_ms, ONCE) /* 0: never */                                                            \
     X(S, FLAG, revoked, LIFE)                                                                                \
-    X(S, TEXT, node, ONCE) /* that the token is bound to; NULL: none */
+    X(S, TEXT, node, ONCE)      /* that the token is bound to; NULL: none */                                 \
+    X(S, NUMBER, used_ms, LIFE) /* when it was last used, to TOKEN_USE_MS; 0: never */
 
 /* What a node trades for a token of its own, once. */
 #define JOIN_ROW(X, S)                                                                                       \

@@ -26,6 +26,7 @@ static void write_token(const struct token_row *row, const char *secret, struct 
                                     .created_ms = row->created_ms,
                                     .expires_ms = row->expires_ms,
                                     .revoked = row->revoked,
+                                    .used_ms = row->used_ms,
                                     .node = row->node,
                                     .secret = secret};
     token_view_encode(&view, out);

@@ -19,4 +19,9 @@ const struct audit_row *audit_of_change(struct request *request, const char *sub
 /* The reply is about to leave: notes what the writer has not. */
 void audit_replied(struct request *request);
 
+/* token_use.c. The sender's token was taken: notes it, to an hour. */
+void audit_token_used(const struct request *request);
+/* Tells a person in a header of the reply when the token ends, if that is soon. */
+void audit_warn_of_end(struct request *request);
+
 #endif

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/limits_controller.h"
 #include "proto/base/text/table.h"
 #include "proto/base/text/text.h"
 
@@ -21,6 +22,7 @@ struct identity {
     uint8_t secret[HASH_BYTES];
     int64_t expires_ms; /* 0: never */
     bool revoked;
+    int64_t used_ms; /* as noted last; 0: never */
     UT_hash_handle hh;
 };
 
@@ -129,6 +131,7 @@ void auth_put(struct auth *auth, const struct token_row *row)
     }
     identity->expires_ms = row->expires_ms;
     identity->revoked = row->revoked;
+    identity->used_ms = row->used_ms > identity->used_ms ? row->used_ms : identity->used_ms;
 }
 
 const struct identity *auth_find(const struct auth *auth, const char *id)
@@ -136,6 +139,17 @@ const struct identity *auth_find(const struct auth *auth, const char *id)
     struct identity *identity;
     HASH_FIND(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
     return identity;
+}
+
+bool auth_use(struct auth *auth, const char *id, int64_t wall_ms)
+{
+    struct identity *identity;
+    HASH_FIND(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
+    bool due = identity != NULL && wall_ms - identity->used_ms >= TOKEN_USE_MS;
+    if (due) {
+        identity->used_ms = wall_ms;
+    }
+    return due;
 }
 
 bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms)

@@ -56,6 +56,9 @@ const struct identity *auth_find(const struct auth *auth, const char *id);
 
 /* Whether a token that stands is bound to the node. */
 bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms);
+/* Whether the use of a token is to be noted, because none was for an hour; it counts as noted from then on.
+ */
+bool auth_use(struct auth *auth, const char *id, int64_t wall_ms);
 
 /* The token that an Authorization header carries: `Bearer TOKEN`, or `Basic` with the token as the password
  * of any name. "" for anything else. */

@@ -542,11 +542,12 @@ static const char *const version_11[] = {
     NULL,
 };
 
-/* Roles of people who only look, and of those who look after the cluster; which jobs a node had; what people
- * did. */
+/* Roles of people who only look, and of those who look after the cluster; when tokens were used; which jobs a
+ * node had; what people did. */
 static const char *const version_12[] = {
     REMADE("tokens", TABLE_OF_TOKENS, NEW_IN_TOKENS),
     "CREATE INDEX tokens_created ON tokens (created_ms, id)",
+    "ALTER TABLE tokens ADD COLUMN used_ms /* to an hour; 0: never */ INTEGER NOT NULL DEFAULT 0",
     "CREATE TABLE node_jobs ( -- jobs that were placed on a node\n"
     "  node TEXT NOT NULL, -- nodes.name, also when that is forgotten\n"
     "  job_key INTEGER NOT NULL, -- jobs.key\n"

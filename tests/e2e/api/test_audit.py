@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import Api, Cluster, Problem, eventually, run_gpuctl
+from harness import PYTHON, Api, Cluster, Problem, eventually, run_gpuctl
 
 Row = dict[str, Any]
 
@@ -261,3 +263,48 @@ def test_the_head_is_what_the_database_has(tmp_path: Path) -> None:
     with sqlite3.connect(f"file:{copy}?mode=ro&immutable=1", uri=True) as database:
         stored = database.execute("SELECT seq, lower(hex(hash)) FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     assert f"{stored[0]}:{stored[1]}" == head and json.loads(exported.splitlines()[0])["hash"] == stored[1]
+
+
+# --- tokens ---------------------------------------------------------------------------------------------------
+
+
+def test_the_last_use_of_a_token_is_known_over_a_restart(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, []).start()
+
+    def used() -> dict[str, Any]:
+        return {token["id"]: token["last_used_at"] for token in cluster.api.get("/v1/tokens")["tokens"]}
+
+    try:
+        idle = cluster.api.post("/v1/tokens", {"role": "user", "owner": "ann"})
+        busy = cluster.api.post("/v1/tokens", {"role": "user", "owner": "ann"})
+        assert idle["last_used_at"] is None
+        Api(cluster.url, busy["secret"]).get("/v1/jobs")
+        first = eventually(lambda: used()[busy["id"]], "the use")
+        assert cluster.controller.kill() != 0
+        cluster.start_controller()
+        assert used()[busy["id"]] == first and used()[idle["id"]] is None
+        Api(cluster.url, busy["secret"]).get("/v1/jobs")  # within the hour: nothing new
+        assert used()[busy["id"]] == first
+    finally:
+        cluster.stop()
+
+
+def test_who_has_a_token_that_ends_within_a_week_is_told(cluster: Cluster) -> None:
+    week = 7 * 24 * 3600
+    made = {days: cluster.api.post("/v1/tokens", {"role": "user", "owner": "ann", "expires_in_s": days * week // 7}) for days in (6, 8)}
+    told = {}
+    for days, token in made.items():
+        _, headers, _ = Api(cluster.url, token["secret"]).raw("GET", "/v1/jobs")
+        told[days] = headers.get("gpuctl-token-expires")
+    assert told == {6: made[6]["expires_at"], 8: None}
+    file = cluster.folder / "ends.token"
+    for days in made:
+        file.touch(0o600)
+        file.write_text(made[days]["secret"] + "\n")
+        environment = {"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(file)}
+        shown = run_gpuctl("ps", env=environment)
+        assert shown.returncode == 0 and (shown.stderr.count("your token ends at " + made[days]["expires_at"]) == 1) == (days == 6)
+        script = "from serverless_gpu._internal.api import context, controller; from serverless_gpu._internal.messages import Messages\n"
+        script += "c = controller.Controller(context.load(Messages()), Messages()); c.get('/v1/jobs'); c.get('/v1/jobs')"
+        done = subprocess.run([PYTHON, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True, check=True)
+        assert done.stderr.count("your token ends at") == (1 if days == 6 else 0), done.stderr

@@ -100,11 +100,11 @@ static int take_text(void *closure, int columns, char **values, char **names)
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
 /* What version 12 brought. */
-#define WITHOUT_TABLES_OF_12 "DROP TABLE node_jobs; DROP TABLE audit;"
+#define WITHOUT_VERSION_12 "DROP TABLE node_jobs; DROP TABLE audit;" DROP_COLUMN("tokens", "used_ms")
 
 /* What versions 11 and later brought. */
 #define WITHOUT_WEBHOOKS                                                                                     \
-    WITHOUT_TABLES_OF_12                                                                                     \
+    WITHOUT_VERSION_12                                                                                       \
     DROP_COLUMN("jobs", "idle_since_ms")                                                                     \
     "DROP TABLE webhooks; DROP TABLE deliveries;"
 
@@ -251,7 +251,7 @@ START_TEST(a_database_of_the_eleventh_version_takes_the_roles_of_today_and_keeps
     rig_meddle("PRAGMA writable_schema = ON;"
                "UPDATE sqlite_schema SET sql = replace(replace(sql, ' WHEN ''viewer'' THEN 1', ''), "
                "' WHEN ''operator'' THEN 1', '');"
-               "PRAGMA writable_schema = RESET;" WITHOUT_TABLES_OF_12 "PRAGMA user_version = 11");
+               "PRAGMA writable_schema = RESET;" WITHOUT_VERSION_12 "PRAGMA user_version = 11");
     rig_reopen();
     token.token = (struct token_row){.id = "new", .role = ROLE_OPERATOR, .owner = "ann", .created_ms = 2};
     rig_write_one(token);
@@ -278,7 +278,7 @@ START_TEST(a_database_of_the_eleventh_version_finds_which_jobs_each_node_had)
                                 member_insert(7, 1, "b", "1")},
               12);
     rig_close();
-    rig_meddle(WITHOUT_TABLES_OF_12 "PRAGMA user_version = 11");
+    rig_meddle(WITHOUT_VERSION_12 "PRAGMA user_version = 11");
     rig_reopen();
     rig_close();
     expect_number("SELECT group_concat(node || job_key || epoch || node_rank, ' ') FROM "

@@ -81,6 +81,7 @@ class Controller:
         self.messages = messages
         self._session: requests.Session | None = None
         self._lost = False
+        self._warned_of_end = False
 
     # --- the connection ---
 
@@ -106,7 +107,7 @@ class Controller:
         headers = {"Authorization": f"Bearer {self.context.token}", **options.pop("headers", {})}
         url = self.context.url
         try:
-            return self.session.request(method, url + path, headers=headers, allow_redirects=False, **options)
+            return self._warned(self.session.request(method, url + path, headers=headers, allow_redirects=False, **options))
         except requests.exceptions.SSLError as error:
             if "certificate" not in str(error).lower():
                 raise self.unreachable(_why(error)) from error
@@ -117,6 +118,14 @@ class Controller:
             raise ControllerError(f"the controller at {url} cannot be asked: {error}") from error
         except (requests.RequestException, OSError) as error:
             raise self.unreachable(_why(error)) from error
+
+    def _warned(self, response: requests.Response) -> requests.Response:
+        """Say, once, that the token ends within a week."""
+        ends = response.headers.get("Gpuctl-Token-Expires")
+        if ends and not self._warned_of_end:
+            self._warned_of_end = True
+            self.messages.say(f"your token ends at {ends}: ask an administrator for a new one (gpuctl token create --owner YOU)")
+        return response
 
     def unreachable(self, why: str) -> ControllerUnreachable:
         """Return the error for a controller that cannot be reached."""

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Notes when tokens are used, and tells people whose token soon ends. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/audit/audit.h"
+#include "daemon/http/auth/auth.h"
+#include "daemon/http/base/state.h"
+#include "daemon/http/request/request.h"
+#include "daemon/writer/writer.h"
+#include "proto/base/clock.h"
+#include "proto/limits_controller.h"
+#include "proto/wire/token.h"
+
+struct use {
+    struct writer_request writer;
+    struct change change;
+    char id[TOKEN_ID_LENGTH + 1];
+};
+
+static int render_nothing(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    return 200;
+}
+
+static void use_done(struct writer_request *writer)
+{
+    text_finish(&writer->answer);
+    free(writer);
+}
+
+/* What is not taken is noted with a later use. */
+void audit_token_used(const struct request *request)
+{
+    const struct server *server = request->server;
+    const char *id = identity_id(request->who);
+    if (!auth_use(server->auth, id, server->wall_ms)) {
+        return;
+    }
+    struct use *use = xzalloc(sizeof *use);
+    memcpy(use->id, id, sizeof use->id);
+    use->change =
+        (struct change){.kind = CHANGE_TOKEN_USE, .token = {.id = use->id, .used_ms = server->wall_ms}};
+    use->writer = (struct writer_request){.kind = WRITER_RECORD,
+                                          .records = &use->change,
+                                          .record_count = 1,
+                                          .render = render_nothing,
+                                          .arrived_ms = server->now_ms,
+                                          .done = use_done};
+    if (!writer_ask(server->config.writer, &use->writer)) {
+        free(use);
+    }
+}
+
+void audit_warn_of_end(struct request *request)
+{
+    char at[32];
+    int64_t expires_ms = request->who != NULL ? identity_expires_ms(request->who) : 0;
+    if (request->person && request->session.expires_s == 0 && expires_ms != 0 &&
+        expires_ms - request->server->wall_ms < TOKEN_WARN_MS) {
+        clock_format_wall(expires_ms, at, sizeof at);
+        request_header(request, TOKEN_EXPIRES_HEADER, at);
+    }
+}
