@@ -28,6 +28,7 @@ struct config {
     json_t *labels;        /* owned, or NULL */
     char *python;          /* owned; absolute, or a name in PATH; or NULL */
     char *cacert;          /* owned, absolute; or NULL */
+    int64_t token_life_ms; /* after which the node's token is renewed; 0: never */
     int64_t cpu_slots;     /* 0: GPUs */
     int64_t warm_mib;      /* memory for warm workers; 0: there are none */
     const char *preload;   /* modules that warm workers import */
@@ -54,7 +55,7 @@ struct config_given {
 };
 
 /* The table of all options, with their targets in *config and *given. */
-#define CONFIG_OPTIONS 31
+#define CONFIG_OPTIONS 32
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
 /* Completes and checks the part that joining needs: name and url. */

@@ -319,6 +319,11 @@ static bool read_token(struct controller_client *controller, struct err *err)
     return true;
 }
 
+bool controller_client_renew(struct controller_client *controller, struct err *err)
+{
+    return read_token(controller, err);
+}
+
 static void note_health(struct controller_client *controller, const struct err *problem)
 {
     bool failed = problem != NULL;

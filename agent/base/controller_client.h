@@ -48,6 +48,8 @@ struct controller_request;
 /* NULL with an error when the token cannot be read. */
 struct controller_client *controller_client_create(const struct controller_client_config *config,
                                                    struct loop *loop, struct err *err);
+/* The token file has another token: requests that are sent from now on have it. */
+bool controller_client_renew(struct controller_client *controller, struct err *err);
 /* Cancels all requests. */
 void controller_client_destroy(struct controller_client *controller);
 

@@ -100,6 +100,7 @@ static void register_done(void *closure, const struct controller_answer *answer)
     log_info("node registered", "name=%s incarnation=%lld", node->context->config.name,
              (long long)reply.incarnation);
     learn_address(node->context, answer->local_address);
+    token_renewal_begin(node->token_renewal);
     node->park_ms = reply.park_ms;
     node->context->log_limit = reply.log_limit;
     reconciler_registered(node->reconciler, &reply, answer->sent_ms);

@@ -293,6 +293,7 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
     node->work = (struct loop_timer){.due = work_due, .closure = node};
     exchange_init(node);
     node->recall = recall_create(context);
+    node->token_renewal = token_renewal_create(context);
     context->heard = heard;
     context->holder = holder;
     context->faults = faults;
@@ -341,6 +342,7 @@ void node_destroy(struct node *node)
     stagings_destroy(node->context->stagings);
     recall_destroy(node->recall);
     exchange_finish(node);
+    token_renewal_destroy(node->token_renewal);
     loop_disarm(node->context->loop, &node->work);
     reconciler_destroy(node->reconciler);
     free(node->faults);

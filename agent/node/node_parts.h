@@ -6,6 +6,7 @@
 #include "agent/node/machine_sampler.h"
 #include "agent/node/node.h"
 #include "agent/node/recall.h"
+#include "agent/node/token_renewal.h"
 #include "proto/base/text/table.h"
 #include "proto/limits.h"
 
@@ -30,6 +31,7 @@ struct node {
     struct reconciler *reconciler;
     struct entry *entries;
     struct recall *recall;
+    struct token_renewal *token_renewal;
     struct controller_request *registering, *polling;
     struct heartbeat heartbeats[HEARTBEATS_OUT];
     int64_t park_ms;

@@ -34,6 +34,7 @@ static const struct write {
     [CHANGE_TOKEN_INSERT] = {SQL_INSERT_TOKEN, TABLE_tokens, ROLE_ALL, false},
     [CHANGE_TOKEN_REVOKE] = {SQL_REVOKE_TOKEN, TABLE_tokens, ROLE_KEY, false},
     [CHANGE_TOKEN_USE] = {0},
+    [CHANGE_TOKENS_RETIRE] = {0},
     [CHANGE_JOIN_INSERT] = {SQL_INSERT_JOIN, TABLE_joins, ROLE_ALL, false},
     [CHANGE_JOIN_USE] = {SQL_USE_JOIN, TABLE_joins, ROLE_KEY | ROLE_LIFE, false},
     [CHANGE_BLOB_PUT] = {SQL_PUT_BLOB, TABLE_blobs, ROLE_ALL, true},       /* a row that is there stays */
@@ -161,6 +162,14 @@ static bool use_token(struct store *store, const struct token_row *token, struct
     query_bind_number(&query, token->used_ms);
     query_bind_text(&query, token->id);
     return run(&query, false, err);
+}
+
+static bool retire_tokens(struct store *store, const struct token_row *token, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_RETIRE_TOKENS);
+    query_bind_text(&query, token->node);
+    query_bind_text(&query, token->id);
+    return query_run(&query, NULL, err);
 }
 
 static bool revoke_tokens_of(struct store *store, const char *node, struct err *err)
@@ -340,6 +349,9 @@ static bool apply(struct store *store, const struct change *change, struct err *
     }
     if (change->kind == CHANGE_TOKEN_USE) {
         return use_token(store, &change->token, err);
+    }
+    if (change->kind == CHANGE_TOKENS_RETIRE) {
+        return retire_tokens(store, &change->token, err);
     }
     if (change->kind == CHANGE_AUDIT_TRIM) {
         return run_for(store, SQL_TRIM_AUDIT, change->audit.at_ms, RETENTION_STEP_BLOBS, NULL, err);

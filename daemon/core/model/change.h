@@ -22,13 +22,14 @@ enum change_kind {
     CHANGE_NODE_DELETE, /* node.name; tokens that are bound to it are revoked */
     CHANGE_REPLY_INSERT,
     CHANGE_TOKEN_INSERT,
-    CHANGE_TOKEN_REVOKE, /* token.id */
-    CHANGE_TOKEN_USE,    /* token.id and used_ms */
-    CHANGE_JOIN_INSERT,  /* those that expired long ago go */
-    CHANGE_JOIN_USE,     /* id, node and token of join */
-    CHANGE_BLOB_PUT,     /* of a hash that is there already, only created_ms changes */
-    CHANGE_BLOB_DELETE,  /* blob.hash, unless something uses it, or it is younger than blob.created_ms */
-    CHANGE_USE_PUT,      /* the upload of its owner is named now, and goes */
+    CHANGE_TOKEN_REVOKE,  /* token.id */
+    CHANGE_TOKEN_USE,     /* token.id and used_ms */
+    CHANGE_TOKENS_RETIRE, /* those bound to token.node but token.id are revoked */
+    CHANGE_JOIN_INSERT,   /* those that expired long ago go */
+    CHANGE_JOIN_USE,      /* id, node and token of join */
+    CHANGE_BLOB_PUT,      /* of a hash that is there already, only created_ms changes */
+    CHANGE_BLOB_DELETE,   /* blob.hash, unless something uses it, or it is younger than blob.created_ms */
+    CHANGE_USE_PUT,       /* the upload of its owner is named now, and goes */
     CHANGE_UPLOAD_PUT,
     CHANGE_UPLOADS_TRIM,  /* upload.at_ms: RETENTION_STEP_BLOBS of those up to then */
     CHANGE_JOB_DELETE,    /* job.life.key: the job is gone at once, its history is left to removals */

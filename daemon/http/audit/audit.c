@@ -117,7 +117,8 @@ static void fill(const struct request *request, struct audit_entry *entry)
 
 /* --- by the writer -------------------------------------------------------------------------------------- */
 
-/* Agents report what becomes of orders, which is no act of a person; but a node that joins is noted. */
+/* Agents report what becomes of orders, which is no act of a person. Noted is a node that joins, and a token
+ * that it makes. */
 static bool is_of_people(const struct route *route)
 {
     return route->body != BODY_STREAM && route->access != ACCESS_NODE && route->access != ACCESS_TRACKING &&
@@ -126,7 +127,7 @@ static bool is_of_people(const struct route *route)
 
 const struct audit_row *audit_of_change(struct request *request, const char *subject, const char *detail)
 {
-    if (!is_of_people(request->route)) {
+    if (!is_of_people(request->route) && subject == NULL) {
         return NULL;
     }
     struct audit_entry *entry = xalloc(sizeof *entry);

@@ -9,12 +9,14 @@
 #include "daemon/http/request/request.h"
 #include "daemon/writer/writer.h"
 #include "proto/base/clock.h"
+#include "proto/limits.h"
 #include "proto/limits_controller.h"
 #include "proto/wire/token.h"
 
 struct use {
     struct writer_request writer;
-    struct change change;
+    struct change changes[2];
+    char node[LIMIT_NAME_BYTES + 1];
     char id[TOKEN_ID_LENGTH + 1];
 };
 
@@ -30,26 +32,40 @@ static void use_done(struct writer_request *writer)
 }
 
 /* What is not taken is noted with a later use. */
-void audit_token_used(const struct request *request)
+static void note(const struct server *server, const char *id, const char *node)
 {
-    const struct server *server = request->server;
-    const char *id = identity_id(request->who);
-    if (!auth_use(server->auth, id, server->wall_ms)) {
-        return;
-    }
     struct use *use = xzalloc(sizeof *use);
-    memcpy(use->id, id, sizeof use->id);
-    use->change =
+    snprintf(use->id, sizeof use->id, "%s", id);
+    snprintf(use->node, sizeof use->node, "%s", node != NULL ? node : "");
+    use->changes[0] =
         (struct change){.kind = CHANGE_TOKEN_USE, .token = {.id = use->id, .used_ms = server->wall_ms}};
+    use->changes[1] =
+        (struct change){.kind = CHANGE_TOKENS_RETIRE, .token = {.id = use->id, .node = use->node}};
     use->writer = (struct writer_request){.kind = WRITER_RECORD,
-                                          .records = &use->change,
-                                          .record_count = 1,
+                                          .records = use->changes,
+                                          .record_count = node != NULL ? 2 : 1,
                                           .render = render_nothing,
                                           .arrived_ms = server->now_ms,
                                           .done = use_done};
     if (!writer_ask(server->config.writer, &use->writer)) {
         free(use);
     }
+}
+
+/* A node that uses a new token of its own has it on its disk, and needs the older ones no more. */
+void audit_token_used(const struct request *request)
+{
+    const struct server *server = request->server;
+    const char *id = identity_id(request->who), *node = identity_node(request->who);
+    bool first;
+    if (!auth_use(server->auth, id, server->wall_ms, &first)) {
+        return;
+    }
+    node = first ? node : NULL;
+    if (node != NULL) {
+        auth_retire(server->auth, node, id);
+    }
+    note(server, id, node);
 }
 
 void audit_warn_of_end(struct request *request)

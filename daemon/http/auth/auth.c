@@ -130,7 +130,7 @@ void auth_put(struct auth *auth, const struct token_row *row)
         HASH_ADD(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
     }
     identity->expires_ms = row->expires_ms;
-    identity->revoked = row->revoked;
+    identity->revoked |= row->revoked; /* a revocation may be on its way to the store */
     identity->used_ms = row->used_ms > identity->used_ms ? row->used_ms : identity->used_ms;
 }
 
@@ -141,11 +141,19 @@ const struct identity *auth_find(const struct auth *auth, const char *id)
     return identity;
 }
 
-bool auth_use(struct auth *auth, const char *id, int64_t wall_ms)
+void auth_retire(struct auth *auth, const char *node, const char *id)
+{
+    for (struct identity *one = auth->identities; one != NULL; one = one->hh.next) {
+        one->revoked |= one->node != NULL && strcmp(one->node, node) == 0 && strcmp(one->id, id) != 0;
+    }
+}
+
+bool auth_use(struct auth *auth, const char *id, int64_t wall_ms, bool *ret_first)
 {
     struct identity *identity;
     HASH_FIND(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
     bool due = identity != NULL && wall_ms - identity->used_ms >= TOKEN_USE_MS;
+    *ret_first = due && identity->used_ms == 0;
     if (due) {
         identity->used_ms = wall_ms;
     }

@@ -57,8 +57,10 @@ const struct identity *auth_find(const struct auth *auth, const char *id);
 /* Whether a token that stands is bound to the node. */
 bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms);
 /* Whether the use of a token is to be noted, because none was for an hour; it counts as noted from then on.
- */
-bool auth_use(struct auth *auth, const char *id, int64_t wall_ms);
+ * *ret_first: it is the first. */
+bool auth_use(struct auth *auth, const char *id, int64_t wall_ms, bool *ret_first);
+/* Revokes the tokens that are bound to the node, but the one with this id. */
+void auth_retire(struct auth *auth, const char *node, const char *id);
 
 /* The token that an Authorization header carries: `Bearer TOKEN`, or `Basic` with the token as the password
  * of any name. "" for anything else. */

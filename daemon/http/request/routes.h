@@ -106,6 +106,8 @@
          "Make a token that a node joins with")                                                              \
     SEND(POST, "/v1/agent/join", OPEN, JSON, LIMIT_JSON_BYTES, false, joins_join, 0,                         \
          "Trade a join token for a token of the node's own")                                                 \
+    SEND(POST, "/v1/agent/token", NODE, JSON, LIMIT_JSON_BYTES, false, agents_renew_token, 0,                \
+         "Get a new token of the node's own")                                                                \
     PLAIN(GET, "/v1/ca", OPEN, NULL, joins_authority, 0,                                                     \
           "Fetch the certificate of the controller's authority")                                             \
     PLAIN(GET, "/v1/events", VIEWER, NULL, events_follow_all, 0, "Follow the events of all jobs")            \

@@ -158,6 +158,7 @@
     X(INSERT_TOKEN, WRITER, SQL_INSERT("tokens"))                                                            \
     X(REVOKE_TOKEN, WRITER, "UPDATE tokens SET revoked = 1 WHERE {where tokens}")                            \
     X(USE_TOKEN, WRITER, "UPDATE tokens SET used_ms = max(used_ms, ?1) WHERE id = ?2")                       \
+    X(RETIRE_TOKENS, WRITER, "UPDATE tokens SET revoked = 1 WHERE node = ?1 AND id <> ?2")                   \
     X(REVOKE_TOKENS_OF_NODE, WRITER, "UPDATE tokens SET revoked = 1 WHERE node = ?")                         \
     X(INSERT_JOIN, WRITER, SQL_INSERT("joins"))                                                              \
     X(DELETE_OLD_JOINS, WRITER, "DELETE FROM joins WHERE expires_ms < ?")                                    \

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -127,17 +126,14 @@ def test_who_is_refused_is_in_it(cluster: Cluster) -> None:
 
 
 def test_a_node_token_that_speaks_for_another_node_is_in_it(cluster: Cluster) -> None:
-    secret = cluster.api.post("/v1/nodes/join-tokens", {})["token"]
-    begin = last(cluster)
-    digest = hashlib.sha256(b"A" * 43).hexdigest()
-    joined = Api(cluster.url, None).call("POST", "/v1/agent/join", {"token": secret, "name": "n7", "secret_sha256": digest})
-    own = f"gct_{joined['token_id']}_{'A' * 43}"
-    assert refused(Api(cluster.url, own), "POST", "/v1/agent/poll", {"node": "node0", "boot_id": "b", "version": 0}) == 403
+    begin = last(cluster) + 1  # behind the join token
+    token = cluster.own_node_token("n7")
+    assert refused(Api(cluster.url, token), "POST", "/v1/agent/poll", {"node": "node0", "boot_id": "b", "version": 0}) == 403
     eventually(lambda: len(newest(cluster, begin)) == 2, "two rows")
     join, misuse = newest(cluster, begin)
-    assert told(join) == (None, "none", "POST", "/v1/agent/join", 201, None) and join["subject"] == joined["token_id"]
+    assert told(join) == (None, "none", "POST", "/v1/agent/join", 201, None) and join["subject"] == token.split("_")[1]
     assert json.loads(join["detail"])["node"] == "n7"
-    assert (misuse["token"], misuse["role"], misuse["path"], misuse["status"]) == (joined["token_id"], "node", "/v1/agent/poll", 403)
+    assert (misuse["token"], misuse["role"], misuse["path"], misuse["status"]) == (join["subject"], "node", "/v1/agent/poll", 403)
 
 
 def test_a_look_by_role_at_what_others_have_is_in_it_once_an_hour(cluster: Cluster) -> None:

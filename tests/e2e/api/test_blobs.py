@@ -118,17 +118,9 @@ def test_a_node_reads_only_what_live_jobs_name(make_cluster: Callable[..., Clust
     assert read(node, content) == 404
 
 
-def join(cluster: Cluster, name: str) -> str:
-    """A token of this node's own, as gpuagent join gets it."""
-    secret = (name + "A" * 43)[:43]
-    offered = cluster.api.post("/v1/nodes/join-tokens", {})["token"]
-    order = {"token": offered, "name": name, "secret_sha256": name_of(secret.encode())}
-    return f"gct_{Api(cluster.url, None).post('/v1/agent/join', order)['token_id']}_{secret}"
-
-
 def test_a_node_that_joined_reads_only_what_its_own_orders_name(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster()
-    here, other = join(cluster, "here"), Api(cluster.url, join(cluster, "other"))
+    here, other = cluster.own_node_token("here"), Api(cluster.url, cluster.own_node_token("other"))
     (cluster.folder / "node.token").write_text(here + "\n")
     cluster.add_agent("here", 1)
     cluster.wait_ready()
