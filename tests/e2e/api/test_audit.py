@@ -26,6 +26,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.stop()
 
 
+@pytest.fixture(scope="module")
+def busy(cluster: Cluster) -> Cluster:
+    """The same, where more was done than one page has."""
+    ann, eve = cluster.user("ann"), cluster.user("eve")
+    for _ in range(10):
+        job = ann.submit(["true"], hold=True)
+        ann.post(f"/v1/jobs/{job}/cancel")
+    for action in ("drain", "resume"):
+        cluster.api.post(f"/v1/nodes/node0/{action}")
+    assert refused(eve, "POST", "/v1/nodes/node0/drain") == 403
+    eventually(lambda: newest(cluster, owner="eve"), "the refusal")
+    return cluster
+
+
 def newest(cluster: Cluster, since: int = 0, **query: Any) -> list[Row]:
     """The rows after that number, oldest first."""
     asked = "&".join(f"{name}={value}" for name, value in {"limit": 200, **query}.items())
@@ -194,7 +208,8 @@ def test_a_flood_of_refused_requests_is_counted_not_kept(tmp_path: Path) -> None
         cluster.stop()
 
 
-def test_lists_have_pages_and_filters_and_are_for_administrators(cluster: Cluster) -> None:
+def test_lists_have_pages_and_filters_and_are_for_administrators(busy: Cluster) -> None:
+    cluster = busy
     everything = gpuctl(cluster, "export")
     assert everything.returncode == 0, everything.stderr
     rows = [json.loads(line) for line in everything.stdout.splitlines()]
@@ -215,7 +230,8 @@ def test_lists_have_pages_and_filters_and_are_for_administrators(cluster: Cluste
     assert shown.returncode == 0 and len(shown.stdout.splitlines()) == 4 and "/v1/jobs" in shown.stdout
 
 
-def test_verify_finds_what_was_changed(cluster: Cluster, tmp_path: Path) -> None:
+def test_verify_finds_what_was_changed(busy: Cluster, tmp_path: Path) -> None:
+    cluster = busy
     whole = gpuctl(cluster, "verify")
     assert whole.returncode == 0, whole.stderr
     head = whole.stdout.strip()
