@@ -278,6 +278,8 @@
 /* whose token ends within this time is told so with each answer */
 #define TOKEN_WARN_MS (7LL * 24 * HOUR_MS)
 
+/* rows of the audit; beyond them the oldest go: 2 GB, of 25,000 changes a day in 400 days */
+#define LIMIT_AUDIT_ROWS 10000000
 /* rows of the audit that one answer looks at: 5 ms */
 #define LIMIT_AUDIT_SCAN 5000
 /* a row names the first bytes of a path, and of the body of a request of operators and administrators */

@@ -440,11 +440,12 @@ static bool sweep_deliveries(struct round *round)
 
 static bool sweep_audit(struct round *round)
 {
+    int64_t at_ms = round->config->audit_ms > 0 ? round->wall_ms - round->config->audit_ms : INT64_MIN;
     const struct change trim = {.kind = CHANGE_AUDIT_TRIM,
-                                .audit.at_ms = round->wall_ms - round->config->audit_ms};
-    bool found = round->config->audit_ms > 0 && !round->dry;
+                                .audit = {.at_ms = at_ms, .seq = LIMIT_AUDIT_ROWS}};
+    bool found = !round->dry;
     while (found && !round_stopped(round)) {
-        if (!reader_old_audit(round->reader, trim.audit.at_ms, &found, round->err) ||
+        if (!reader_old_audit(round->reader, at_ms, LIMIT_AUDIT_ROWS, &found, round->err) ||
             (found && !ask_changes(round, &trim, 1))) {
             return false;
         }

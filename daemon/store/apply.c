@@ -149,6 +149,15 @@ static bool insert_audit(struct store *store, const struct audit_row *audit, str
     return true;
 }
 
+static bool trim_audit(struct store *store, const struct audit_row *bound, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_TRIM_AUDIT);
+    query_bind_number(&query, bound->at_ms);
+    query_bind_number(&query, RETENTION_STEP_BLOBS);
+    query_bind_number(&query, bound->seq);
+    return query_run(&query, NULL, err);
+}
+
 static bool delete_old_joins(struct store *store, int64_t now_ms, struct err *err)
 {
     struct query query = query_begin(&store->connection, SQL_DELETE_OLD_JOINS);
@@ -354,7 +363,7 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return retire_tokens(store, &change->token, err);
     }
     if (change->kind == CHANGE_AUDIT_TRIM) {
-        return run_for(store, SQL_TRIM_AUDIT, change->audit.at_ms, RETENTION_STEP_BLOBS, NULL, err);
+        return trim_audit(store, &change->audit, err);
     }
     if (change->kind == CHANGE_SHRINK) {
         return shrink(store, change->pages, err);

@@ -276,8 +276,9 @@ struct rows reader_audit(struct reader *reader, const struct audit_filter *filte
 bool rows_audit(struct rows *rows, struct audit_row *ret_row);
 /* The last and the first seq that are there; 0: none is. */
 bool reader_audit_ends(struct reader *reader, int64_t *ret_last, int64_t *ret_first, struct err *err);
-/* Whether rows are there from then or before, beside the last one; for retention. */
-bool reader_old_audit(struct reader *reader, int64_t at_ms, bool *ret_found, struct err *err);
+/* Whether there are rows from then or before, or more than `most`, the last one not counted; for retention.
+ */
+bool reader_old_audit(struct reader *reader, int64_t at_ms, int64_t most, bool *ret_found, struct err *err);
 
 /* --- for retention -------------------------------------------------------------------------------------- */
 

@@ -54,7 +54,8 @@ enum change_kind {
     CHANGE_DELIVERY_UPDATE,    /* life; one that retention has removed stays so */
     CHANGE_DELIVERIES_GIVE_UP, /* the pending ones of delivery.webhook up to delivery.key, for its error */
     CHANGE_AUDIT_INSERT,       /* seq and hash are the store's */
-    CHANGE_AUDIT_TRIM,         /* audit.at_ms: RETENTION_STEP_BLOBS of the oldest up to then */
+    CHANGE_AUDIT_TRIM,         /* RETENTION_STEP_BLOBS of the oldest, up to audit.at_ms, and those before the
+                                  newest audit.seq */
     CHANGE_DELIVERIES_TRIM,    /* delivery.created_ms: RETENTION_STEP_BLOBS of those up to then that do not
                                   wait */
 };

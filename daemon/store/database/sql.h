@@ -240,7 +240,8 @@
     X(INSERT_AUDITS, WRITER, SQL_INSERT_ROWS("audit"))                                                       \
     X(LAST_AUDIT, WRITER, "SELECT {audit} FROM audit ORDER BY seq DESC LIMIT 1")                             \
     X(TRIM_AUDIT, WRITER,                                                                                    \
-      "DELETE FROM audit WHERE seq < (SELECT coalesce(min(CASE WHEN at_ms > ?1 THEN seq END), max(seq)) "    \
+      "DELETE FROM audit WHERE seq < (SELECT coalesce(min(CASE WHEN at_ms > ?1 AND seq > "                   \
+      "(SELECT max(seq) FROM audit) - ?3 THEN seq END), max(seq)) "                                          \
       "FROM (SELECT seq, at_ms FROM audit ORDER BY seq LIMIT ?2))")                                          \
     X(LOAD_WEBHOOKS, WRITER, "SELECT {webhooks} FROM webhooks ORDER BY created_ms, id")                      \
     X(LOAD_DELIVERIES, WRITER,                                                                               \
@@ -393,7 +394,8 @@
     X(AUDIT_ENDS, READER,                                                                                    \
       "SELECT coalesce((SELECT max(seq) FROM audit), 0), coalesce((SELECT min(seq) FROM audit), 0)")         \
     X(OLD_AUDIT, READER,                                                                                     \
-      "SELECT at_ms <= ? AND seq < (SELECT max(seq) FROM audit) FROM audit ORDER BY seq LIMIT 1")            \
+      "SELECT seq < last AND (at_ms <= ?1 OR seq <= last - ?2) FROM audit, "                                 \
+      "(SELECT max(seq) AS last FROM audit) ORDER BY seq LIMIT 1")                                           \
     X(WINDOWS, READER, "SELECT {windows} FROM windows ORDER BY from_ms, id")                                 \
     X(LOST, READER, "SELECT key, {lost} FROM lost WHERE key > ? ORDER BY key LIMIT ?")                       \
     X(TOKEN, READER, "SELECT {tokens} FROM tokens WHERE id = ?")                                             \

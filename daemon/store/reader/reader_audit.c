@@ -36,10 +36,11 @@ bool reader_audit_ends(struct reader *reader, int64_t *ret_last, int64_t *ret_fi
     return query_read_end(&query, err);
 }
 
-bool reader_old_audit(struct reader *reader, int64_t at_ms, bool *ret_found, struct err *err)
+bool reader_old_audit(struct reader *reader, int64_t at_ms, int64_t most, bool *ret_found, struct err *err)
 {
     autoquery struct query query = query_begin(&reader->connection, SQL_OLD_AUDIT);
     query_bind_number(&query, at_ms);
+    query_bind_number(&query, most);
     *ret_found = query_step(&query, err) && query_read_number(&query) != 0;
     return !query.failed;
 }

@@ -90,7 +90,7 @@ END_TEST
 static bool is_old(int64_t at_ms)
 {
     bool found;
-    ck_assert(reader_old_audit(rig.reader, at_ms, &found, &rig.err));
+    ck_assert(reader_old_audit(rig.reader, at_ms, 100, &found, &rig.err));
     return found;
 }
 
@@ -100,13 +100,13 @@ START_TEST(retention_takes_a_beginning_and_never_the_last)
     uint8_t before[HASH_BYTES];
     rig_write((struct change[]){act("anna", 10), act("bob", 30), act("anna", 20), act("bob", 40)}, 4);
     ck_assert(is_old(10) && !is_old(9));
-    rig_write_one((struct change){.kind = CHANGE_AUDIT_TRIM, .audit.at_ms = 25});
+    rig_write_one((struct change){.kind = CHANGE_AUDIT_TRIM, .audit = {.at_ms = 25, .seq = 100}});
     expect(&whole, "4 bob\n3 anna\n2 bob\n", NULL);
     ck_assert(!is_old(25) && is_old(50));
-    rig_write_one((struct change){.kind = CHANGE_AUDIT_TRIM, .audit.at_ms = 50});
+    rig_write_one((struct change){.kind = CHANGE_AUDIT_TRIM, .audit = {.at_ms = 50, .seq = 100}});
     expect(&whole, "4 bob\n", NULL);
     ck_assert(!is_old(50));
-    rig_write_one((struct change){.kind = CHANGE_AUDIT_TRIM, .audit.at_ms = 50});
+    rig_write_one((struct change){.kind = CHANGE_AUDIT_TRIM, .audit = {.at_ms = 50, .seq = 100}});
     {
         autorows struct rows rows = reader_audit(rig.reader, &whole, &rig.err);
         struct audit_row row;
@@ -119,6 +119,20 @@ START_TEST(retention_takes_a_beginning_and_never_the_last)
 }
 END_TEST
 
+START_TEST(retention_takes_what_is_too_much)
+{
+    bool found;
+    for (int64_t i = 0; i < 6; i++) {
+        rig_write_one(act("anna", 1000 + i));
+    }
+    ck_assert(reader_old_audit(rig.reader, 0, 6, &found, &rig.err) && !found);
+    ck_assert(reader_old_audit(rig.reader, 0, 3, &found, &rig.err) && found);
+    rig_write_one((struct change){.kind = CHANGE_AUDIT_TRIM, .audit.seq = 3});
+    expect(&whole, "6 anna\n5 anna\n4 anna\n", NULL);
+    ck_assert(reader_old_audit(rig.reader, 0, 3, &found, &rig.err) && !found);
+}
+END_TEST
+
 Suite *store_audit_suite(void)
 {
     Suite *suite = suite_create("store-audit");
@@ -127,6 +141,7 @@ Suite *store_audit_suite(void)
     tcase_add_test(cases, each_row_continues_the_one_before_over_a_new_start);
     tcase_add_test(cases, a_list_has_a_limit_an_owner_and_a_beginning);
     tcase_add_test(cases, retention_takes_a_beginning_and_never_the_last);
+    tcase_add_test(cases, retention_takes_what_is_too_much);
     suite_add_tcase(suite, cases);
     return suite;
 }
