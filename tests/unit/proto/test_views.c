@@ -5,6 +5,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
+#include "proto/wire/audit.h"
 #include "proto/wire/views.h"
 #include "tests/unit/proto/proto_suites.h"
 
@@ -338,20 +339,54 @@ START_TEST(a_token_shows_its_secret_only_when_it_has_one)
         .id = "t", .role = ROLE_USER, .owner = "ann", .created_ms = 1000, .revoked = true};
     SHOW(token_view, &view,
          "{'id':'t','role':'user','owner':'ann','created_at':'1970-01-01T00:00:01.000Z','expires_at':null,"
-         "'revoked':true}",
+         "'revoked':true,'last_used_at':null}",
          listed);
     ck_assert_ptr_null(listed.secret);
     token_view_finish(&listed);
     view.revoked = false;
     view.expires_ms = 2000;
+    view.used_ms = 1500;
     view.secret = "s";
     SHOW(token_view, &view,
          "{'id':'t','role':'user','owner':'ann','created_at':'1970-01-01T00:00:01.000Z',"
-         "'expires_at':'1970-01-01T00:00:02.000Z','revoked':false,'secret':'s'}",
+         "'expires_at':'1970-01-01T00:00:02.000Z','revoked':false,"
+         "'last_used_at':'1970-01-01T00:00:01.500Z','secret':'s'}",
          made);
     ck_assert_str_eq(made.secret, "s");
     ck_assert_int_eq(made.expires_ms, 2000);
+    ck_assert_int_eq(made.used_ms, 1500);
     token_view_finish(&made);
+}
+END_TEST
+
+START_TEST(a_row_of_the_audit_reads_back_with_the_same_hash)
+{
+    const uint8_t before[HASH_BYTES] = {1};
+    uint8_t hash[HASH_BYTES], again[HASH_BYTES], other[HASH_BYTES];
+    struct audit_view view = {.seq = 7,
+                              .at_ms = 1500,
+                              .owner = "ann",
+                              .role = ROLE_ADMIN,
+                              .token = "aaaaaaaa",
+                              .address = "::1",
+                              .method = "POST",
+                              .path = "/v1/nodes/n1/drain",
+                              .status = 200,
+                              .detail = "{\"reason\":\"a fan\"}",
+                              .hash = "00"};
+    SHOW(audit_view, &view,
+         "{'seq':7,'at':'1970-01-01T00:00:01.500Z','owner':'ann','role':'admin','token':'aaaaaaaa',"
+         "'address':'::1','method':'POST','path':'/v1/nodes/n1/drain','subject':null,'status':200,"
+         "'code':null,'detail':'{\\'reason\\':\\'a fan\\'}','hash':'00'}",
+         copy);
+    audit_hash(before, &view, hash);
+    audit_hash(before, &copy, again);
+    ck_assert_mem_eq(hash, again, HASH_BYTES);
+    copy.subject = copy.detail; /* the same bytes in another place */
+    copy.detail = NULL;
+    audit_hash(before, &copy, other);
+    ck_assert_mem_ne(hash, other, HASH_BYTES);
+    audit_view_finish(&copy);
 }
 END_TEST
 
@@ -524,6 +559,7 @@ Suite *views_suite(void)
     tcase_add_test(views, a_node_that_never_heartbeat_shows_null);
     tcase_add_test(views, a_window_shows_whose_it_is);
     tcase_add_test(views, a_token_shows_its_secret_only_when_it_has_one);
+    tcase_add_test(views, a_row_of_the_audit_reads_back_with_the_same_hash);
     tcase_add_loop_test(views, a_view_that_means_nothing_is_refused, 0, BROKENS);
     tcase_add_test(views, a_view_that_is_no_object_is_refused);
     tcase_add_test(views, members_that_are_not_known_are_ignored);
