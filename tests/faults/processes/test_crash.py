@@ -21,6 +21,7 @@ import pytest
 
 from controller import CALLS, Controller, failing_at, killed_at, tracing
 from customer import Away, Customer, check_all
+from harness import eventually
 
 OPERATIONS = 200
 FAILING_CALLS = ["pwrite64", "fdatasync", "fsync", "ftruncate", "renameat", "rename", "unlink", "pread64"]
@@ -184,6 +185,7 @@ def test_a_large_blob_is_synced_under_its_name_before_its_row_and_that_before_th
     assert controller.start(tracing(calls, "-y", out=trace)), controller.said()
     data = bytes(range(256)) * 1024
     name = hashlib.sha256(data).hexdigest()
+    eventually(lambda: controller.api().get("/v1/tokens")["tokens"][0]["last_used_at"], "the first use of the token to be stored")
     before = len(trace.read_text().splitlines())
     assert controller.api().raw("PUT", f"/v1/blobs/{name}", data, {"Content-Type": "application/octet-stream"})[0] == 201
     controller.kill()
