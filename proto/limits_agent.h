@@ -173,7 +173,4 @@
 /* environments that a node stages at once: jobs that came at the same time */
 #define LIMIT_NODE_STAGINGS 256
 
-/* a node's token is renewed after this time, unless gpuagent is told otherwise */
-#define TOKEN_LIFE_MS (24LL * 3600 * 1000)
-
 #endif

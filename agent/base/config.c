@@ -47,7 +47,7 @@ void config_table(struct config *config, struct config_given *given, struct opti
         {TEXT("token-file", "FILE", &config->token_file, "file with the node's token [GPUCTL_TOKEN_FILE]")},
         {.name = "token-life",
          .value_name = "TIME",
-         .help = "after which the node gets a new token of its own (default: 1d; 0: never)",
+         .help = "after which the node gets a new token of its own; 0: never (default: 0)",
          .kind = OPTION_DURATION,
          .target = &config->token_life_ms},
         {TEXT("name", "NAME", &config->name, "name of this node (default: the host name)")},
@@ -348,7 +348,6 @@ void config_defaults(struct config *ret_config)
                                   .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
                                   .max_processes = DEFAULT_PROCESSES,
                                   .sample_s = SAMPLE_S,
-                                  .token_life_ms = TOKEN_LIFE_MS,
                                   .warm_mib = DEFAULT_WARM_MIB,
                                   .preload = DEFAULT_WARM_NAMES};
 }

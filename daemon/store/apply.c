@@ -128,18 +128,7 @@ static bool insert_audit(struct store *store, const struct audit_row *audit, str
 {
     struct audit_row row = *audit;
     row.seq = store->audit_seq + 1;
-    const struct audit_view view = {.seq = row.seq,
-                                    .at_ms = row.at_ms,
-                                    .owner = row.owner,
-                                    .role = row.role,
-                                    .token = row.token,
-                                    .address = row.address,
-                                    .method = row.method,
-                                    .path = row.path,
-                                    .subject = row.subject,
-                                    .status = row.status,
-                                    .code = row.code,
-                                    .detail = row.detail};
+    const struct audit_view view = store_audit_view(&row);
     audit_hash(store->audit_hash, &view, row.hash);
     if (!gather_add(&store->gather, &store->connection, GATHER_AUDIT, &row, err)) {
         return false;

@@ -11,6 +11,7 @@
 #include "daemon/core/model/change.h"
 #include "proto/base/err.h"
 #include "proto/limits.h"
+#include "proto/wire/views.h"
 
 /* --- the writer ----------------------------------------------------------------------------------------- */
 
@@ -274,6 +275,8 @@ struct audit_filter {
 };
 struct rows reader_audit(struct reader *reader, const struct audit_filter *filter, struct err *err);
 bool rows_audit(struct rows *rows, struct audit_row *ret_row);
+/* The row as the API shows it, and as its hash is of it, but for the hash. */
+struct audit_view store_audit_view(const struct audit_row *row);
 /* The last and the first seq that are there; 0: none is. */
 bool reader_audit_ends(struct reader *reader, int64_t *ret_last, int64_t *ret_first, struct err *err);
 /* Whether there are rows from then or before, or more than `most`, the last one not counted; for retention.

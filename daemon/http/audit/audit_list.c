@@ -15,19 +15,8 @@ static void write_row(const struct audit_row *row, struct text *out)
 {
     char hash[HASH_HEX + 1];
     text_to_hex(row->hash, sizeof row->hash, hash);
-    const struct audit_view view = {.seq = row->seq,
-                                    .at_ms = row->at_ms,
-                                    .owner = row->owner,
-                                    .role = row->role,
-                                    .token = row->token,
-                                    .address = row->address,
-                                    .method = row->method,
-                                    .path = row->path,
-                                    .subject = row->subject,
-                                    .status = row->status,
-                                    .code = row->code,
-                                    .detail = row->detail,
-                                    .hash = hash};
+    struct audit_view view = store_audit_view(row);
+    view.hash = hash;
     audit_view_encode(&view, out);
 }
 

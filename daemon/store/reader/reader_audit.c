@@ -25,6 +25,22 @@ bool rows_audit(struct rows *rows, struct audit_row *ret_row)
     return rows_end(rows, &query);
 }
 
+struct audit_view store_audit_view(const struct audit_row *row)
+{
+    return (struct audit_view){.seq = row->seq,
+                               .at_ms = row->at_ms,
+                               .owner = row->owner,
+                               .role = row->role,
+                               .token = row->token,
+                               .address = row->address,
+                               .method = row->method,
+                               .path = row->path,
+                               .subject = row->subject,
+                               .status = row->status,
+                               .code = row->code,
+                               .detail = row->detail};
+}
+
 bool reader_audit_ends(struct reader *reader, int64_t *ret_last, int64_t *ret_first, struct err *err)
 {
     autoquery struct query query = query_begin(&reader->connection, SQL_AUDIT_ENDS);

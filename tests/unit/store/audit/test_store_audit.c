@@ -24,15 +24,7 @@ static struct change act(const char *owner, int64_t at_ms)
 
 static void compute(const uint8_t before[HASH_BYTES], const struct audit_row *row, uint8_t out[HASH_BYTES])
 {
-    const struct audit_view view = {.seq = row->seq,
-                                    .at_ms = row->at_ms,
-                                    .owner = row->owner,
-                                    .role = row->role,
-                                    .token = row->token,
-                                    .address = row->address,
-                                    .method = row->method,
-                                    .path = row->path,
-                                    .status = row->status};
+    const struct audit_view view = store_audit_view(row);
     audit_hash(before, &view, out);
 }
 
