@@ -153,6 +153,15 @@
 
 /* the end of pip's output that a failure quotes: its last errors and the lines above them */
 #define LIMIT_STAGING_TEXT (4 * KIB)
+/* the record of owners who have numbers of their own on a node: 50,000 of the longest names */
+#define LIMIT_USERS_BYTES (4 * MIB)
+/* numbers of users for owners that a node does not know (--run-as owner): distributions, containers and
+ * directories use none of these */
+#define DEFAULT_USER_FIRST 1900000000
+#define DEFAULT_USER_LAST  1900065535
+/* numbers below are those of the host's own users; and so many of a node's range serve builds */
+#define USERS_LEAST     1000
+#define USERS_OF_BUILDS 16
 /* environments that a node builds at once: pip is limited by one core and the network */
 #define LIMIT_BUILDS 2
 /* a line from the builder: a failure of LIMIT_STAGING_TEXT, each character escaped */

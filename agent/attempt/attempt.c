@@ -75,6 +75,7 @@ void attempt_destroy(struct attempt *attempt)
         job_spec_finish(&attempt->spec);
     }
     finish_order(attempt);
+    user_finish(&attempt->user);
     cleanup_close(&attempt->environment_lock);
     free(attempt->environment);
     free(attempt->cold_why);

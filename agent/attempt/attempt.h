@@ -25,6 +25,7 @@
 #include "agent/base/folder_pool.h"
 #include "agent/environment/stagings.h"
 #include "agent/output/uploads.h"
+#include "agent/launch/users.h"
 #include "agent/launch/warm.h"
 #include "proto/spec/jobspec.h"
 
@@ -38,6 +39,7 @@ struct agent_context {
     struct controller_client *controller;
     struct shims *shims;
     struct warm *warm;
+    struct users *users; /* NULL: ranks run as the agent's user */
     struct devices devices;
     struct cgroup_root cgroups;
     struct payloads *payloads;
@@ -90,6 +92,7 @@ struct attempt {
     struct order order; /* its json, spec and devices are owned */
     bool ordered;       /* false: the attempt was adopted, and no order has come yet */
     struct job_spec spec;
+    struct user user; /* that its ranks run as; name NULL: the agent's */
     struct fill *fills;
     size_t fill_count, fills_waiting;
     struct payload_order *bundle; /* the bundle while it is being fetched */

@@ -2,9 +2,11 @@
 /* Brings an attempt from its order to a shim: checks, folders, environment, bundle, files, the launch file. A
  * person waits on this path for the first instruction: nothing here forks, syncs or waits, unless a payload
  * must be fetched or a bundle unpacked. An attempt that cannot be staged is declined, with the reason. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +23,10 @@
 #include "proto/spec/tasks.h"
 
 /* Variables of the agent that ranks inherit, unless the spec sets them. */
-static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH"};
+static const char *const inherited_names[] = {"PATH", "LANG", "LD_LIBRARY_PATH", "HOME", "USER"};
 #define INHERITED_COUNT (sizeof inherited_names / sizeof inherited_names[0])
+#define OF_USER         2 /* the last ones, and more: a rank that runs as another user gets that user's */
+#define VARIABLES_MAX   (INHERITED_COUNT + 4)
 
 #define FUNCTION_FILES 2 /* its payload and its modules */
 
@@ -64,6 +68,56 @@ static bool take_environment(struct attempt *attempt, struct err *err)
             ? environment_use(attempt->context->environments, name, false, &attempt->environment, err)
             : -1;
     return attempt->environment_lock >= 0;
+}
+
+/* --- the user ------------------------------------------------------------------------------------------- */
+
+/* NULL: the agent's. */
+static const struct user *user_of(const struct attempt *attempt)
+{
+    return attempt->user.name != NULL ? &attempt->user : NULL;
+}
+
+static bool take_user(struct attempt *attempt, struct err *err)
+{
+    struct users *users = attempt->context->users;
+    if (users == NULL) {
+        return true;
+    }
+    return attempt->order.owner != NULL
+               ? users_find(users, attempt->order.owner, &attempt->user, err)
+               : err_set(err, ERR_CONFLICT,
+                         "the controller does not say whose job it is: it is older than this agent");
+}
+
+/* Parts of the attempt's folder that its ranks write to. The folder itself stays root's, so that they cannot
+ * replace them, and lets pass who knows its name; each part is the user's alone. */
+static bool give_parts(const struct attempt *attempt, const struct user *user)
+{
+    static const char *const parts[] = {SHIM_WORK_FOLDER, SHIM_ERRORS_FOLDER, SHIM_RESULTS_FOLDER,
+                                        SHIM_TMP_FOLDER};
+    autoclose int folder = open(attempt->logs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool given = folder >= 0 && mkdirat(folder, SHIM_TMP_FOLDER, 0700) == 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && given; i++) {
+        given = fchownat(folder, parts[i], user->uid, user->gid, AT_SYMLINK_NOFOLLOW) == 0;
+    }
+    return given && fchmod(folder, SHIM_PASSAGE_MODE) == 0;
+}
+
+/* Of the run folder: the file that gpuctl_mlflow.py shares. The shim gives rank.sock away itself. */
+static bool give_run_files(const struct attempt *attempt, const struct user *user)
+{
+    autofree char *path = xprintf("%s/" SHIM_MLFLOW_FILE, attempt->run);
+    autoclose int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return file >= 0 && fchown(file, user->uid, user->gid) == 0 &&
+           chmod(attempt->run, SHIM_PASSAGE_MODE) == 0;
+}
+
+static bool give_folders(const struct attempt *attempt, struct err *err)
+{
+    const struct user *user = user_of(attempt);
+    return user == NULL || (give_parts(attempt, user) && give_run_files(attempt, user)) ||
+           err_errno(err, "cannot give the attempt's folders to the user %u", (unsigned)user->uid);
 }
 
 /* --- files ---------------------------------------------------------------------------------------------- */
@@ -111,9 +165,13 @@ static bool write_given(int file, const struct job_file *given, struct err *err)
     return stage_file_write(file, bytes, length, given->path, err);
 }
 
-static bool stage_file(struct attempt *attempt, int folder, const struct job_file *given, struct err *err)
+/* as: the user whose folder it is, who may change it meanwhile; NULL: the agent's user. */
+static bool stage_file(struct attempt *attempt, int folder, const struct user *as,
+                       const struct job_file *given, struct err *err)
 {
+    user_begin(as);
     autoclose int file = stage_file_open(folder, given->path, given->executable, err);
+    user_end(as);
     if (file < 0 || given->blob == NULL) {
         return file >= 0 && write_given(file, given, err);
     }
@@ -122,6 +180,17 @@ static bool stage_file(struct attempt *attempt, int folder, const struct job_fil
     fill->order = payload_fill(attempt->context->payloads, given->blob, fill->file, filled, fill);
     attempt->fills_waiting++;
     return true;
+}
+
+/* A file beside the parts of the ranks' user, who may only read it. */
+static bool stage_for_user(struct attempt *attempt, int folder, const struct job_file *given, struct err *err)
+{
+    const struct user *user = user_of(attempt);
+    return stage_file(attempt, folder, NULL, given, err) &&
+           (user == NULL ||
+            (fchownat(folder, given->path, user->uid, user->gid, AT_SYMLINK_NOFOLLOW) == 0 &&
+             fchmodat(folder, given->path, 0400, 0) == 0) ||
+            err_errno(err, "cannot give %s to the user %u", given->path, (unsigned)user->uid));
 }
 
 static bool stage_function(struct attempt *attempt, struct err *err)
@@ -134,22 +203,26 @@ static bool stage_function(struct attempt *attempt, struct err *err)
         return true;
     }
     autoclose int folder = open(attempt->logs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return stage_file(attempt, folder, &payload, err) &&
-           (modules.blob == NULL || stage_file(attempt, folder, &modules, err));
+    return stage_for_user(attempt, folder, &payload, err) &&
+           (modules.blob == NULL || stage_for_user(attempt, folder, &modules, err));
+}
+
+static bool stage_work(struct attempt *attempt, struct err *err)
+{
+    const struct job_spec *spec = &attempt->spec;
+    autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
+    autoclose int folder = open(work, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool staged = folder >= 0 || err_errno(err, "cannot open %s", work);
+    for (size_t i = 0; i < spec->file_count && staged; i++) {
+        staged = stage_file(attempt, folder, user_of(attempt), &spec->files[i], err);
+    }
+    return staged;
 }
 
 static bool stage_files(struct attempt *attempt, struct err *err)
 {
-    const struct job_spec *spec = &attempt->spec;
-    autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
-    autoclose int folder = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    attempt->fills = xzalloc((spec->file_count + FUNCTION_FILES + 1) * sizeof *attempt->fills);
-    for (size_t i = 0; i < spec->file_count; i++) {
-        if (!stage_file(attempt, folder, &spec->files[i], err)) {
-            return false;
-        }
-    }
-    return stage_function(attempt, err);
+    attempt->fills = xzalloc((attempt->spec.file_count + FUNCTION_FILES + 1) * sizeof *attempt->fills);
+    return stage_work(attempt, err) && stage_function(attempt, err);
 }
 
 /* --- the bundle ----------------------------------------------------------------------------------------- */
@@ -172,6 +245,8 @@ static bool is_jobs_fault(int status, const char *said)
     bool full = strstr(said, "No space left") != NULL || strstr(said, "quota") != NULL;
     return WIFEXITED(status) && WEXITSTATUS(status) == 2 && !full;
 }
+
+#define SETPRIV_WORDS 7 /* of the command line below, up to tar's */
 
 /* A line of tar's listing, which begins like one of ls. No job runs from a bundle with a device or a pipe. */
 static void one_unpacked(void *closure, const char *line)
@@ -206,13 +281,33 @@ static void unpacked(void *closure, int status, const char *said)
     }
 }
 
+/* As the user of the ranks, if they have one: what a bundle does to tar, it does with the user's rights. */
 static bool unpack(struct attempt *attempt, int archive, struct err *err)
 {
     const char *path = getenv("PATH");
+    const struct user *user = user_of(attempt);
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
     autofree char *variable = xprintf("PATH=%s", path != NULL ? path : "/usr/bin:/bin");
-    const char *const arguments[] = {
-        "tar", "-x", "-vv", "--no-same-owner", "--no-same-permissions", "-f", "-", "-C", work, NULL};
+    autofree char *uid = xprintf("--reuid=%u", user != NULL ? (unsigned)user->uid : 0);
+    autofree char *gid = xprintf("--regid=%u", user != NULL ? (unsigned)user->gid : 0);
+    const char *const as_user[] = {"setpriv",
+                                   uid,
+                                   gid,
+                                   "--clear-groups",
+                                   "--no-new-privs",
+                                   "--bounding-set=-all",
+                                   "--",
+                                   "tar",
+                                   "-x",
+                                   "-vv",
+                                   "--no-same-owner",
+                                   "--no-same-permissions",
+                                   "-f",
+                                   "-",
+                                   "-C",
+                                   work,
+                                   NULL};
+    const char *const *arguments = user != NULL ? as_user : as_user + SETPRIV_WORDS;
     const char *const variables[] = {variable, "LANG=C", NULL};
     attempt->unpacker = child_start(attempt->context->children,
                                     &(struct child_call){.arguments = arguments,
@@ -261,10 +356,24 @@ static int64_t log_limit(const struct agent_context *context)
     return context->log_limit > 0 && context->log_limit < own ? context->log_limit : own;
 }
 
-static void put_inherited(char *variables[INHERITED_COUNT + 1])
+static size_t put_user(const struct attempt *attempt, const struct user *user, char **variables)
 {
     size_t count = 0;
-    for (size_t i = 0; i < INHERITED_COUNT; i++) {
+    variables[count++] = xprintf("HOME=%s", user->home);
+    variables[count++] = xprintf("USER=%s", user->name);
+    variables[count++] = xprintf("LOGNAME=%s", user->name);
+    variables[count++] = xprintf("SHELL=%s", user->shell);
+    variables[count++] = shims_own_memory(attempt->context->shims)
+                             ? xstrdup("TMPDIR=/tmp")
+                             : xprintf("TMPDIR=%s/" SHIM_TMP_FOLDER, attempt->logs);
+    return count;
+}
+
+static void put_inherited(const struct attempt *attempt, char *variables[VARIABLES_MAX])
+{
+    const struct user *user = user_of(attempt);
+    size_t count = user != NULL ? put_user(attempt, user, variables) : 0;
+    for (size_t i = 0; i < INHERITED_COUNT - (user != NULL ? OF_USER : 0); i++) {
         const char *value = getenv(inherited_names[i]);
         if (value != NULL) {
             variables[count++] = xprintf("%s=%s", inherited_names[i], value);
@@ -286,11 +395,26 @@ static char *visible_devices(const struct devices *devices, const struct order *
     return text_take(&list);
 }
 
+static void compose_user(const struct attempt *attempt, struct text *launch)
+{
+    const struct user *user = user_of(attempt);
+    if (user == NULL) {
+        return;
+    }
+    autofree char *tmp = xprintf("%s/" SHIM_TMP_FOLDER, attempt->logs);
+    launch_put_int(launch, "uid", user->uid);
+    launch_put_int(launch, "gid", user->gid);
+    for (size_t i = 0; i < user->group_count; i++) {
+        launch_put_int(launch, "group", user->groups[i]);
+    }
+    launch_put(launch, "tmp", tmp);
+}
+
 static void compose(struct attempt *attempt, struct text *launch)
 {
     struct agent_context *context = attempt->context;
-    char *inherited[INHERITED_COUNT + 1];
-    put_inherited(inherited);
+    char *inherited[VARIABLES_MAX];
+    put_inherited(attempt, inherited);
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
     autofree char *attempt_id = xprintf("%llu", (unsigned long long)attempt->attempt_id);
     autofree char *visible = visible_devices(&context->devices, &attempt->order);
@@ -317,6 +441,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put_int(launch, "granted", (int64_t)attempt->order.device_count);
     launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
     launch_put_int(launch, "log_limit", log_limit(context));
+    compose_user(attempt, launch);
     if (attempt->cgroup != NULL) {
         launch_put(launch, "cgroup", attempt->cgroup);
         launch_put_int(launch, "cgroup_version", 2); /* for a gpushim of the version before */
@@ -345,6 +470,11 @@ static bool take_warm_shim(struct attempt *attempt, struct text *text)
     struct launch launch;
     const char *why = NULL;
     const size_t length = text->length;
+    if (user_of(attempt) !=
+        NULL) { /* forkservers run as the agent's user, and their workers are children of it */
+        attempt->cold_why = attempt->python ? xstrdup("jobs run as their owners") : NULL;
+        return false;
+    }
     if (!attempt->python || !launch_parse(text_take(text), length, &launch, NULL)) {
         return false;
     }
@@ -404,8 +534,10 @@ static bool decode_spec(struct attempt *attempt, struct err *err)
 static bool prepare(struct attempt *attempt, struct err *err)
 {
     struct agent_context *context = attempt->context;
-    return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
+    return decode_spec(attempt, err) && check_devices(attempt, err) && take_user(attempt, err) &&
+           take_environment(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
+           give_folders(attempt, err) &&
            cgroup_make(&context->cgroups, attempt->attempt_id, (int64_t)attempt->order.device_count,
                        &attempt->cgroup, err) &&
            (attempt->spec.bundle.blob == NULL || stage_bundle(attempt, err));

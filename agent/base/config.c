@@ -77,6 +77,13 @@ void config_table(struct config *config, struct config_given *given, struct opti
               "own: a /dev/shm and System V objects for each job, which go with it, where the agent may "
               "make them; host: those of the host (default: own)"),
          .choices = "own|host"},
+        {TEXT(
+             "run-as", "WHOM", &given->run_as,
+             "owner: each job runs as the user of this host that has its owner's name, else as a user of the "
+             "owner's alone; needs root. agent: as the user that runs gpuagent (default: agent)"),
+         .choices = "owner|agent"},
+        {TEXT("user-ids", "A-B", &given->user_ids,
+              "numbers of users for owners that this host does not know (default: 1900000000-1900065535)")},
         {TEXT("devices", "LIST", &config->devices, "GPUs by index or UUID, or none (default: all)")},
         {INT("cpu-slots", "N", &config->cpu_slots, 1, LIMIT_NODE_DEVICES,
              "offer N CPU slots instead of GPUs")},
@@ -267,6 +274,30 @@ static bool parse_ports(const char *ports, struct config *config, struct err *er
     return true;
 }
 
+/* Numbers below 1000 are those of the host's own users, and so is the last one. */
+static bool parse_users(const struct config_given *given, struct config *config, struct err *err)
+{
+    config->as_owner = given->run_as != NULL && strcmp(given->run_as, "owner") == 0;
+    config->user_first = DEFAULT_USER_FIRST;
+    config->user_last = DEFAULT_USER_LAST;
+    if (config->as_owner && geteuid() != 0) {
+        return err_field(err, ERR_USAGE, "--run-as", "start gpuagent as root, or leave --run-as out",
+                         "only root can run jobs as other users");
+    }
+    if (given->user_ids == NULL) {
+        return true;
+    }
+    autofree char *copy = xstrdup(given->user_ids);
+    char *last = copy, *first = strsep(&last, "-");
+    if (last == NULL || !text_to_int(first, USERS_LEAST, INT32_MAX, &config->user_first) ||
+        !text_to_int(last, config->user_first + USERS_OF_BUILDS, INT32_MAX, &config->user_last)) {
+        return err_field(err, ERR_USAGE, "--user-ids", "write it as 1900000000-1900065535",
+                         "--user-ids %s is not a range of at least %d numbers above %d", given->user_ids,
+                         USERS_OF_BUILDS + 1, USERS_LEAST - 1);
+    }
+    return true;
+}
+
 static bool parse_expiry(const char *text, struct config *config, struct err *err)
 {
     int64_t now_ms = clock_wall_ms();
@@ -282,6 +313,23 @@ static bool parse_expiry(const char *text, struct config *config, struct err *er
                      "--expires-at %s is in the past", text);
 }
 
+/* Jobs get a /tmp and a /var/tmp of their own, which would hide what is in the host's. */
+static bool folders_stay_visible(const struct config *config, struct err *err)
+{
+    const char *const folders[][2] = {
+        {"--state", config->state}, {"--run", config->run}, {"--environments", config->environments}};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        const char *path = folders[i][1];
+        if (strncmp(path, "/tmp/", strlen("/tmp/")) == 0 ||
+            strncmp(path, "/var/tmp/", strlen("/var/tmp/")) == 0) {
+            return err_field(err, ERR_USAGE, folders[i][0], "name a folder elsewhere",
+                             "%s %s would be hidden from jobs, which have a /tmp and a /var/tmp of their own",
+                             folders[i][0], path);
+        }
+    }
+    return true;
+}
+
 static bool complete(struct config *config, const struct config_given *given, struct err *err)
 {
     enum log_level level;
@@ -290,10 +338,13 @@ static bool complete(struct config *config, const struct config_given *given, st
     }
     if (!check_controller(config, err) || !read_labels(config, given, err) || !check_name(config, err) ||
         !check_url(config, err) || !parse_ports(given->ports, config, err) ||
-        !parse_expiry(given->expires_at, config, err)) {
+        !parse_users(given, config, err) || !parse_expiry(given->expires_at, config, err)) {
         return false;
     }
     choose_folders(config, given);
+    if (config->as_owner && !folders_stay_visible(config, err)) {
+        return false;
+    }
     config->host_memory = given->shared_memory != NULL && strcmp(given->shared_memory, "host") == 0;
     return given->address == NULL || address_resolve(given->address, config->address, err);
 }

@@ -36,9 +36,11 @@ struct config {
     int64_t max_processes; /* limit of an attempt for each of its devices */
     int64_t expires_at_ms; /* wall clock: when this machine is taken back; 0: never */
     int64_t port_first, port_last;
-    char address[ADDRESS_BYTES]; /* numeric --address; "" if not given */
-    char controller_host[256];   /* host of url */
-    bool host_memory;            /* ranks use the host's shared memory */
+    char address[ADDRESS_BYTES];   /* numeric --address; "" if not given */
+    char controller_host[256];     /* host of url */
+    bool host_memory;              /* ranks use the host's shared memory */
+    bool as_owner;                 /* ranks run as the users that own the jobs, not as the agent's */
+    int64_t user_first, user_last; /* numbers for owners that this host does not know */
     bool reserved;
     bool insecure_plain_http;
     bool list_devices; /* the command only lists devices: name, folders and controller are not set */
@@ -49,13 +51,13 @@ struct config {
 /* Options as they were given. */
 struct config_given {
     const char *state, *run, *environments, *address, *ports, *expires_at, *log_level, *shared_memory, *file,
-        *python, *cacert;
+        *python, *cacert, *run_as, *user_ids;
     struct option_list labels;
     bool help, version, check_config;
 };
 
 /* The table of all options, with their targets in *config and *given. */
-#define CONFIG_OPTIONS 32
+#define CONFIG_OPTIONS 34
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
 /* Completes and checks the part that joining needs: name and url. */

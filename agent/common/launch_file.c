@@ -53,6 +53,17 @@ static bool rank_add(struct launch *launch, const char *value, struct err *err)
     return true;
 }
 
+static bool group_add(struct launch *launch, const char *value, struct err *err)
+{
+    int64_t number;
+    if (!text_to_int(value, 1, UINT32_MAX - 1, &number)) {
+        return err_set(err, ERR_MALFORMED, "launch file: group %.32s", value);
+    }
+    launch->groups = xrealloc(launch->groups, (launch->group_count + 1) * sizeof *launch->groups);
+    launch->groups[launch->group_count++] = (gid_t)number;
+    return true;
+}
+
 static void env_add(struct launch *launch, char *value)
 {
     if (launch->rank_count == 0) {
@@ -68,11 +79,8 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
     const struct {
         const char *key;
         const char **text;
-    } texts[] = {{"epoch", &launch->attempt_id},
-                 {"logs", &launch->logs},
-                 {"cwd", &launch->cwd},
-                 {"cgroup", &launch->cgroup},
-                 {"hold", &launch->hold}};
+    } texts[] = {{"epoch", &launch->attempt_id}, {"logs", &launch->logs}, {"cwd", &launch->cwd},
+                 {"cgroup", &launch->cgroup},    {"hold", &launch->hold}, {"tmp", &launch->tmp}};
     const struct {
         const char *key;
         int64_t *number;
@@ -83,6 +91,8 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
                    {"torchrun", &launch->torchrun, 0, 1},
                    {"log_limit", &launch->log_limit, LIMIT_STREAM_MIN_BYTES, LIMIT_STREAM_MAX_BYTES},
                    {"failed_grace_ms", &launch->failed_grace_ms, 0, LIMIT_GRACE_MS},
+                   {"uid", &launch->uid, 1, UINT32_MAX - 1},
+                   {"gid", &launch->gid, 1, UINT32_MAX - 1},
                    {"granted", &launch->granted, 0, LIMIT_NODE_DEVICES},
                    {"received", &launch->received_us, 0, INT64_MAX}};
 
@@ -104,6 +114,8 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
         env_add(launch, value);
     } else if (strcmp(key, "pattern") == 0 && launch->pattern_count < LAUNCH_PATTERNS) {
         launch->patterns[launch->pattern_count++] = value;
+    } else if (strcmp(key, "group") == 0) {
+        return group_add(launch, value, err);
     } else if (strcmp(key, "rank") == 0) {
         return rank_add(launch, value, err);
     }
@@ -147,6 +159,7 @@ static bool is_complete(const struct launch *launch, struct err *err)
                           : launch->argument_count == 0            ? "arg"
                           : launch->rank_count == 0                ? "rank"
                           : launch->port_last < launch->port_first ? "port_last"
+                          : (launch->uid < 0) != (launch->gid < 0) ? "uid with its gid"
                                                                    : NULL;
     if (missing == NULL && launch->store_rank >= 0) {
         missing = launch->port_first == 0                   ? "port_first for store_rank"
@@ -161,6 +174,8 @@ bool launch_parse(char *bytes, size_t size, struct launch *ret_launch, struct er
     struct launch launch = {.bytes = bytes,
                             .failed_grace_ms = FAILED_GRACE_MS,
                             .store_rank = -1,
+                            .uid = -1,
+                            .gid = -1,
                             .log_limit = LIMIT_STREAM_BYTES};
     if (!fields_take(&launch, bytes, size, err) || !is_complete(&launch, err)) {
         launch_finish(&launch);
@@ -176,6 +191,7 @@ void launch_finish(struct launch *launch)
         free(launch->ranks[i].env);
     }
     free(launch->ranks);
+    free(launch->groups);
     free(launch->env);
     free(launch->arguments);
     free(launch->bytes);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "proto/base/err.h"
 #include "proto/base/text/text.h"
@@ -31,15 +32,18 @@ struct launch_rank {
 
 /* A launch file that was read. All texts point into `bytes`. */
 struct launch {
-    char *bytes;                                         /* owned, as are the lists */
-    const char *attempt_id, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL if absent */
-    int64_t log_limit;                                   /* bytes of one stream */
-    int64_t port_first, port_last;                       /* 0: no port is held */
+    char *bytes;                                               /* owned, as are the lists */
+    const char *attempt_id, *logs, *cwd, *cgroup, *hold, *tmp; /* the last three: NULL if absent */
+    int64_t log_limit;                                         /* bytes of one stream */
+    int64_t port_first, port_last;                             /* 0: no port is held */
     int64_t failed_grace_ms;
     int64_t store_rank; /* -1: none */
     int64_t torchrun;   /* 1: the ranks are torchruns, or may start one */
     int64_t granted;    /* devices or slots of the attempt on this node; 0: unknown */
     int64_t received_us;
+    int64_t uid, gid; /* of the user that ranks run as; -1: the shim's own */
+    gid_t *groups;    /* its supplementary groups */
+    size_t group_count;
     const char *patterns[LAUNCH_PATTERNS]; /* NAME=VALUE with "@N" in place of node N; see shim_addresses.c */
     size_t pattern_count;
     char **arguments; /* ends with NULL */

@@ -162,9 +162,12 @@ static const char **variables(void)
 static bool begin(struct build *build, struct err *err)
 {
     struct builder *builder = build->builder;
+    autofree char *build_ids = xprintf("%u", (unsigned)builder->config.build_ids);
     const char *arguments[] = {build->interpreter,
                                "-I",
                                builder->script,
+                               "--build-ids",
+                               build_ids,
                                "--folder",
                                environments_folder(builder->config.environments),
                                "--requirements",

@@ -23,6 +23,8 @@ struct builder_config {
     const char *script; /* path of gpuctl_environment.py; copied */
     struct children *children;
     struct environments *environments;
+    uid_t
+        build_ids; /* the first of USERS_OF_BUILDS numbers for users that run pip; 0: the agent's user does */
     /* One line of progress; NULL: it goes on without news. */
     void (*told)(void *closure, const struct build *build, const char *text);
     /* Called once, before the build is freed, and never from within build_start. text says why there is no

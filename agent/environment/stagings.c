@@ -393,6 +393,7 @@ struct stagings *stagings_create(const struct stagings_config *config)
     stagings->builder = builder_create(&(struct builder_config){.script = config->script,
                                                                 .children = config->children,
                                                                 .environments = config->environments,
+                                                                .build_ids = config->build_ids,
                                                                 .told = build_told,
                                                                 .done = build_done,
                                                                 .closure = stagings});

@@ -24,6 +24,7 @@ struct stagings_config {
     struct environments *environments;
     struct children *children;
     const char *script; /* path of gpuctl_environment.py */
+    uid_t build_ids;    /* of its builder */
     void (*stranger)(void *closure);
     void *closure;
 };

@@ -5,13 +5,16 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/crypto/hash.h"
 #include "proto/base/text/text.h"
 
-#define VERSION_CHARS 16
+#define VERSION_CHARS      16
+#define RUNNER_MODE        0644 /* no secret is in them */
+#define RUNNER_FOLDER_MODE 0755
 
 /* Compares the content, because somebody may have edited the file. */
 static bool is_there(const char *path, const unsigned char *source, size_t source_length)
@@ -24,7 +27,17 @@ static bool is_there(const char *path, const unsigned char *source, size_t sourc
 
 static bool lay(const char *path, const unsigned char *source, size_t length, struct err *err)
 {
-    return is_there(path, source, length) || file_replace(path, source, length, 0600, err);
+    return (is_there(path, source, length) || file_replace(path, source, length, RUNNER_MODE, err)) &&
+           (chmod(path, RUNNER_MODE) == 0 || err_errno(err, "cannot open %s to the users of jobs", path));
+}
+
+/* Ranks may run as any user. A folder of an earlier agent may have been made for root alone. */
+static bool make_passable(const char *folder, const char *version, const char *watch, struct err *err)
+{
+    return file_make_directories(watch, RUNNER_FOLDER_MODE, err) &&
+           ((chmod(folder, RUNNER_FOLDER_MODE) == 0 && chmod(version, RUNNER_FOLDER_MODE) == 0 &&
+             chmod(watch, RUNNER_FOLDER_MODE) == 0) ||
+            err_errno(err, "cannot open %s to the users of jobs", version));
 }
 
 static const struct program {
@@ -54,7 +67,7 @@ char *runner_stage(const char *folder, struct err *err)
 {
     autofree char *version = version_of(folder);
     autofree char *watch = xprintf("%s/" SHIM_WATCH_FOLDER, version);
-    bool laid = file_make_directories(watch, 0700, err);
+    bool laid = make_passable(folder, version, watch, err);
     for (size_t i = 0; i < PROGRAMS && laid; i++) {
         autofree char *path = xprintf("%s/%s", version, programs[i].file);
         laid = lay(path, programs[i].source, *programs[i].length, err);

@@ -14,8 +14,8 @@
 
 /* Each program, and its file: the runner of functions and its helper for torch's store, the launcher for
  * Accelerate, the watch of gangs with its helpers for JAX and MLflow and the file that starts it, the builder
- * of environments and its helpers for the node's Python and for pip, and the forkserver of warm workers.
- * agent/meson.build embeds agent/python/gpuctl_<name>.py as <name>_source. */
+ * of environments and its helpers for the node's Python, for pip and for its user, and the forkserver of warm
+ * workers. agent/meson.build embeds agent/python/gpuctl_<name>.py as <name>_source. */
 #define RUNNER_PROGRAMS(X)                                                                                   \
     X(runner, "gpuctl_runner.py")                                                                            \
     X(store, "gpuctl_store.py")                                                                              \
@@ -27,6 +27,7 @@
     X(environment, RUNNER_ENVIRONMENT_FILE)                                                                  \
     X(base, "gpuctl_base.py")                                                                                \
     X(pip, "gpuctl_pip.py")                                                                                  \
+    X(stranger, "gpuctl_stranger.py")                                                                        \
     X(warm, "gpuctl_warm.py")
 
 #define RUNNER_DECLARE(name, file)                                                                           \

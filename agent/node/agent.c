@@ -27,6 +27,7 @@
 #include "agent/node/node.h"
 #include "agent/node/run_folder.h"
 #include "agent/launch/runner.h"
+#include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
@@ -131,6 +132,47 @@ static int open_shim_log(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (long_enough ? O_TRUNC : 0), 0600);
 }
 
+/* Lets the users of jobs pass, who can list nothing. */
+static bool make_passable(const char *folder, struct err *err)
+{
+    struct stat status;
+    return (stat(folder, &status) == 0 && chmod(folder, (status.st_mode & 07777) | SHIM_PASSAGE_MODE) == 0) ||
+           err_errno(err, "cannot open %s to the users of jobs", folder);
+}
+
+/* The Python of a person's home, such as one of pyenv or conda of root, is hidden from the users of jobs. */
+static void check_python(const struct agent_context *context)
+{
+    const char *python = context->config.python;
+    const struct user stranger = {.uid = users_of_builds(context->users),
+                                  .gid = users_of_builds(context->users)};
+    if (python == NULL || strchr(python, '/') == NULL) {
+        return;
+    }
+    user_begin(&stranger);
+    bool usable = faccessat(AT_FDCWD, python, X_OK, AT_EACCESS) == 0;
+    user_end(&stranger);
+    if (!usable) {
+        log_warning("python shut",
+                    "path=%s reason=\"the users of jobs may not execute it: name one with --python "
+                    "that all may, such as /usr/bin/python3\"",
+                    python);
+    }
+}
+
+static bool open_users(struct agent_context *context, const char *attempts, struct err *err)
+{
+    const struct config *config = &context->config;
+    context->users = users_open(config->state, (uid_t)config->user_first, (uid_t)config->user_last, err);
+    if (context->users == NULL) {
+        return false;
+    }
+    check_python(context);
+    return file_make_directories(config->environments, SHIM_PASSAGE_MODE, err) &&
+           make_passable(config->state, err) && make_passable(attempts, err) &&
+           make_passable(config->run, err) && make_passable(config->environments, err);
+}
+
 static bool open_folders(struct agent *agent, struct err *err)
 {
     struct agent_context *context = &agent->context;
@@ -142,6 +184,9 @@ static bool open_folders(struct agent *agent, struct err *err)
     if (!file_make_directories(attempts, 0700, err) || !lock_state(agent, err) ||
         !identity_open(context->config.state, context->agent_id, err) ||
         !run_folder_open(context->config.state, context->boot_id, &context->config.run, err)) {
+        return false;
+    }
+    if (context->config.as_owner && !open_users(context, attempts, err)) {
         return false;
     }
     context->seen = seen_open(context->config.run, err);
@@ -188,6 +233,15 @@ static void label_memory(struct agent_context *context)
     }
 }
 
+/* Says what keeps users apart here, for jobs that ask for it. */
+static void label_isolation(struct config *config)
+{
+    if (config->as_owner) {
+        config->labels = config->labels != NULL ? config->labels : json_object();
+        json_object_set_new(config->labels, "isolation", json_string("user"));
+    }
+}
+
 /* Uses the address on the route to the controller, until a connection to the controller shows a better
  * one. */
 static void find_address(struct agent_context *context)
@@ -229,6 +283,7 @@ static void open_warm(struct agent *agent)
 static void open_surroundings(struct agent_context *context)
 {
     label_memory(context);
+    label_isolation(&context->config);
     cgroup_find(context->config.unique, &context->cgroups);
     cgroup_limit(&context->cgroups, context->config.max_processes);
     find_address(context);
@@ -278,6 +333,7 @@ static void close_parts(struct agent *agent)
     free(context->runner);
     trash_destroy(context->trash);
     seen_close(context->seen);
+    users_close(context->users);
     cgroup_finish(&context->cgroups);
     cleanup_close(&agent->shim_log);
     cleanup_close(&agent->lock);

@@ -307,6 +307,7 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
         .environments = context->environments,
         .children = context->children,
         .script = context->builder,
+        .build_ids = context->users != NULL ? users_of_builds(context->users) : 0,
         .stranger = be_stranger,
         .closure = node,
     });

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds one Python environment of a node, and reports its progress.
 
-    python -I gpuctl_environment.py --folder ENVIRONMENTS --requirements FILE --key NAME [--python-version 3.11]
+    python -I gpuctl_environment.py --folder ENVIRONMENTS --requirements FILE --key NAME [--python-version 3.11] [--build-ids FIRST]
 
 It makes ENVIRONMENTS/<hash>/, a venv that sees all packages of the base, the Python that runs this file. pip adds the packages that the
 requirements name and the base does not have in the right version. The hash covers the requirements, the base, and the base's packages that
@@ -12,7 +12,7 @@ several calls at once only one builds. A killed call leaves no marker and no pro
 Each line on stdout is a JSON object: {"text": ...} is a step, {"alive": true} says that the build goes on without news; the last line is
 {"ready": true, "folder": ..., "python": ...} or {"failed": ..., "by_user": ..., "lasting": ...}. The program ends itself and all its
 processes on SIGTERM, and when its stdin ends, which happens with the agent. It needs only the standard library, from Python 3.8 on, and
-two files beside it: gpuctl_base.py says what the base has, gpuctl_pip.py runs pip.
+three files beside it: gpuctl_base.py says what the base has, gpuctl_pip.py runs pip, with --build-ids as a user of gpuctl_stranger.py.
 """
 
 import argparse
@@ -34,6 +34,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from gpuctl_base import Base, normalize  # noqa: E402
 from gpuctl_pip import Failure, Pip, failure_of, mask, say  # noqa: E402
+from gpuctl_stranger import Stranger  # noqa: E402
 
 del sys.path[0]  # the rest of sys.path is the base's
 
@@ -280,21 +281,21 @@ def provide_pip(environment: str, base: Base) -> None:
         raise Failure(f"the Python of the node, {sys.executable}, has neither pip nor ensurepip: {remedy}", False)
 
 
-def build(environment: str, requirements: Requirements, base: Base, lock: Lock) -> None:
-    """Fill the folder of an environment; the marker is written last."""
+def build(environment: str, requirements: Requirements, base: Base, lock: Lock, build_ids: int) -> None:
+    """Fill the folder of an environment; the marker is written last. build_ids: the first number for users of builds; 0: the agent's."""
     if os.path.lexists(environment):
         shutil.rmtree(environment)
     make_venv(environment, base)
     if any(not line.option for line in requirements.asked):
         provide_pip(environment, base)
-        install(environment, requirements, lock)
+        install(environment, requirements, lock, build_ids)
     lock.touch()
     with open(os.path.join(environment, "requirements.txt"), "w", encoding="utf-8") as file:
         file.write(mask(requirements.text))
     write_marker(environment, base, size_of(environment))
 
 
-def install(environment: str, requirements: Requirements, lock: Lock) -> None:
+def install(environment: str, requirements: Requirements, lock: Lock, build_ids: int) -> None:
     """Let pip add the missing packages, held to all pinned versions.
 
     A lock, as written down from a working environment, is installed as it is, even if its packages claim to conflict.
@@ -303,7 +304,7 @@ def install(environment: str, requirements: Requirements, lock: Lock) -> None:
     pins = os.path.join(environment, "pins.txt")
     write_lines(asked, requirements.asked)
     write_lines(pins, [line for line in requirements.lines if line.name])
-    pip = Pip(environment, lock)
+    pip = Pip(environment, lock, Stranger(os.path.dirname(environment), build_ids) if build_ids else None)
     done = pip.run("-r", asked, "-c", pins)
     if not done and requirements.is_lock and any("ResolutionImpossible" in line for line in pip.lines):
         done = pip.run("--no-deps", "-r", asked)
@@ -351,7 +352,7 @@ def key_of(requirements: Requirements, base: Base) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def get_ready(folder: str, text: str, name: str) -> "Tuple[str, str]":
+def get_ready(folder: str, text: str, name: str, build_ids: int) -> "Tuple[str, str]":
     """Return the environment's folder and its Python."""
     base = Base()
     requirements = Requirements(text, base.installed)
@@ -360,7 +361,7 @@ def get_ready(folder: str, text: str, name: str) -> "Tuple[str, str]":
     if marker_of(environment) is None:
         lock = Lock(environment + ".lock")
         if lock.take(environment):
-            build(environment, requirements, base, lock)
+            build(environment, requirements, base, lock, build_ids)
         os.close(lock.fd)
     marker = marker_of(environment) or {}
     if marker.get("folders") != base.mtimes():
@@ -381,7 +382,8 @@ def work(arguments: argparse.Namespace) -> int:
     try:
         check_version(arguments.python_version)
         os.makedirs(arguments.folder, mode=0o700, exist_ok=True)
-        folder, python = get_ready(os.path.abspath(arguments.folder), read_text(arguments.requirements), arguments.key)
+        text = read_text(arguments.requirements)
+        folder, python = get_ready(os.path.abspath(arguments.folder), text, arguments.key, arguments.build_ids)
     except Failure as failure:
         say(failed=mask(str(failure)), by_user=failure.by_user, lasting=failure.lasting)
         return 1
@@ -398,6 +400,7 @@ def main() -> "NoReturn":
     parser.add_argument("--requirements", required=True)
     parser.add_argument("--key", required=True)
     parser.add_argument("--python-version", default="")
+    parser.add_argument("--build-ids", type=int, default=0)
     arguments = parser.parse_args()
     begin_session()
     code = work(arguments)

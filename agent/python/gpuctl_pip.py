@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List, Optional, Protocol, Tuple
 
+    from gpuctl_stranger import Stranger
+
     class Lock(Protocol):
         """The lock of the environment that is built."""
 
@@ -127,29 +129,40 @@ def work_of_session() -> "Tuple[int, int]":
 class Pip:
     """One run of pip install, and its output."""
 
-    def __init__(self, environment: str, lock: "Lock") -> None:
+    def __init__(self, environment: str, lock: "Lock", stranger: "Optional[Stranger]") -> None:
         self.environment = environment
         self.lock = lock
+        self.stranger = stranger  # the user that it runs as; None: the agent's
         self.progress = Progress()
         self.lines: List[str] = []
         self.code = 0
 
     def run(self, *arguments: str) -> bool:
-        cache = os.path.join(os.path.dirname(self.environment), ".pip-cache")
-        flags = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--no-warn-script-location", "--cache-dir", cache]
+        flags = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--no-warn-script-location"]
+        if self.stranger is None:
+            flags += ["--cache-dir", os.path.join(os.path.dirname(self.environment), ".pip-cache")]
+        else:
+            flags += ["--no-cache-dir"]  # what one build leaves there would go into others
+        command = [os.path.join(self.environment, "bin", "python"), "-I", "-m", "pip", "install", *flags, *arguments]
+        variables = {name: value for name, value in os.environ.items() if name not in NEVER_PASSED_ON}
+        if self.stranger is not None:
+            command = self.stranger.command(*command)
+            variables.update(self.stranger.begin(self.environment))
         self.lines = []
         process = subprocess.Popen(
-            [os.path.join(self.environment, "bin", "python"), "-I", "-m", "pip", "install", *flags, *arguments],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.environment,
-            env={name: value for name, value in os.environ.items() if name not in NEVER_PASSED_ON},
-            pass_fds=(self.lock.fd,),  # a process that outlives this one still holds the lock
+            env=variables,
+            pass_fds=() if self.stranger else (self.lock.fd,),  # a process that outlives this one still holds the lock
         )
         assert process.stdout is not None
         self.listen(process.stdout.fileno())
         self.code = process.wait()
+        if self.stranger is not None:
+            self.stranger.finish(self.environment)
         return self.code == 0
 
     def listen(self, pipe: int) -> None:

@@ -91,7 +91,7 @@ struct stream {
 
 /* The step at which the start of a rank failed, sent through its `report` pipe. gpuctl_warm.py writes it,
  * too. */
-enum stage { STAGE_CGROUP, STAGE_FOLDER, STAGE_NOT_FOUND, STAGE_INTERPRETER, STAGE_COMMAND };
+enum stage { STAGE_CGROUP, STAGE_FOLDER, STAGE_NOT_FOUND, STAGE_INTERPRETER, STAGE_COMMAND, STAGE_USER };
 
 struct report {
     int32_t stage, error;
@@ -343,9 +343,11 @@ bool processes_ran_out(const struct shim *shim);
 
 /* shim_shared.c. shared_enter gives the ranks their own shared memory. shared_renew does so again if the
  * host's mounts have changed since, or an attempt has left something; false: the ranks share the host's.
- * shared_release frees it after the ranks are gone. */
+ * shared_shut gives the ranks a /tmp of their own, and a /proc with no processes of other users; where the
+ * ranks share the host's mounts it does nothing. shared_release frees it after the ranks are gone. */
 void shared_enter(struct shared *shared);
 bool shared_renew(struct shared *shared);
+bool shared_shut(struct shared *shared, const char *tmp, struct why *why);
 void shared_release(struct shared *shared);
 
 /* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most LAUNCH_PATTERNS + 1

@@ -130,7 +130,8 @@ static bool attempt_ready(struct shim *shim)
         return true;
     }
     if (!attempt_port(shim, &why) || !cgroup_open(shim, &why) || !metrics_open(shim, &why) ||
-        !record_reserve(shim, &why) || !output_open(shim, &why)) {
+        !record_reserve(shim, &why) || !output_open(shim, &why) ||
+        !shared_shut(&shim->shared, shim->launch.tmp, &why)) {
         attempt_decline(shim, why.text);
         return false;
     }

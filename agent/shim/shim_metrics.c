@@ -30,6 +30,8 @@ bool metrics_open(struct shim *shim, struct why *why)
     mode_t mask = umask(S_IXUSR | S_IRWXG | S_IRWXO);
     bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
     umask(mask);
+    bound = bound && (shim->launch.uid < 0 ||
+                      chown(SHIM_RANK_SOCKET, (uid_t)shim->launch.uid, (gid_t)shim->launch.gid) == 0);
     if (!bound || !shim_watch(shim, fd, WATCH_METRICS, 0)) {
         return why_set(why, "%s: %s", SHIM_RANK_SOCKET, strerror(errno));
     }

@@ -77,6 +77,30 @@ static void child_descriptors(const struct spawn *spawn)
     }
 }
 
+/* For good: no rank gets rights back, whatever it executes. Raw system calls, because those of libc are for a
+ * process with a memory of its own. The pipes become the user's, for programs that open /dev/stdout. */
+static void child_user(const struct spawn *spawn)
+{
+    const struct launch *launch = &spawn->shim->launch;
+    long uid = launch->uid, gid = launch->gid;
+    if (uid < 0) {
+        return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (fchown(spawn->output[i], (uid_t)uid, (gid_t)gid) != 0) {
+            child_fail(spawn, STAGE_USER);
+        }
+    }
+    for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++) {
+        prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+    }
+    if (syscall(SYS_setgroups, launch->group_count, launch->groups) != 0 ||
+        syscall(SYS_setresgid, gid, gid, gid) != 0 || syscall(SYS_setresuid, uid, uid, uid) != 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        child_fail(spawn, STAGE_USER);
+    }
+}
+
 /* Returns only if the file does not exist. A file whose interpreter is missing fails with the same error. */
 static void child_try(const struct spawn *spawn, const char *file, bool *denied)
 {
@@ -118,10 +142,6 @@ static _Noreturn void child_run(const struct spawn *spawn)
     bool done = true;
     child_signals();
     setsid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != spawn->parent) {
-        _exit(CODE_NOT_USABLE); /* the shim died before the prctl call */
-    }
     if (spawn->enter) {
         child_file(spawn->shim->cgroup, "cgroup.procs", "0", &done);
         if (!done) {
@@ -129,6 +149,11 @@ static _Noreturn void child_run(const struct spawn *spawn)
         }
     }
     child_file(AT_FDCWD, "/proc/self/oom_score_adj", "0", &done);
+    child_user(spawn);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a change of the user resets it */
+    if (getppid() != spawn->parent) {
+        _exit(CODE_NOT_USABLE); /* the shim died before the prctl call */
+    }
     child_descriptors(spawn);
     if (chdir(spawn->shim->launch.cwd) != 0) {
         child_fail(spawn, STAGE_FOLDER);
@@ -193,6 +218,9 @@ static void report_explain(const struct shim *shim, const struct report *report,
     case STAGE_COMMAND:
         why_set(why, "cannot execute %s: %s", name, error);
         break;
+    case STAGE_USER:
+        why_set(why, "cannot become the user %lld: %s", (long long)shim->launch.uid, error);
+        break;
     }
 }
 
@@ -209,7 +237,9 @@ static const char *path_of(char *const *env)
 /* 0: not the job's fault. */
 static int code_of(int32_t stage)
 {
-    return stage == STAGE_CGROUP ? 0 : stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE;
+    return stage == STAGE_CGROUP || stage == STAGE_USER ? 0
+           : stage == STAGE_NOT_FOUND                   ? CODE_NOT_FOUND
+                                                        : CODE_NOT_USABLE;
 }
 
 static bool report_take(const struct shim *shim, const struct report *report, int *ret_code, struct why *why)

@@ -74,6 +74,22 @@ bool shared_renew(struct shared *shared)
     return true;
 }
 
+/* Ends with the namespace: shared_release finds that the mounts have changed. */
+bool shared_shut(struct shared *shared, const char *tmp, struct why *why)
+{
+    static const char *const folders[] = {"/tmp", "/var/tmp"};
+    if (!shared->own || tmp == NULL) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        if (mount(tmp, folders[i], NULL, MS_BIND, NULL) != 0) {
+            return why_set(why, "cannot give the job its own %s: %s", folders[i], strerror(errno));
+        }
+    }
+    return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=invisible") == 0 ||
+           why_set(why, "cannot hide the processes of others: %s", strerror(errno));
+}
+
 /* An empty tmpfs has one inode. */
 static bool shm_is_as_made(void)
 {

@@ -26,6 +26,7 @@
  *     exit         the exit record: written as exit.new and renamed before anybody is told; fsynced
  *                  SHIM_RECORD_SYNC_MS later, unless `forget` comes before
  *     work/        working folder of the ranks if the spec names none
+ *     tmp/         /tmp and /var/tmp of ranks that run as another user than the agent
  *     <first rank>.metrics          the lines from rank.sock; made when the first one arrives
  *     errors/<rank>.json            TORCHELASTIC_ERROR_FILE
  *     function, modules.zip         of a function job: its payload, and modules for its ranks
@@ -130,6 +131,10 @@
  *   failed_grace_ms
  *   hold            the file that users of the ranks' environment lock, shared, with flock; the shim holds
  *                   the lock while it lives; absent: none
+ *   uid, gid        of the user that the ranks run as; absent: the shim's own
+ *   group           repeated: that user's supplementary groups
+ *   tmp             with uid: the folder that is /tmp and /var/tmp for the ranks, where the shim has its own
+ *                   mounts
  *   log_limit       bytes of one stream; absent: LIMIT_STREAM_BYTES
  *   torchrun        1: the master is given to a torchrun, too; absent: it is not
  *   arg             repeated: argv
@@ -168,6 +173,8 @@
 #define SHIM_RECORD_SECTOR  512        /* a disk has so many bytes of a record as a whole or not at all */
 #define SHIM_WORK_FOLDER    "work"
 #define SHIM_ERRORS_FOLDER  "errors"
+#define SHIM_TMP_FOLDER     "tmp"   /* of an attempt whose ranks run as another user */
+#define SHIM_PASSAGE_MODE   0711    /* of a folder that such ranks reach their own through, and cannot list */
 #define SHIM_NOTE_ENDING    ".note" /* ending of a rank's file there, which gpuctl_watch.py writes */
 #define SHIM_WATCH_FOLDER   "watch" /* in the runner's folder, for the PYTHONPATH of ranks */
 #define SHIM_RESULTS_FOLDER "results"

@@ -13,6 +13,7 @@
 #include "daemon/core/model/change.h"
 #include "daemon/core/model/input.h"
 #include "daemon/core/model/step.h"
+#include "proto/limits.h"
 #include "proto/spec/account_limits.h"
 #include "proto/spec/jobspec.h"
 #include "proto/wire/messages.h"
@@ -60,14 +61,15 @@ int64_t core_deadline(const struct core *core);
 /* --- orders: the whole desired state of one node, derived from the state -------------------------------- */
 
 struct node_order {
-    struct order order;   /* spec is NULL: the sender reads the spec of spec_key */
-    int64_t spec_key;     /* of the job; of a task, that of its array */
-    uint64_t version;     /* version of its last change: polls with an older version get it */
-    int64_t *devices;     /* owned: order.devices points here */
-    char job_id[17];      /* order.job_id points here */
-    char array_id[17];    /* order.array_id points here if the job is a task */
-    char *master_address; /* owned, or NULL */
-    char *addresses;      /* owned, or NULL */
+    struct order order;               /* spec is NULL: the sender reads the spec of spec_key */
+    int64_t spec_key;                 /* of the job; of a task, that of its array */
+    uint64_t version;                 /* version of its last change: polls with an older version get it */
+    int64_t *devices;                 /* owned: order.devices points here */
+    char job_id[17];                  /* order.job_id points here */
+    char owner[LIMIT_NAME_BYTES + 1]; /* order.owner points here */
+    char array_id[17];                /* order.array_id points here if the job is a task */
+    char *master_address;             /* owned, or NULL */
+    char *addresses;                  /* owned, or NULL */
 };
 
 /* An environment that a node must stage. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Derives the orders of a node: what it should do for each attempt that it should hold. Orders follow from
  * the state alone, so a restart gives the same ones. The HTTP thread sends them. */
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/core.h"
 #include "daemon/core/model/state.h"
+#include "daemon/core/quota/account_state.h"
 #include "proto/limits.h"
 
 /* An exited member gets STOP, so that an agent that forgot it reports the exit again; this alone does not
@@ -123,6 +125,8 @@ static void copy_order(const struct member *member, struct node_order *item)
     item->order.devices = item->devices;
     memcpy(item->job_id, attempt->job->id, sizeof item->job_id);
     item->order.job_id = item->job_id;
+    snprintf(item->owner, sizeof item->owner, "%s", attempt->job->owner->name);
+    item->order.owner = item->owner;
     if (item->order.phase == ORDER_START) {
         assert(attempt->master_address != NULL); /* node rank 0 has reported it: take_prepared in report.c */
         item->master_address = xstrdup(attempt->master_address);

@@ -149,6 +149,7 @@ static json_t *encode_order(const struct order *order)
     member_put_int(json, "epoch", (int64_t)order->attempt_id);
     member_put_text(json, "phase", order_phase_text(order->phase));
     member_put_text(json, "job_id", order->job_id);
+    member_put_text(json, "owner", order->owner);
     member_put_int(json, "attempt", order->attempt);
     member_put_int(json, "node_rank", order->node_rank);
     member_put_int(json, "nodes", order->nodes);
@@ -197,6 +198,7 @@ static bool decode_order(json_t *json, struct order *order, struct err *err)
     return member_need_attempt_id(json, "epoch", &order->attempt_id, err) &&
            member_read_order_phase(json, "phase", true, &order->phase, err) &&
            json_need_text(json, "job_id", &order->job_id, err) &&
+           json_read_text(json, "owner", &order->owner, err) &&
            json_read_int(json, "attempt", 0, INT64_MAX, &order->attempt, err) &&
            json_read_int(json, "node_rank", 0, LIMIT_ATTEMPT_NODES - 1, &order->node_rank, err) &&
            json_read_int(json, "nodes", 0, LIMIT_ATTEMPT_NODES, &order->nodes, err) &&

@@ -179,7 +179,8 @@ struct order {
     uint64_t attempt_id;
     enum order_phase phase;
     const char *job_id;
-    int64_t attempt; /* 1 for the first */
+    const char *owner; /* of the job; NULL: from a controller that does not say it */
+    int64_t attempt;   /* 1 for the first */
     int64_t node_rank, nodes;
     int64_t first_rank, local_ranks, world;
     const int64_t *devices; /* indices on this node; owned after a decode */

@@ -59,6 +59,18 @@ def make_slow(house: Path, name: str, folder: Path) -> Path:
     return path
 
 
+def make_source(house: Path, name: str, backend: str) -> Path:
+    """A source archive that builds itself: backend is the module that has build_wheel, and needs no other package."""
+    path = house / f"{name}-1.0.tar.gz"
+    project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    with tarfile.open(path, "w:gz") as archive:
+        for file, text in (("pyproject.toml", project), ("backend.py", backend)):
+            member = tarfile.TarInfo(f"{name}-1.0/{file}")
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return path
+
+
 def pip_environment(house: Path) -> dict[str, str]:
     """What makes pip look into house and nowhere else, and build with what is installed."""
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(house), "PIP_NO_BUILD_ISOLATION": "0", "PIP_CONFIG_FILE": "/dev/null"}

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cluster import Cluster
@@ -31,6 +33,30 @@ def test_a_gang_runs_over_two_machines(cluster: Cluster) -> None:
     shown = cluster.gpuctl("run --gpus 4 --placement spread -- sh -c 'echo $RANK of $WORLD_SIZE on $(hostname), master $MASTER_ADDR'")
     for rank, name in enumerate([host.name, host.name, other.name, other.name]):
         assert f"{rank} of 4 on {name}, master {host.address}" in shown or f"{rank} of 4 on {name}, master {other.address}" in shown
+
+
+def test_jobs_run_as_the_users_of_their_owners(cluster: Cluster) -> None:
+    """S6: where the agent is root, so was every job."""
+    host = cluster.start_controller()
+    cluster.join(host)
+    status = "id -un; id -gn; echo $HOME; pwd; touch ~/was-here /tmp/was-here; grep NoNewPrivs /proc/self/status"
+    for owner in ("ann", "stranger"):
+        cluster.gpuctl(f"token create --owner {owner} --out /root/{owner}.token")
+    name, group, home, *_, privileges = said_by(cluster, "ann", status)
+    assert (name, group, home, privileges) == ("ann", "ann", "/home/ann", "NoNewPrivs:\t1")
+    assert host.run("stat -c %U /home/ann/was-here").strip() == "ann"
+    assert "was-here" not in host.run("ls /tmp")
+    number = said_by(cluster, "stranger", "id -u; cat /home/ann/.bashrc /etc/gpuctl/node.token || echo shut")
+    assert int(number[0]) > 1900000000 and number[1:] == ["shut"]
+    assert cluster.nodes()[host.name]["labels"]["isolation"] == "user"
+
+
+def said_by(cluster: Cluster, owner: str, script: str) -> list[str]:
+    """What a job of that owner printed."""
+    submitted = cluster.host.run(f"GPUCTL_TOKEN_FILE=/root/{owner}.token gpuctl submit -o json -- sh -c '{script}'")
+    job = str(json.loads(submitted)["id"])
+    assert cluster.wait_for(job)["state"] == "SUCCEEDED", cluster.output(job)
+    return cluster.output(job)
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness import eventually
-from packages import make_wheel
+from packages import make_source, make_wheel
 from paper_controller import Node, Paper
 
 
@@ -35,13 +35,7 @@ def tar_of(**files: str) -> bytes:
 
 def make_endless(folder: Path, name: str, started: Path) -> None:
     """A source distribution whose build never ends."""
-    backend = f"import pathlib, time\ndef build_wheel(*a, **k):\n    pathlib.Path({str(started)!r}).touch()\n    time.sleep(600)\n"
-    project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    with tarfile.open(folder / f"{name}-1.0.tar.gz", "w:gz") as archive:
-        for path, text in (("pyproject.toml", project), ("backend.py", backend)):
-            entry = tarfile.TarInfo(f"{name}-1.0/{path}")
-            entry.size = len(text)
-            archive.addfile(entry, io.BytesIO(text.encode()))
+    make_source(folder, name, f"import pathlib, time\ndef build_wheel(*a, **k):\n    pathlib.Path({str(started)!r}).touch()\n    time.sleep(600)\n")
 
 
 @pytest.fixture
