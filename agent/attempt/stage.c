@@ -101,7 +101,7 @@ static bool give_parts(const struct attempt *attempt, const struct user *user)
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && given; i++) {
         given = fchownat(folder, parts[i], user->uid, user->gid, AT_SYMLINK_NOFOLLOW) == 0;
     }
-    return given && fchmod(folder, SHIM_PASSAGE_MODE) == 0;
+    return given && fchmod(folder, USER_PASSAGE_MODE) == 0;
 }
 
 /* Of the run folder: the file that gpuctl_mlflow.py shares. The shim gives rank.sock away itself. */
@@ -110,7 +110,7 @@ static bool give_run_files(const struct attempt *attempt, const struct user *use
     autofree char *path = xprintf("%s/" SHIM_MLFLOW_FILE, attempt->run);
     autoclose int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return file >= 0 && fchown(file, user->uid, user->gid) == 0 &&
-           chmod(attempt->run, SHIM_PASSAGE_MODE) == 0;
+           chmod(attempt->run, USER_PASSAGE_MODE) == 0;
 }
 
 static bool give_folders(const struct attempt *attempt, struct err *err)

@@ -89,7 +89,7 @@ struct users *users_open(const char *state, uid_t first, uid_t last, struct err 
     autofree char *homes = xprintf("%s/" HOMES, state);
     autofree char *text = NULL;
     bool there = access(path, F_OK) == 0;
-    if (!file_make_directories(homes, 0711, err) ||
+    if (!file_make_directories(homes, USER_PASSAGE_MODE, err) ||
         (there && (!file_read(path, LIMIT_USERS_BYTES, &text, NULL, err) || !parse(users, text, err)))) {
         users_close(users);
         return NULL;

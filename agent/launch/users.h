@@ -20,6 +20,9 @@ struct user {
 
 struct users;
 
+/* Of a folder of root that users pass on the way to their own, and cannot list. */
+#define USER_PASSAGE_MODE 0711
+
 /* state: the agent's folder, which keeps the numbers of owners that this host does not know, and their homes.
  * Numbers come from first to last; builds of environments have the first USERS_OF_BUILDS of them. */
 struct users *users_open(const char *state, uid_t first, uid_t last, struct err *err);

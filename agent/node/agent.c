@@ -27,7 +27,7 @@
 #include "agent/node/node.h"
 #include "agent/node/run_folder.h"
 #include "agent/launch/runner.h"
-#include "agent/shim/shimwire.h"
+#include "agent/launch/users.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
@@ -136,7 +136,7 @@ static int open_shim_log(const char *path)
 static bool make_passable(const char *folder, struct err *err)
 {
     struct stat status;
-    return (stat(folder, &status) == 0 && chmod(folder, (status.st_mode & 07777) | SHIM_PASSAGE_MODE) == 0) ||
+    return (stat(folder, &status) == 0 && chmod(folder, (status.st_mode & 07777) | USER_PASSAGE_MODE) == 0) ||
            err_errno(err, "cannot open %s to the users of jobs", folder);
 }
 
@@ -168,7 +168,7 @@ static bool open_users(struct agent_context *context, const char *attempts, stru
         return false;
     }
     check_python(context);
-    return file_make_directories(config->environments, SHIM_PASSAGE_MODE, err) &&
+    return file_make_directories(config->environments, USER_PASSAGE_MODE, err) &&
            make_passable(config->state, err) && make_passable(attempts, err) &&
            make_passable(config->run, err) && make_passable(config->environments, err);
 }

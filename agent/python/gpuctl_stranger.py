@@ -48,7 +48,8 @@ class Stranger:
 
     def end_all(self) -> None:
         """Kill all processes of the user, and wait until they are gone. The kernel lets none of them fork past one kill of all."""
-        ended = subprocess.run(self.command("sh", "-c", "kill -KILL -1"), cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        command = self.command("sh", "-c", "kill -KILL -1")
+        ended = subprocess.run(command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         until_s = time.monotonic() + PATIENCE_S
         while any(uid_of(pid) == self.uid for pid in filter(str.isdigit, os.listdir("/proc"))):
             if ended.returncode != 0 or time.monotonic() > until_s:

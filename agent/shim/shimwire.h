@@ -174,7 +174,6 @@
 #define SHIM_WORK_FOLDER    "work"
 #define SHIM_ERRORS_FOLDER  "errors"
 #define SHIM_TMP_FOLDER     "tmp"   /* of an attempt whose ranks run as another user */
-#define SHIM_PASSAGE_MODE   0711    /* of a folder that such ranks reach their own through, and cannot list */
 #define SHIM_NOTE_ENDING    ".note" /* ending of a rank's file there, which gpuctl_watch.py writes */
 #define SHIM_WATCH_FOLDER   "watch" /* in the runner's folder, for the PYTHONPATH of ranks */
 #define SHIM_RESULTS_FOLDER "results"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpuagent --run-as owner: each job runs as a user that is its owner's alone, and finds nothing of the agent, of root or of other people."""
+"""gpuagent --run-as owner: each job runs as a user of its owner's alone, and finds nothing of the agent, of root or of other people."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ for path in (token, f"{own}/launch", f"{own}/shim.pid", f"{logs}/0.stdout", f"{s
     attempt(f"read {path}", lambda: open(path).read())
 for path in (state, f"{state}/attempts", run, own, logs, other, f"{state}/homes", f"{state}/payloads", f"{state}/spare"):
     attempt(f"list {path}", lambda: os.listdir(path))
-for path in (f"{logs}/exit", f"{logs}/stray", f"{own}/stray", f"{runner}/gpuctl_watch.py", f"{state}/stray", "/etc/stray", f"{other}/stray"):
+for path in (f"{logs}/exit", f"{logs}/stray", f"{own}/stray", f"{runner}/gpuctl_watch.py", f"{state}/stray", "/etc/x", f"{other}/stray"):
     attempt(f"write {path}", lambda: open(path, "a").close())
 for name in ("work", "results", "errors"):
     attempt(f"replace {name}", lambda: os.rename(f"{logs}/{name}", f"{logs}/moved"))
@@ -194,7 +194,7 @@ def test_files_and_bundles_belong_to_the_owner_and_are_unpacked_with_their_right
             archive.addfile(member, io.BytesIO(data))
     files = [{"path": "data/given.txt", "text": "given"}, {"path": "big", "blob": blob(ann, b"x" * 200_000)}]
     said = ran(
-        ann, ["sh", "-c", "./run.sh; cat data/given.txt; echo; wc -c < big; find . -printf '%u %m %p\\n' | sort; id -un 2> /dev/null || id -u"],
+        ann, ["sh", "-c", "./run.sh; cat data/given.txt; echo; wc -c < big; find . -printf '%U %m %p\\n' | sort; id -u"],
         bundle={"blob": blob(ann, packed.getvalue())}, files=files,
     ).splitlines()  # fmt: skip
     assert said[:3] == ["ran", "given", "200000"]
@@ -289,9 +289,8 @@ def test_jobs_can_ask_for_it(cluster: Cluster) -> None:
     ],
 )
 def test_what_cannot_work_is_refused(arguments: list[str], says: str) -> None:
-    done = subprocess.run(
-        [str(GPUAGENT), "--controller", "http://127.0.0.1:1", "--token-file", "none", *arguments], capture_output=True, text=True, check=False
-    )
+    command = [str(GPUAGENT), "--controller", "http://127.0.0.1:1", "--token-file", "none", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and says in done.stderr, done.stderr
 
 

@@ -35,7 +35,8 @@ def tar_of(**files: str) -> bytes:
 
 def make_endless(folder: Path, name: str, started: Path) -> None:
     """A source distribution whose build never ends."""
-    make_source(folder, name, f"import pathlib, time\ndef build_wheel(*a, **k):\n    pathlib.Path({str(started)!r}).touch()\n    time.sleep(600)\n")
+    backend = f"import pathlib, time\ndef build_wheel(*a, **k):\n    pathlib.Path({str(started)!r}).touch()\n    time.sleep(600)\n"
+    make_source(folder, name, backend)
 
 
 @pytest.fixture

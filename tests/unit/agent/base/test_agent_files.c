@@ -191,6 +191,32 @@ START_TEST(what_is_put_into_a_launch_file_is_found_again)
 }
 END_TEST
 
+/* Without its gid a user would keep root's. */
+START_TEST(a_user_has_a_number_a_group_and_more_groups)
+{
+    static const char rest[] = "epoch\0005\0logs\0/logs\0cwd\0/\0arg\0true\0rank\0000";
+    autotext struct text text = {0};
+    struct launch launch;
+    text_append_bytes(&text, rest, sizeof rest);
+    ck_assert(parse(text.bytes, text.length, &launch));
+    ck_assert_int_eq(launch.uid, -1);
+    launch_finish(&launch);
+    launch_put_int(&text, "uid", 1900000016);
+    ck_assert(!parse(text.bytes, text.length, &launch));
+    launch_put_int(&text, "gid", 1900000017);
+    launch_put_int(&text, "group", 44);
+    launch_put_int(&text, "group", 1000);
+    ck_assert(parse(text.bytes, text.length, &launch));
+    ck_assert_int_eq(launch.uid, 1900000016);
+    ck_assert_int_eq(launch.gid, 1900000017);
+    ck_assert_uint_eq(launch.group_count, 2);
+    ck_assert_int_eq(launch.groups[1], 1000);
+    launch_finish(&launch);
+    launch_put_int(&text, "group", 0);
+    ck_assert(!parse(text.bytes, text.length, &launch));
+}
+END_TEST
+
 /* --- pieces of logs ------------------------------------------------------------------------------------- */
 
 #define CUT(text, full, final, old) output_cut(text, strlen(text), full, final, old)
@@ -499,6 +525,7 @@ Suite *agent_files_suite(void)
     tcase_add_test(tcase, what_is_not_understood_behind_the_end_of_a_record_does_no_harm);
     tcase_add_test(tcase, a_record_without_its_end_is_none);
     tcase_add_test(tcase, what_is_put_into_a_launch_file_is_found_again);
+    tcase_add_test(tcase, a_user_has_a_number_a_group_and_more_groups);
     tcase_add_test(tcase, a_launch_file_whose_writer_was_killed_is_none);
     tcase_add_test(tcase, pieces_end_with_a_line);
     tcase_add_test(tcase, an_unfinished_line_waits_until_it_is_old_or_final);
