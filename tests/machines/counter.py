@@ -17,7 +17,7 @@ class Counter:
 
     def __init__(self, cluster: Cluster, options: str = "", name: str = "counter"):
         self.cluster = cluster
-        self.stop = f"/var/tmp/{name}.stop"
+        self.stop = f"/srv/{name}.stop"  # jobs have a /tmp and a /var/tmp of their own
         self.job = cluster.submit(f"{options} -- sh -c {shlex.quote(PROGRAM.format(stop=self.stop))}")
         cluster.wait_for(self.job, "RUNNING")
         self.more()

@@ -43,7 +43,7 @@ def test_jobs_run_as_the_users_of_their_owners(cluster: Cluster) -> None:
     for owner in ("ann", "stranger"):
         cluster.gpuctl(f"token create --owner {owner} --out /root/{owner}.token")
     name, group, home, *_, privileges = said_by(cluster, "ann", status)
-    assert (name, group, home, privileges) == ("ann", "ann", "/home/ann", "NoNewPrivs:\t1")
+    assert (name, group, home, privileges) == ("ann", "ann", "/home/ann", "1")
     assert host.run("stat -c %U /home/ann/was-here").strip() == "ann"
     assert "was-here" not in host.run("ls /tmp")
     number = said_by(cluster, "stranger", "id -u; cat /home/ann/.bashrc /etc/gpuctl/node.token || echo shut")
@@ -52,7 +52,7 @@ def test_jobs_run_as_the_users_of_their_owners(cluster: Cluster) -> None:
 
 
 def said_by(cluster: Cluster, owner: str, script: str) -> list[str]:
-    """What a job of that owner printed."""
+    """The words that a job of that owner printed."""
     submitted = cluster.host.run(f"GPUCTL_TOKEN_FILE=/root/{owner}.token gpuctl submit -o json -- sh -c '{script}'")
     job = str(json.loads(submitted)["id"])
     assert cluster.wait_for(job)["state"] == "SUCCEEDED", cluster.output(job)
