@@ -404,6 +404,10 @@ static void work(struct agent *agent)
     log_info("agent starts", "name=%s devices=%zu type=%s isolation=%s address=%s state=%s",
              context->config.name, context->devices.count, context->devices.items[0].type,
              isolation_text(context->cgroups.isolation), context->address, context->config.state);
+    if (geteuid() == 0 && !context->config.as_owner) {
+        log_warning("jobs run as root",
+                    "remedy=\"--run-as owner, where not all who submit are trusted with root\"");
+    }
     node_start(agent->node);
     notify_ready();
     loop_run(context->loop);
