@@ -279,6 +279,21 @@ static void open_warm(struct agent *agent)
     context->warm = warm_create(&warm, context->shims, context->children, context->loop);
 }
 
+/* CUDA has the driver's modules and device files made by a setuid program, which helps no rank that may gain
+ * no rights. So they are made here. A host without the program has another way. */
+static void make_gpu_files(const struct agent_context *context)
+{
+    static const char *const arguments[] = {"nvidia-modprobe", "-c", "0", "-u", NULL};
+    if (context->config.as_owner && !context->devices.slots) {
+        child_start(context->children,
+                    &(struct child_call){.arguments = arguments,
+                                         .variables = (const char *const *)(uintptr_t)environ,
+                                         .input = -1,
+                                         .extra = -1},
+                    &(struct err){0});
+    }
+}
+
 /* Parts that need no files of the agent, and no others but those before them. */
 static void open_surroundings(struct agent_context *context)
 {
@@ -289,6 +304,7 @@ static void open_surroundings(struct agent_context *context)
     find_address(context);
     context->loop = loop_create();
     context->children = children_create(context->loop);
+    make_gpu_files(context);
 }
 
 static bool open_parts(struct agent *agent, struct err *err)

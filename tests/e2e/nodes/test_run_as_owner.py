@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -20,12 +21,13 @@ from typing import Any
 
 import pytest
 
-from harness import GPUAGENT, Api, Cluster, eventually
+from harness import BUILD, GPUAGENT, Api, Cluster, Program, eventually
 from packages import make_source, make_wheel, pip_environment
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run jobs as other users")
 
 FIRST = 1900000000
+LIBRARY = (BUILD / "tests" / "unit" / "libfake-nvml.so").resolve()
 PYTHON = "/usr/bin/python3"  # that every user may execute
 
 STATUS = ["sh", "-c", "id -u; id -g; id -G; grep -E '^(NoNewPrivs|Cap|Groups)' /proc/self/status"]
@@ -277,6 +279,29 @@ def test_jobs_can_ask_for_it(cluster: Cluster) -> None:
     apart = cluster.api.submit(["true"], constraints={"isolation": "user"})
     assert cluster.api.wait(apart)["state"] == "SUCCEEDED"
     assert [attempt["nodes"][0]["node"] for attempt in cluster.api.get(f"/v1/jobs/{apart}/attempts")["attempts"]] == ["node0"]
+
+
+def test_the_files_of_gpus_are_made_before_a_job_needs_them(tmp_path: Path) -> None:
+    """CUDA asks a setuid program for them, which has no effect in a rank without rights."""
+    driver, made = tmp_path / "driver", tmp_path / "made"
+    driver.mkdir()
+    (driver / "libnvidia-ml.so.1").symlink_to(LIBRARY)
+    (driver / "nvidia-modprobe").write_text(f'#!/bin/sh\necho "$@" > {made}\n')
+    (driver / "nvidia-modprobe").chmod(0o755)
+    state = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
+    variables = {"LD_LIBRARY_PATH": str(driver), "FAKE_NVML_STATE": str(tmp_path / "gpus"), "FAKE_NVML_UUID": "GPU-made-"}
+    (tmp_path / "gpus").write_text("process 1 0\n")
+    (tmp_path / "token").write_text("gct_x\n")
+    agent = Program(
+        [str(GPUAGENT), "--controller", "http://127.0.0.1:1", "--token-file", str(tmp_path / "token"), "--name", "g1", "--run-as", "owner",
+         "--state", str(state), "--run", str(state / "run")],
+        tmp_path / "log", {**variables, "CUDA_VISIBLE_DEVICES": "", "PATH": f"{driver}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    agent.start()
+    eventually(lambda: made.exists() and made.read_text(), f"the call, by an agent that says {agent.said()}")
+    assert made.read_text() == "-c 0 -u\n"
+    agent.kill(signal.SIGTERM)
+    shutil.rmtree(state)
 
 
 @pytest.mark.parametrize(
