@@ -13,6 +13,7 @@ MODULES = {
     "submit": "submit",
     "unfair": "unfair",
     "start": "start",
+    "isolation": "isolation",
     "first-step": "first_step",
     "recover": "recover",
     "throughput": "throughput",
