@@ -148,12 +148,12 @@ struct note {
     char owner[LIMIT_NAME_BYTES + 1], token[TOKEN_ID_LENGTH + 1];
 };
 
-static int render_nothing(const struct writer_request *writer, const struct step *step, struct text *out)
+int audit_render_nothing(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     return 200;
 }
 
-static void note_done(struct writer_request *writer)
+void audit_note_done(struct writer_request *writer)
 {
     text_finish(&writer->answer);
     free(writer);
@@ -179,11 +179,11 @@ static bool append(const struct request *request, int64_t left_out)
         row->detail = note->entry.detail;
     }
     note->writer = (struct writer_request){.kind = WRITER_RECORD,
-                                           .render = render_nothing,
+                                           .render = audit_render_nothing,
                                            .audit = row,
                                            .arrived_ms = request->server->now_ms,
                                            .input.wall_ms = request->server->wall_ms,
-                                           .done = note_done};
+                                           .done = audit_note_done};
     bool taken = writer_ask(request->server->config.writer, &note->writer);
     if (!taken) {
         free(note);

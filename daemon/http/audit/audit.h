@@ -7,6 +7,9 @@
 struct audit;
 struct audit_row;
 struct request;
+struct step;
+struct text;
+struct writer_request;
 
 struct audit *audit_create(void);
 void audit_destroy(struct audit *audit);
@@ -18,6 +21,11 @@ const struct audit_row *audit_of_change(struct request *request, const char *sub
 
 /* The reply is about to leave: notes what the writer has not. */
 void audit_replied(struct request *request);
+
+/* Of a request to the writer that nobody waits for: its answer, and its end, which frees it. It is the first
+ * member of what was allocated. */
+int audit_render_nothing(const struct writer_request *writer, const struct step *step, struct text *out);
+void audit_note_done(struct writer_request *writer);
 
 /* token_use.c. The sender's token was taken: notes it, to an hour. */
 void audit_token_used(const struct request *request);

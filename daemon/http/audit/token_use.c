@@ -20,17 +20,6 @@ struct use {
     char id[TOKEN_ID_LENGTH + 1];
 };
 
-static int render_nothing(const struct writer_request *writer, const struct step *step, struct text *out)
-{
-    return 200;
-}
-
-static void use_done(struct writer_request *writer)
-{
-    text_finish(&writer->answer);
-    free(writer);
-}
-
 /* What is not taken is noted with a later use. */
 static void note(const struct server *server, const char *id, const char *node)
 {
@@ -44,9 +33,9 @@ static void note(const struct server *server, const char *id, const char *node)
     use->writer = (struct writer_request){.kind = WRITER_RECORD,
                                           .records = use->changes,
                                           .record_count = node != NULL ? 2 : 1,
-                                          .render = render_nothing,
+                                          .render = audit_render_nothing,
                                           .arrived_ms = server->now_ms,
-                                          .done = use_done};
+                                          .done = audit_note_done};
     if (!writer_ask(server->config.writer, &use->writer)) {
         free(use);
     }

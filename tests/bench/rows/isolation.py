@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs that a job runs as its owner's user, with a /tmp, a /proc and rights of its own, and not as the agent's.
 
-Two idle clusters of one slot, whose agents have `--run-as agent` and `--run-as owner`, get the same job (`true`) in turns. A start: from the
-moment in which the order left the controller until the rank was started, as the controller has it (`gpuctl get ID --timing`). Medians of
-200 pairs; `more_ms` is the median of the differences.
+Two idle clusters of one slot, whose agents have `--run-as agent` and `--run-as owner`, get the same job (`true`) in turns. A start: from
+the moment in which the order left the controller until the rank was started, as the controller has it (`gpuctl get ID --timing`). Medians
+of 200 pairs; `more_ms` is the median of the differences.
 
 Gate: 1.5 ms more (aim 0.75).
 """
