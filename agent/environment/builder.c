@@ -17,6 +17,7 @@
 #include "proto/limits_agent.h"
 
 #define REQUIREMENTS_FD "/dev/fd/3"
+#define ARGUMENTS_MAX   14 /* of a builder, with a NULL */
 
 /* Variables of the agent that builds get, besides PIP_*. Proxies in both spellings. */
 static const char *const passed_names[] = {
@@ -163,20 +164,24 @@ static bool begin(struct build *build, struct err *err)
 {
     struct builder *builder = build->builder;
     autofree char *build_ids = xprintf("%u", (unsigned)builder->config.build_ids);
-    const char *arguments[] = {build->interpreter,
-                               "-I",
-                               builder->script,
-                               "--build-ids",
-                               build_ids,
-                               "--folder",
-                               environments_folder(builder->config.environments),
-                               "--requirements",
-                               REQUIREMENTS_FD,
-                               "--key",
-                               build->name,
-                               build->python_version != NULL ? "--python-version" : NULL,
-                               build->python_version,
-                               NULL};
+    const char *arguments[ARGUMENTS_MAX] = {build->interpreter,
+                                            "-I",
+                                            builder->script,
+                                            "--folder",
+                                            environments_folder(builder->config.environments),
+                                            "--requirements",
+                                            REQUIREMENTS_FD,
+                                            "--key",
+                                            build->name};
+    size_t count = 9;
+    if (build->python_version != NULL) {
+        arguments[count++] = "--python-version";
+        arguments[count++] = build->python_version;
+    }
+    if (builder->config.build_ids != 0) {
+        arguments[count++] = "--build-ids";
+        arguments[count++] = build_ids;
+    }
     autofree const char **passed = variables();
     environments_make_room(builder->config.environments);
     build->child = child_start(builder->config.children,
