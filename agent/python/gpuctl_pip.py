@@ -129,7 +129,7 @@ def work_of_session() -> "Tuple[int, int]":
 class Pip:
     """One run of pip install, and its output."""
 
-    def __init__(self, environment: str, lock: "Lock", stranger: "Optional[Stranger]") -> None:
+    def __init__(self, environment: str, lock: "Lock", stranger: "Optional[Stranger]" = None) -> None:
         self.environment = environment
         self.lock = lock
         self.stranger = stranger  # the user that it runs as; None: the agent's
