@@ -41,7 +41,7 @@ def test_jobs_run_as_the_users_of_their_owners(cluster: Cluster) -> None:
     cluster.join(host)
     status = "id -un; id -gn; echo $HOME; pwd; touch ~/was-here /tmp/was-here; grep NoNewPrivs /proc/self/status"
     for owner in ("ann", "stranger"):
-        cluster.gpuctl(f"token create --owner {owner} --out /root/{owner}.token")
+        cluster.gpuctl(f"token create --owner {owner} --out ~/{owner}.token")
     name, group, home, *_, privileges = said_by(cluster, "ann", status)
     assert (name, group, home, privileges) == ("ann", "ann", "/home/ann", "1")
     assert host.run("stat -c %U /home/ann/was-here").strip() == "ann"
@@ -53,7 +53,7 @@ def test_jobs_run_as_the_users_of_their_owners(cluster: Cluster) -> None:
 
 def said_by(cluster: Cluster, owner: str, script: str) -> list[str]:
     """The words that a job of that owner printed."""
-    submitted = cluster.host.run(f"GPUCTL_TOKEN_FILE=/root/{owner}.token gpuctl submit -o json -- sh -c '{script}'")
+    submitted = cluster.host.run(f"GPUCTL_TOKEN_FILE=~/{owner}.token gpuctl submit -o json -- sh -c '{script}'")
     job = str(json.loads(submitted)["id"])
     assert cluster.wait_for(job)["state"] == "SUCCEEDED", cluster.output(job)
     return cluster.output(job)
