@@ -188,6 +188,9 @@ static bool is_person(const struct users *users, const struct passwd *entry)
 
 bool users_find(struct users *users, const char *owner, struct user *ret_user, struct err *err)
 {
+    if (!text_is_name(owner, LIMIT_NAME_BYTES)) { /* it becomes a line of the record */
+        return err_set(err, ERR_FIELD, "the owner of the job is no name");
+    }
     struct user user = {.name = xstrdup(owner)};
     struct passwd room, *entry = NULL;
     struct stat status;

@@ -117,11 +117,11 @@ class Paper:
         """How a staging ended."""
         return eventually(lambda: self.ends(key), f"the end of {key}: {self.staged}")[0]
 
-    def run(self, epoch: int, spec: dict[str, Any]) -> dict[str, Any]:
-        """The last report of an attempt of one rank."""
+    def run(self, epoch: int, spec: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """The last report of an attempt of one rank, whose order has more members, too."""
         order = {
             "epoch": epoch, "phase": "run", "job_id": "j" * 16, "attempt": 1, "node_rank": 0, "nodes": 1, "first_rank": 0, "local_ranks": 1,
-            "world": 1, "devices": [0], "spec": {"gpus": 1, "gpu_type": "cpu", **spec},
+            "world": 1, "devices": [0], "spec": {"gpus": 1, "gpu_type": "cpu", **spec}, **more,
         }  # fmt: skip
         self.change(live=[epoch], orders=[order])
         done = eventually(

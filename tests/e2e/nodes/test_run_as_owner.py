@@ -23,6 +23,7 @@ import pytest
 
 from harness import BUILD, GPUAGENT, Api, Cluster, Program, eventually
 from packages import make_source, make_wheel, pip_environment
+from paper_controller import Node, Paper
 
 MAY_MOUNT = os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "--ipc", "true"], capture_output=True).returncode == 0
 pytestmark = pytest.mark.skipif(not MAY_MOUNT, reason="only root with mounts of its own can run jobs as other users")
@@ -303,6 +304,21 @@ def test_the_files_of_gpus_are_made_before_a_job_needs_them(tmp_path: Path) -> N
     assert made.read_text() == "-c 0 -u\n"
     agent.kill(signal.SIGTERM)
     shutil.rmtree(state)
+
+
+def test_an_order_without_an_owner_or_with_a_forged_one_starts_nothing(tmp_path: Path) -> None:
+    """A controller of the version before does not name owners; a hostile one would write lines into the record of numbers."""
+    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
+    paper = Paper()
+    node = Node(folder, paper, "--run-as", "owner")
+    for number, (owner, says) in enumerate(((None, "older than this agent"), ("x\n1000 mallory", "is no name"), ("../x", "is no name"))):
+        report = paper.run((1 << 32) + number + 1, {"command": ["touch", str(tmp_path / "ran")]}, owner=owner)
+        assert report["kind"] == "declined" and says in report["text"], report
+    assert not (tmp_path / "ran").exists() and not (folder / "state" / "users").exists()
+    paper.change(live=[], orders=[], wanted=[])
+    node.stop()
+    paper.stop()
+    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize(
