@@ -291,10 +291,11 @@
 /* processes that are looked at for a sample where no cgroup counts what they use: 40 ms of the agent's loop
  */
 #define LIMIT_SAMPLE_PROCESSES 4096
-/* samples in a heartbeat, and GPUs in a sample and in a heartbeat: 20 KiB, beside 40 KiB of a full node's
- * attempts; what has no room goes with the next heartbeat */
-#define LIMIT_SAMPLES     64
-#define LIMIT_SAMPLE_GPUS 64
+/* samples in a heartbeat, GPUs and ranks in a sample, and in a heartbeat as many of both together: 22 KiB,
+ * beside 40 KiB of a full node's attempts; what has no room goes with the next heartbeat */
+#define LIMIT_SAMPLES      64
+#define LIMIT_SAMPLE_GPUS  64
+#define LIMIT_SAMPLE_RANKS 16
 /* a GPU with a lower utilization counts as idle */
 #define GPU_IDLE_PERCENT 5
 /* of what a report says of the use of GPUs: 1,000 GPUs for 30 years in milliseconds, and their energy; and of

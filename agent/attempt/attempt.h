@@ -115,8 +115,10 @@ struct attempt {
 
     /* The shim's reports. */
     int64_t port;
-    int64_t running_ms; /* wall clock */
-    char *how;          /* how its ranks were started, for people; owned, or NULL */
+    int64_t running_ms;             /* wall clock */
+    char *how;                      /* how its ranks were started, for people; owned, or NULL */
+    pid_t pids[LIMIT_SAMPLE_RANKS]; /* of its first ranks here, in order, where there are several */
+    size_t pid_count;
     struct rank_exit failed;
     enum cause failed_cause;
     char *failed_text;

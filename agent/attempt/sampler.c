@@ -18,10 +18,15 @@
 
 /* --- readings ------------------------------------------------------------------------------------------- */
 
+static struct usage_source source_of(const struct attempt *attempt)
+{
+    return (struct usage_source){
+        .proc = "/proc", .sys = "/sys", .cgroup = attempt->cgroup, .shim = shim_process_pid(&attempt->shim)};
+}
+
 static struct usage read_usage(const struct attempt *attempt)
 {
-    const struct usage_source source = {
-        .proc = "/proc", .sys = "/sys", .cgroup = attempt->cgroup, .shim = shim_process_pid(&attempt->shim)};
+    const struct usage_source source = source_of(attempt);
     return usage_read(&source);
 }
 
@@ -120,6 +125,7 @@ int64_t sampler_idle_ms(struct attempt *attempt)
 static void drop(struct sampler *sampler)
 {
     free(sampler->sample.gpus);
+    free(sampler->sample.ranks);
     sampler->sample = (struct sample){0};
     sampler->waits = false;
 }
@@ -130,25 +136,56 @@ static int64_t larger(int64_t before, int64_t now)
     return before > now ? before : now;
 }
 
+static void keep_io(const struct usage *before, struct usage *now)
+{
+    now->io_read_bytes = larger(before->io_read_bytes, now->io_read_bytes);
+    now->io_written_bytes = larger(before->io_written_bytes, now->io_written_bytes);
+}
+
+static void read_ranks(struct attempt *attempt, int64_t elapsed_us, int64_t cpus)
+{
+    struct sampler *sampler = &attempt->sampler;
+    struct sample *sample = &sampler->sample;
+    struct usage usages[LIMIT_SAMPLE_RANKS];
+    const struct usage_source source = source_of(attempt);
+    if (attempt->pid_count == 0) {
+        return;
+    }
+    usage_read_ranks(&source, attempt->pids, attempt->pid_count, usages);
+    sample->rank_count = attempt->pid_count;
+    sample->ranks = xzalloc(sample->rank_count * sizeof *sample->ranks);
+    for (size_t i = 0; i < sample->rank_count; i++) {
+        struct usage *before = &sampler->ranks_before[i], *now = &usages[i];
+        keep_io(before, now);
+        sample->ranks[i] =
+            (struct rank_sample){.rank = attempt_first_rank(attempt) + (int64_t)i,
+                                 .cpu_percent = sampler_cpu_percent(before, now, elapsed_us, cpus),
+                                 .memory_bytes = now->memory_bytes,
+                                 .io_read_bytes = now->io_read_bytes,
+                                 .io_written_bytes = now->io_written_bytes};
+        *before = *now;
+    }
+}
+
 static void take(struct attempt *attempt)
 {
     struct sampler *sampler = &attempt->sampler;
     struct usage usage = read_usage(attempt);
-    int64_t now_us = clock_boot_us(), wall_ms = clock_wall_ms();
+    keep_io(&sampler->before, &usage);
+    int64_t now_us = clock_boot_us(), wall_ms = clock_wall_ms(), cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t elapsed_us = now_us - sampler->read_us;
     int64_t step = (wall_ms - attempt->running_ms + 500) / 1000;
     sampler->sample = (struct sample){
         .attempt_id = attempt->attempt_id,
         .at_ms = wall_ms,
         .step = step > 0 ? step : 0,
-        .cpu_percent = sampler_cpu_percent(&sampler->before, &usage, now_us - sampler->read_us,
-                                           sysconf(_SC_NPROCESSORS_ONLN)),
+        .cpu_percent = sampler_cpu_percent(&sampler->before, &usage, elapsed_us, cpus),
         .memory_bytes = usage.memory_bytes,
         .memory_total_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
-        .io_read_bytes = larger(sampler->before.io_read_bytes, usage.io_read_bytes),
-        .io_written_bytes = larger(sampler->before.io_written_bytes, usage.io_written_bytes),
+        .io_read_bytes = usage.io_read_bytes,
+        .io_written_bytes = usage.io_written_bytes,
     };
-    usage.io_read_bytes = sampler->sample.io_read_bytes;
-    usage.io_written_bytes = sampler->sample.io_written_bytes;
+    read_ranks(attempt, elapsed_us, cpus);
     read_gpus(attempt, &sampler->sample);
     sampler->waits = sampler->sampled = true;
     sampler->before = usage;
@@ -194,6 +231,9 @@ void sampler_begin(struct attempt *attempt)
         return;
     }
     sampler->before = usage_so_far(attempt);
+    for (size_t i = 0; i < LIMIT_SAMPLE_RANKS; i++) {
+        sampler->ranks_before[i] = USAGE_UNKNOWN;
+    }
     sampler->read_us = clock_boot_us();
     begin_use(attempt);
     loop_set(attempt->context->loop, &sampler->timer, due, attempt);

@@ -18,9 +18,10 @@ struct attempt;
 struct sampler {
     struct loop_timer timer;
     struct usage before; /* at the last reading */
-    int64_t read_us;     /* when that was, CLOCK_BOOTTIME */
-    bool sampled;        /* there was a sample */
-    bool waits;          /* there is a sample that no answered heartbeat has carried */
+    struct usage ranks_before[LIMIT_SAMPLE_RANKS];
+    int64_t read_us; /* when that was, CLOCK_BOOTTIME */
+    bool sampled;    /* there was a sample */
+    bool waits;      /* there is a sample that no answered heartbeat has carried */
     struct sample sample;
     int64_t carrier;                      /* the number of the last heartbeat that carried it */
     struct gpu_use use;                   /* since its ranks began, or the agent was started again */

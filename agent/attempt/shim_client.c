@@ -175,6 +175,16 @@ static bool hear_running(struct attempt *attempt, char *rest)
     return true;
 }
 
+static bool hear_pids(struct attempt *attempt, char *rest)
+{
+    int64_t pid;
+    attempt->pid_count = 0;
+    while (attempt->pid_count < LIMIT_SAMPLE_RANKS && record_numbers(&rest, &pid, 1)) {
+        attempt->pids[attempt->pid_count++] = (pid_t)pid;
+    }
+    return attempt->pid_count > 0;
+}
+
 static bool hear_failed(struct attempt *attempt, char *rest)
 {
     int64_t numbers[4];
@@ -221,7 +231,7 @@ static const struct {
     const char *word;
     bool (*hear)(struct attempt *attempt, char *rest);
 } words[] = {
-    {"prepared", hear_prepared}, {"declined", hear_declined}, {"running", hear_running},
+    {"prepared", hear_prepared}, {"declined", hear_declined}, {"running", hear_running}, {"pids", hear_pids},
     {"failed", hear_failed},     {"output", hear_output},     {"exited", hear_exited},
 };
 

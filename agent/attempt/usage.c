@@ -17,6 +17,7 @@
 #include "proto/limits.h"
 
 #define IO_LINE_BYTES 1024 /* some 150 bytes, and what later kernels add */
+#define PID_BYTES     12
 
 /* Memory without files that nobody has used of late: the kernel keeps them as long as nobody else needs the
  * room. */
@@ -58,6 +59,11 @@ static void read_io(int cgroup, const char *sys, struct usage *usage)
 
 /* --- processes ------------------------------------------------------------------------------------------ */
 
+static int64_t known(int64_t first, int64_t second)
+{
+    return first >= 0 ? first : second;
+}
+
 /* A process of another user cannot be read, and counts nothing. */
 static void add_io(const char *proc, pid_t pid, struct usage *sum)
 {
@@ -66,44 +72,36 @@ static void add_io(const char *proc, pid_t pid, struct usage *sum)
     int64_t read = folder >= 0 ? cgroup_counter(folder, "io", "read_bytes: ") : -1;
     int64_t written = folder >= 0 ? cgroup_counter(folder, "io", "write_bytes: ") : -1;
     if (read >= 0 && written >= 0) {
-        sum->io_read_bytes = (sum->io_read_bytes > 0 ? sum->io_read_bytes : 0) + read;
-        sum->io_written_bytes = (sum->io_written_bytes > 0 ? sum->io_written_bytes : 0) + written;
+        sum->io_read_bytes = known(sum->io_read_bytes, 0) + read;
+        sum->io_written_bytes = known(sum->io_written_bytes, 0) + written;
     }
+}
+
+static void add(const char *proc, const struct process *process, struct usage *sum)
+{
+    sum->cpu_us = known(sum->cpu_us, 0) + process->cpu_ticks * 1000000 / sysconf(_SC_CLK_TCK);
+    sum->memory_bytes = known(sum->memory_bytes, 0) + process->pages * sysconf(_SC_PAGESIZE);
+    add_io(proc, process->pid, sum);
 }
 
 static struct usage sum_descendants(const struct usage_source *source)
 {
     struct process_table table;
     struct usage sum = USAGE_UNKNOWN;
-    int64_t ticks = 0, pages = 0;
-    bool any = false;
     if (source->shim <= 0 || !process_table_read(source->proc, LIMIT_SAMPLE_PROCESSES, &table)) {
         return sum;
     }
     process_table_mark(&table, source->shim);
     for (size_t i = 0; i < table.count; i++) {
-        const struct process *process = &table.rows[i];
-        if (process->ours) {
-            any = true;
-            ticks += process->cpu_ticks;
-            pages += process->pages;
-            add_io(source->proc, process->pid, &sum);
+        if (table.rows[i].ours) {
+            add(source->proc, &table.rows[i], &sum);
         }
     }
     process_table_finish(&table);
-    if (any) {
-        sum.cpu_us = ticks * 1000000 / sysconf(_SC_CLK_TCK);
-        sum.memory_bytes = pages * sysconf(_SC_PAGESIZE);
-    }
     return sum;
 }
 
-/* --- both ----------------------------------------------------------------------------------------------- */
-
-static int64_t known(int64_t first, int64_t second)
-{
-    return first >= 0 ? first : second;
-}
+/* --- the attempt ---------------------------------------------------------------------------------------- */
 
 struct usage usage_read(const struct usage_source *source)
 {
@@ -123,4 +121,69 @@ struct usage usage_read(const struct usage_source *source)
                                .io_written_bytes = known(usage.io_written_bytes, sum.io_written_bytes)};
     }
     return usage;
+}
+
+/* --- ranks ---------------------------------------------------------------------------------------------- */
+
+struct members {
+    const char *proc;
+    struct process_table table;
+};
+
+static void add_member(void *closure, pid_t pid)
+{
+    struct members *members = closure;
+    char name[PID_BYTES];
+    snprintf(name, sizeof name, "%d", (int)pid);
+    if (members->table.count < LIMIT_SAMPLE_PROCESSES) {
+        process_table_add(&members->table, members->proc, name);
+    }
+}
+
+/* The processes of the cgroup, or all of the host: the other processes of the host need not be read where
+ * the attempt has a cgroup. */
+static struct process_table read_processes(const struct usage_source *source)
+{
+    struct members members = {.proc = source->proc};
+    autoclose int cgroup =
+        source->cgroup != NULL ? open(source->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (cgroup >= 0) {
+        cgroup_tree_each(cgroup, add_member, &members);
+        process_table_sort(&members.table);
+    } else {
+        process_table_read(source->proc, LIMIT_SAMPLE_PROCESSES, &members.table);
+    }
+    return members.table;
+}
+
+/* The rank that the process is or descends from; count: none. A table that was not read in one moment may
+ * have a circle. */
+static size_t rank_of(const struct process_table *table, const struct process *process, const pid_t *ranks,
+                      size_t count)
+{
+    for (size_t steps = 0; process != NULL && steps < table->count; steps++) {
+        for (size_t i = 0; i < count; i++) {
+            if (ranks[i] == process->pid) {
+                return i;
+            }
+        }
+        process = process_table_find(table, process->parent);
+    }
+    return count;
+}
+
+void usage_read_ranks(const struct usage_source *source, const pid_t *ranks, size_t count,
+                      struct usage *ret_usages)
+{
+    struct process_table table = read_processes(source);
+    for (size_t i = 0; i < count; i++) {
+        ret_usages[i] = USAGE_UNKNOWN;
+    }
+    for (size_t i = 0; i < table.count; i++) {
+        size_t rank = rank_of(&table, &table.rows[i], ranks, count);
+        if (rank < count) {
+            add(source->proc, &table.rows[i], &ret_usages[rank]);
+        }
+    }
+    process_table_finish(&table);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the processes of an attempt use: CPU time, memory, and what they read from disks and write to them,
- * from its cgroup where that counts them, else summed over its processes. */
+/* What the processes of an attempt, or of a rank, use: CPU time, memory, and what they read from disks and
+ * write to them, from its cgroup where that counts them, else summed over its processes. */
 #ifndef AGENT_USAGE_H
 #define AGENT_USAGE_H
 
@@ -26,5 +26,9 @@ struct usage_source {
 
 /* Reads files of the kernel alone, none of which waits for a process. */
 struct usage usage_read(const struct usage_source *source);
+
+/* What each of these processes, the ranks, uses with its descendants. */
+void usage_read_ranks(const struct usage_source *source, const pid_t *ranks, size_t count,
+                      struct usage *ret_usages);
 
 #endif

@@ -51,29 +51,46 @@ static int by_pid(const void *left, const void *right)
     return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
+void process_table_add(struct process_table *table, const char *proc, const char *pid)
+{
+    struct process process;
+    if (process_read(proc, pid, &process)) {
+        XGROW(table->rows, table->count, table->room, FIRST_ROOM);
+        table->rows[table->count++] = process;
+    }
+}
+
+void process_table_sort(struct process_table *table)
+{
+    if (table->count > 0) {
+        qsort(table->rows, table->count, sizeof *table->rows, by_pid);
+    }
+}
+
+const struct process *process_table_find(const struct process_table *table, pid_t pid)
+{
+    const struct process key = {.pid = pid};
+    return table->count > 0 ? bsearch(&key, table->rows, table->count, sizeof key, by_pid) : NULL;
+}
+
 bool process_table_read(const char *proc, size_t most, struct process_table *ret_table)
 {
     struct process_table table = {0};
-    struct process process;
     DIR *listing = opendir(proc);
-    bool fits = true;
-    for (const struct dirent *entry; fits && listing != NULL && (entry = readdir(listing)) != NULL;) {
-        bool named = entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
-        if (named && process_read(proc, entry->d_name, &process)) {
-            fits = table.count < most;
-            XGROW(table.rows, table.count, table.room, FIRST_ROOM);
-            table.rows[table.count++] = process;
+    for (const struct dirent *entry;
+         table.count <= most && listing != NULL && (entry = readdir(listing)) != NULL;) {
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') {
+            process_table_add(&table, proc, entry->d_name);
         }
     }
+    bool fits = table.count <= most;
     if (listing != NULL) {
         closedir(listing);
     }
     if (!fits) {
         process_table_finish(&table);
     }
-    if (table.count > 0) {
-        qsort(table.rows, table.count, sizeof *table.rows, by_pid);
-    }
+    process_table_sort(&table);
     *ret_table = table;
     return fits;
 }
@@ -86,11 +103,10 @@ void process_table_finish(struct process_table *table)
 
 static bool has_our_parent(const struct process_table *table, pid_t ancestor, const struct process *process)
 {
-    const struct process key = {.pid = process->parent};
     if (process->parent == ancestor) {
         return true;
     }
-    const struct process *parent = bsearch(&key, table->rows, table->count, sizeof key, by_pid);
+    const struct process *parent = process_table_find(table, process->parent);
     return parent != NULL && parent->ours;
 }
 

@@ -29,6 +29,13 @@ bool process_read(const char *proc, const char *pid, struct process *ret_process
 bool process_table_read(const char *proc, size_t most, struct process_table *ret_table);
 void process_table_finish(struct process_table *table);
 
+/* Adds one process unless it is gone. A table that was added to is sorted before anything is found in it. */
+void process_table_add(struct process_table *table, const char *proc, const char *pid);
+void process_table_sort(struct process_table *table);
+
+/* NULL if it is not in the table. */
+const struct process *process_table_find(const struct process_table *table, pid_t pid);
+
 /* Marks the descendants of a process as ours, and not the process itself. */
 void process_table_mark(struct process_table *table, pid_t ancestor);
 

@@ -134,21 +134,26 @@ static struct attempt *next_sampled(struct node *node, int64_t number)
     return oldest;
 }
 
+static size_t parts_of(const struct sample *sample)
+{
+    return sample->gpu_count + sample->rank_count;
+}
+
 /* As many samples as there is room for; what these own stays with their attempts. */
 static struct sample *collect_samples(struct node *node, int64_t number, size_t *ret_count)
 {
     struct sample *samples = xalloc(LIMIT_SAMPLES * sizeof *samples);
-    size_t count = 0, gpus = 0;
+    size_t count = 0, parts = 0;
     struct attempt *attempt;
     struct entry *entry, *next;
     HASH_ITER (hh, node->entries, entry, next) {
         sampler_unload(entry->attempt, number); /* the heartbeat may be made anew, for another connection */
     }
     while (count < LIMIT_SAMPLES && (attempt = next_sampled(node, number)) != NULL &&
-           gpus + attempt->sampler.sample.gpu_count <= LIMIT_SAMPLE_GPUS) {
+           parts + parts_of(&attempt->sampler.sample) <= LIMIT_SAMPLE_GPUS + LIMIT_SAMPLE_RANKS) {
         attempt->sampler.carrier = number;
         samples[count++] = attempt->sampler.sample;
-        gpus += attempt->sampler.sample.gpu_count;
+        parts += parts_of(&attempt->sampler.sample);
     }
     *ret_count = count;
     return samples;

@@ -40,7 +40,16 @@ enum ladder {
 };
 
 /* What the shim reports, in the order in which it repeats it on a new connection. */
-enum fact { FACT_PREPARED, FACT_DECLINED, FACT_RUNNING, FACT_FAILED, FACT_OUTPUT, FACT_EXITED, FACT_COUNT };
+enum fact {
+    FACT_PREPARED,
+    FACT_DECLINED,
+    FACT_RUNNING,
+    FACT_PIDS,
+    FACT_FAILED,
+    FACT_OUTPUT,
+    FACT_EXITED,
+    FACT_COUNT,
+};
 
 enum stream_state {
     STREAM_STORES, /* bytes go to the file */

@@ -16,6 +16,7 @@
 #include "proto/base/cleanup.h"
 
 #define PID_FILE_NEW "shim.pid.new"
+#define PID_ROOM     12 /* " -2147483648" */
 #define ADDED_MAX    (8 + LAUNCH_PATTERNS + 1)
 
 /* "PID STARTTIME" identifies this process uniquely within this boot. */
@@ -191,6 +192,21 @@ static size_t ranks_try(struct shim *shim, char *const *added, int *ret_code, st
     return failed;
 }
 
+/* The agent measures ranks one by one where there are several. */
+static void say_pids(struct shim *shim)
+{
+    char text[LIMIT_SAMPLE_RANKS * PID_ROOM + 1];
+    size_t count =
+        shim->launch.rank_count < LIMIT_SAMPLE_RANKS ? shim->launch.rank_count : LIMIT_SAMPLE_RANKS;
+    int length = 0;
+    for (size_t i = 0; i < count; i++) {
+        length += snprintf(&text[length], sizeof text - (size_t)length, " %d", (int)shim->ranks[i].pid);
+    }
+    if (count > 1) {
+        agent_socket_say(shim, FACT_PIDS, "pids%s", text);
+    }
+}
+
 static void ranks_start(struct shim *shim, char *const *added)
 {
     struct why why;
@@ -202,6 +218,7 @@ static void ranks_start(struct shim *shim, char *const *added)
         shim_note(shim, MOMENT_RUNNING);
         agent_socket_say(shim, FACT_RUNNING, "running %lld %d%s%s", (long long)clock_wall_ms(),
                          shim->port.number, said[0] != '\0' ? " " : "", said);
+        say_pids(shim);
     } else if (shim->phase != PHASE_RUNNING && code == 0) {
         attempt_decline(shim, why.text);
     } else {

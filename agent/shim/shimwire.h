@@ -79,6 +79,8 @@
  *   running WALL PORT HOW     every rank was started (exec worked); PORT as in prepared. HOW is absent, or
  *                             "warm", or "cold" and why the existing workers did not become ranks, or "stale"
  *                             and why no worker of their forkserver can
+ *   pids PID...               after running, of a node with several ranks: the processes of the first
+ *                             LIMIT_SAMPLE_RANKS of them, in order
  *   failed RANK CODE SIGNAL WALL CAUSE TEXT
  *                             the first rank that failed here; CAUSE is RANK_FAILED, OUT_OF_MEMORY or
  *                             EXEC_FAILED; the ladder has begun. CODE is 128 + SIGNAL if a signal ended the
@@ -90,7 +92,7 @@
  *                             their file, the exit record is written
  *
  * On a new connection to shim.sock the shim repeats the messages that hold, in this order: prepared,
- * declined, running, failed, output, exited.
+ * declined, running, pids, failed, output, exited.
  *
  * A forkserver is `python -c ... FOLDER GPUSHIM OPTIONS NAMES ROOM` (agent/python/gpuctl_warm.py). The agent
  * starts it with the variables of the ranks that it serves, and its end of a SOCK_SEQPACKET pair as fd 3.

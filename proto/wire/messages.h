@@ -112,6 +112,15 @@ struct gpu_sample {
 };
 #define GPU_SAMPLE_UNKNOWN ((struct gpu_sample){-1, -1, -1, -1, -1, -1})
 
+/* What the processes of one rank use; -1: not known. As in struct sample, but memory that processes share
+ * counts once for each. */
+struct rank_sample {
+    int64_t rank; /* global */
+    double cpu_percent;
+    int64_t memory_bytes;
+    int64_t io_read_bytes, io_written_bytes;
+};
+
 /* What an attempt uses on the node at a moment; -1: not known. */
 struct sample {
     uint64_t attempt_id;
@@ -122,6 +131,8 @@ struct sample {
     int64_t io_read_bytes, io_written_bytes;  /* of disks, since its ranks were started */
     struct gpu_sample *gpus;                  /* owned, in the order in which the attempt numbers them */
     size_t gpu_count;
+    struct rank_sample *ranks; /* owned; none where the node has one rank of the job */
+    size_t rank_count;
 };
 
 /* What the whole node uses at the time of the heartbeat; -1: not known. */
@@ -148,7 +159,8 @@ struct heartbeat_message {
 /* 404 not_found means: register again. */
 
 /* messages_sample.c, for messages_agent.c: the member "samples" of a heartbeat, at most LIMIT_SAMPLES, each
- * of at most LIMIT_SAMPLE_GPUS. After a decode, also one that failed, samples_free frees them. */
+ * of at most LIMIT_SAMPLE_GPUS and LIMIT_SAMPLE_RANKS. After a decode, also one that failed, samples_free
+ * frees them. */
 void samples_put(json_t *json, const struct sample *samples, size_t count);
 bool samples_decode(const json_t *json, struct sample **ret_samples, size_t *ret_count, struct err *err);
 void samples_free(struct sample *samples, size_t count);

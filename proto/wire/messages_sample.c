@@ -45,6 +45,21 @@ static void put_percent(json_t *json, const char *name, double percent)
     }
 }
 
+static json_t *encode_ranks(const struct rank_sample *ranks, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *json = json_object();
+        member_put_int(json, "rank", ranks[i].rank);
+        put_percent(json, "cpu_percent", ranks[i].cpu_percent);
+        put_known(json, "memory_bytes", ranks[i].memory_bytes);
+        put_known(json, "io_read_bytes", ranks[i].io_read_bytes);
+        put_known(json, "io_written_bytes", ranks[i].io_written_bytes);
+        json_array_append_new(array, json);
+    }
+    return array;
+}
+
 static json_t *encode_sample(const struct sample *sample)
 {
     json_t *json = json_object();
@@ -57,6 +72,9 @@ static json_t *encode_sample(const struct sample *sample)
     put_known(json, "io_read_bytes", sample->io_read_bytes);
     put_known(json, "io_written_bytes", sample->io_written_bytes);
     member_put(json, "gpus", encode_gpus(sample->gpus, sample->gpu_count));
+    if (sample->rank_count > 0) {
+        member_put(json, "ranks", encode_ranks(sample->ranks, sample->rank_count));
+    }
     return json;
 }
 
@@ -109,6 +127,32 @@ static bool decode_gpus(const json_t *json, struct gpu_sample **ret_gpus, size_t
     return true;
 }
 
+static bool decode_rank(const json_t *json, struct rank_sample *rank, struct err *err)
+{
+    *rank = (struct rank_sample){.memory_bytes = -1, .io_read_bytes = -1, .io_written_bytes = -1};
+    return json_need_int(json, "rank", 0, LIMIT_GPUS - 1, &rank->rank, err) &&
+           read_percent(json, "cpu_percent", &rank->cpu_percent, err) &&
+           json_read_int(json, "memory_bytes", 0, INT64_MAX, &rank->memory_bytes, err) &&
+           json_read_int(json, "io_read_bytes", 0, INT64_MAX, &rank->io_read_bytes, err) &&
+           json_read_int(json, "io_written_bytes", 0, INT64_MAX, &rank->io_written_bytes, err);
+}
+
+static bool decode_ranks(const json_t *json, struct sample *sample, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "ranks", LIMIT_SAMPLE_RANKS, &array, err)) {
+        return false;
+    }
+    sample->rank_count = json_array_size(array);
+    sample->ranks = xzalloc(sample->rank_count * sizeof *sample->ranks);
+    for (size_t i = 0; i < sample->rank_count; i++) {
+        if (!decode_rank(json_array_get(array, i), &sample->ranks[i], err)) {
+            return member_err_inside(err, "ranks", i);
+        }
+    }
+    return true;
+}
+
 static bool decode_sample(const json_t *json, struct sample *sample, struct err *err)
 {
     sample->memory_bytes = sample->memory_total_bytes = -1;
@@ -121,7 +165,7 @@ static bool decode_sample(const json_t *json, struct sample *sample, struct err 
            json_read_int(json, "memory_total_bytes", 0, INT64_MAX, &sample->memory_total_bytes, err) &&
            json_read_int(json, "io_read_bytes", 0, INT64_MAX, &sample->io_read_bytes, err) &&
            json_read_int(json, "io_written_bytes", 0, INT64_MAX, &sample->io_written_bytes, err) &&
-           decode_gpus(json, &sample->gpus, &sample->gpu_count, err);
+           decode_gpus(json, &sample->gpus, &sample->gpu_count, err) && decode_ranks(json, sample, err);
 }
 
 bool samples_decode(const json_t *json, struct sample **ret_samples, size_t *ret_count, struct err *err)
@@ -144,6 +188,7 @@ void samples_free(struct sample *samples, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         free(samples[i].gpus);
+        free(samples[i].ranks);
     }
     free(samples);
 }

@@ -196,29 +196,32 @@ WRITES = 'until [ -e "$GO" ]; do dd if=/dev/zero of="written.$RANK" bs=1M count=
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Iterator[Cluster]:
-    """Two nodes that measure each second."""
-    made = Cluster(tmp_path, [1, 1], agent=["--sample-interval", "1"])
+    """Two nodes that measure each second, the first with two slots."""
+    made = Cluster(tmp_path, [2, 1], agent=["--sample-interval", "1"])
     try:
         yield made.start()
     finally:
         made.stop()
 
 
-def test_what_the_job_itself_used_has_a_line_for_each_node_and_what_is_not_known_no_chart(
+def test_what_the_job_itself_used_has_a_line_for_each_node_and_rank_and_what_is_not_known_no_chart(
     measured: Cluster, browser: Any, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    job = measured.api.submit(["sh", "-c", WRITES], gpus=2, placement="spread", env={"GO": str(go)})
+    job = measured.api.submit(["sh", "-c", WRITES], gpus=3, env={"GO": str(go)})
 
     def both() -> Any:
         names = [point["name"] for point in measured.api.get(f"/v1/jobs/{job}/metrics?limit=10000")["metrics"]]
-        return all(names.count(f"system/node{node}/io_written_megabytes") >= 2 for node in (0, 1))
+        ranks = all(names.count(f"system/node0/io_written_megabytes/rank_{rank}") >= 2 for rank in (0, 1))
+        return ranks and all(names.count(f"system/node{node}/io_written_megabytes") >= 2 for node in (0, 1))
 
-    eventually(both, "two samples of both nodes")
+    eventually(both, "two samples of both nodes, and of the ranks that share one")
     reader = opened(browser, measured.api, measured.url, f"/jobs/{job}")
     reader.sees("What the job itself used", "CPU of its processes", "Memory of its processes", "Read from disks", "Written to disks")
-    chart = reader.tab.get_by_role("figure").filter(has_text="Written to disks so far in MB")
-    eventually(lambda: [line.split(" ")[0] for line in legend(chart)[1:]] == ["node0", "node1"], "a line for each node")
+    charts = reader.tab.get_by_role("figure").filter(has_text="Written to disks so far in MB")
+    eventually(lambda: [line.split(" ")[0] for line in legend(charts.first)[1:]] == ["node0", "node1"], "a line for each node")
+    reader.sees(*(f"{title}, by rank" for title in ("CPU of its processes in percent of the node", "Memory of its processes in MB")))
+    eventually(lambda: [line[:6] for line in legend(charts.last)[1:]] == ["rank 0", "rank 1"], "a line for each rank of the first node")
     reader.shoot("page-job-own-use")
 
     def unknown(route: Any) -> None:

@@ -22,7 +22,8 @@
 #define FULL       100.0
 #define OF_NODE    5 /* values of a sample beside those of GPUs */
 #define OF_GPU     4
-#define MOST       (OF_NODE + OF_GPU * LIMIT_SAMPLE_GPUS)
+#define OF_RANK    4
+#define MOST       (OF_NODE + OF_GPU * LIMIT_SAMPLE_GPUS + OF_RANK * LIMIT_SAMPLE_RANKS)
 #define PART_BYTES 40
 #define NAME_BYTES (LIMIT_NAME_BYTES + 96)
 
@@ -76,6 +77,24 @@ static void add_memory(struct points *points, const char *part, int64_t used_byt
     add(points, total_bytes > 0 ? FULL * used / (double)total_bytes : -1, part, "usage_percentage");
 }
 
+/* Under the names of the node's, with the ending that metrics of ranks have. */
+static void fill_ranks(struct points *points)
+{
+    const struct sample *sample = &points->delivery->sample;
+    for (size_t i = 0; i < sample->rank_count; i++) {
+        const struct rank_sample *rank = &sample->ranks[i];
+        char percent[PART_BYTES], megabytes[PART_BYTES], read[PART_BYTES], written[PART_BYTES];
+        snprintf(percent, sizeof percent, "utilization_percentage/rank_%lld", (long long)rank->rank);
+        snprintf(megabytes, sizeof megabytes, "usage_megabytes/rank_%lld", (long long)rank->rank);
+        snprintf(read, sizeof read, "read_megabytes/rank_%lld", (long long)rank->rank);
+        snprintf(written, sizeof written, "written_megabytes/rank_%lld", (long long)rank->rank);
+        add(points, rank->cpu_percent, "cpu", percent);
+        add(points, (double)rank->memory_bytes / MEGABYTE, "system_memory", megabytes);
+        add(points, (double)rank->io_read_bytes / MEGABYTE, "io", read);
+        add(points, (double)rank->io_written_bytes / MEGABYTE, "io", written);
+    }
+}
+
 static void fill(struct points *points)
 {
     const struct sample *sample = &points->delivery->sample;
@@ -83,6 +102,7 @@ static void fill(struct points *points)
     add_memory(points, "system_memory", sample->memory_bytes, sample->memory_total_bytes);
     add(points, (double)sample->io_read_bytes / MEGABYTE, "io", "read_megabytes");
     add(points, (double)sample->io_written_bytes / MEGABYTE, "io", "written_megabytes");
+    fill_ranks(points);
     for (size_t i = 0; i < sample->gpu_count; i++) {
         const struct gpu_sample *gpu = &sample->gpus[i];
         char part[PART_BYTES], memory[PART_BYTES];
@@ -120,6 +140,7 @@ static void delivered(struct task *task)
                     delivery->error.message);
     }
     free(delivery->sample.gpus);
+    free(delivery->sample.ranks);
     free(delivery);
 }
 
@@ -134,6 +155,8 @@ static void hand_over(struct server *server, const char *node, struct sample *sa
     delivery->sample = *sample;
     sample->gpus = NULL;
     sample->gpu_count = 0;
+    sample->ranks = NULL;
+    sample->rank_count = 0;
     server->mlflow->samples++;
     worker_give(server->mlflow->worker, &delivery->task);
 }

@@ -82,6 +82,28 @@ def test_each_node_of_a_plain_command_is_measured(measured: Cluster, tmp_path: P
     assert "MLflow run " in gpuctl(measured, tmp_path, "get", job).stdout
 
 
+def test_ranks_that_share_a_node_are_measured_one_by_one(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    cluster = make_cluster(2, agent=SAMPLED)
+    go = tmp_path / "go"
+    job = cluster.api.submit([*LEAN, BURN], gpus=2, env={"GO": str(go)})
+
+    def last(name: str) -> Any:
+        found = points(cluster, job, f"/{name}")
+        return found[-1]["value"] if len(found) >= 2 else None
+
+    cpu, memory = "cpu_utilization_percentage", "system_memory_usage_megabytes"
+    eventually(lambda: all(last(f"{cpu}/rank_{rank}") is not None for rank in (0, 1)), "two samples of both ranks")
+    cluster.agents[0].kill()
+    cluster.agents[0].start()
+    before = len(points(cluster, job, f"/{cpu}/rank_0"))
+    eventually(lambda: len(points(cluster, job, f"/{cpu}/rank_0")) >= before + 2, "samples of the new agent")
+    assert last(f"{cpu}/rank_0") > 2 > last(f"{cpu}/rank_1"), points(cluster, job, "")
+    assert last(f"{memory}/rank_0") > 200 > 150 > last(f"{memory}/rank_1") > 0
+    assert all(last(f"{io}/rank_{rank}") is not None for io in IO for rank in (0, 1))
+    go.touch()
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
+
+
 def test_a_job_that_has_ended_is_not_measured(measured: Cluster, tmp_path: Path) -> None:
     go = tmp_path / "go"
     job = measured.api.submit(["sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done"])

@@ -19,6 +19,7 @@ struct rig {
     char launch[8192];
     size_t launch_size;
     char heard[4096]; /* the last message */
+    int pids[2];      /* of the first ranks, as the shim named them last */
 };
 
 /* rig_begin makes folders and a shim with an empty launch file, rig_end wants the shim to have ended well,

@@ -331,6 +331,30 @@ START_TEST(a_new_agent_hears_all_that_holds_in_order)
 }
 END_TEST
 
+START_TEST(each_agent_hears_which_processes_the_ranks_are)
+{
+    rig_shell(&rig, "echo $$");
+    rig_field(&rig, "rank", "0");
+    rig_field(&rig, "rank", "1");
+    rig_start(&rig);
+    free(rig_finish(&rig));
+    for (int i = 0; i < 2; i++) {
+        for (int rank = 0; rank < 2; rank++) {
+            char name[16], expected[16];
+            snprintf(name, sizeof name, "%d.stdout", rank);
+            snprintf(expected, sizeof expected, "%d\n", rig.pids[rank]);
+            autofree char *out = rig_read(&rig, name);
+            ck_assert_str_eq(out, expected);
+            rig.pids[rank] = 0;
+        }
+        rig_connect(&rig);
+        rig_expect(&rig, "running ");
+        rig_expect(&rig, "exited");
+    }
+    rig_forget(&rig);
+}
+END_TEST
+
 START_TEST(a_newer_connection_replaces_the_older)
 {
     char byte;
@@ -506,6 +530,7 @@ void rig_suite_life(Suite *suite)
     tcase_add_test(start, a_rank_has_a_session_of_its_own_an_empty_stdin_and_the_limits_of_the_agent);
     TCase *agents = life_case(suite, "agents");
     tcase_add_test(agents, a_new_agent_hears_all_that_holds_in_order);
+    tcase_add_test(agents, each_agent_hears_which_processes_the_ranks_are);
     tcase_add_test(agents, a_newer_connection_replaces_the_older);
     tcase_add_test(agents, the_end_of_the_agent_changes_nothing);
     tcase_add_test(agents, words_out_of_place_do_nothing);

@@ -53,6 +53,14 @@ static struct usage read_here(const char *cgroup)
     return usage_read(&(struct usage_source){.proc = proc, .sys = folder, .cgroup = path, .shim = SHIM});
 }
 
+static void read_ranks_here(const char *cgroup, const pid_t *ranks, size_t count, struct usage *ret_usages)
+{
+    autofree char *proc = xprintf("%s/proc", folder);
+    autofree char *path = cgroup != NULL ? xprintf("%s/%s", folder, cgroup) : NULL;
+    usage_read_ranks(&(struct usage_source){.proc = proc, .sys = folder, .cgroup = path, .shim = SHIM}, ranks,
+                     count, ret_usages);
+}
+
 static void assert_usage(struct usage usage, int64_t ticks, int64_t pages)
 {
     ck_assert_int_eq(usage.cpu_us, ticks * 1000000 / sysconf(_SC_CLK_TCK));
@@ -134,6 +142,33 @@ START_TEST(without_a_count_of_disks_the_descendants_of_the_shim_are_summed)
     lay("proc/301/io", io);
     assert_io(read_here("cg"), 8192, 1024);
     assert_io(read_here(NULL), 8192, 1024);
+}
+END_TEST
+
+/* Two ranks; the first has a child and its child, and something of it lives on below the shim. */
+START_TEST(each_rank_has_the_usage_of_its_own_descendants)
+{
+    const pid_t ranks[] = {150, 160, 170};
+    struct usage usages[3];
+    lay_process(150, SHIM, 10, 0, 1);
+    lay_process(160, SHIM, 20, 0, 2);
+    lay_process(90, 150, 30, 0, 4); /* numbers have begun anew */
+    lay_process(300, 90, 40, 0, 8);
+    lay_process(301, SHIM, 4000, 0, 4000);
+    lay_process(302, 303, 4000, 0, 4000); /* each the parent of the other: read at two moments */
+    lay_process(303, 302, 4000, 0, 4000);
+    lay("proc/150/io", "read_bytes: 1\nwrite_bytes: 2\n");
+    lay("proc/300/io", "read_bytes: 4\nwrite_bytes: 8\n");
+    for (int i = 0; i < 2; i++) { /* without a cgroup, and with one */
+        read_ranks_here(i == 0 ? NULL : "cg", ranks, 3, usages);
+        assert_usage(usages[0], 10 + 30 + 40 + 3 * 3, 13);
+        assert_io(usages[0], 5, 10);
+        assert_usage(usages[1], 20 + 3, 2);
+        assert_io(usages[1], -1, -1);
+        ck_assert_int_eq(usages[2].memory_bytes, -1); /* it has ended */
+        lay("cg/cgroup.procs", "160\n150\n301\n");
+        lay("cg/of_the_job/cgroup.procs", "300\n90\n302\n303\n");
+    }
 }
 END_TEST
 
@@ -236,6 +271,26 @@ START_TEST(an_attempt_that_runs_has_a_sample_with_its_own_gpus_as_it_numbers_the
 }
 END_TEST
 
+START_TEST(the_ranks_of_an_attempt_have_a_part_each_of_its_sample)
+{
+    struct scene scene;
+    scene_set(&scene);
+    scene.attempt.pids[0] = getpid();
+    scene.attempt.pids[1] = 1;
+    scene.attempt.pid_count = 2;
+    scene.attempt.order.first_rank = 4;
+    sampler_begin(&scene.attempt);
+    scene_await_sample(&scene);
+    const struct sample *sample = &scene.attempt.sampler.sample;
+    ck_assert_uint_eq(sample->rank_count, 2);
+    ck_assert_int_eq(sample->ranks[0].rank, 4);
+    ck_assert_int_eq(sample->ranks[1].rank, 5);
+    ck_assert_int_gt(sample->ranks[0].memory_bytes, 0);
+    ck_assert_double_eq(sample->ranks[0].cpu_percent, -1); /* that is since the sample before */
+    scene_end(&scene);
+}
+END_TEST
+
 START_TEST(a_sample_waits_until_a_heartbeat_that_has_carried_it_is_answered)
 {
     struct scene scene;
@@ -306,11 +361,13 @@ Suite *sampler_suite(void)
     tcase_add_test(usage, without_a_cgroup_the_descendants_of_the_shim_are_summed);
     tcase_add_test(usage, what_a_cgroup_reads_and_writes_is_summed_over_disks_that_are_made_of_no_others);
     tcase_add_test(usage, without_a_count_of_disks_the_descendants_of_the_shim_are_summed);
+    tcase_add_test(usage, each_rank_has_the_usage_of_its_own_descendants);
     tcase_add_test(usage, what_has_no_process_left_has_no_usage);
     tcase_add_test(usage, cpu_time_is_a_share_of_all_cpus);
     suite_add_tcase(suite, usage);
     TCase *samples = tcase_create("samples");
     tcase_add_test(samples, an_attempt_that_runs_has_a_sample_with_its_own_gpus_as_it_numbers_them);
+    tcase_add_test(samples, the_ranks_of_an_attempt_have_a_part_each_of_its_sample);
     tcase_add_test(samples, a_sample_waits_until_a_heartbeat_that_has_carried_it_is_answered);
     tcase_add_test(samples, an_attempt_that_has_ended_has_no_sample);
     tcase_add_test(samples, an_old_attempt_is_measured_more_seldom);

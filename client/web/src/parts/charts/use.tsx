@@ -11,6 +11,7 @@ import { SampleCharts, type Used } from "./samples";
 const RENEW_MS = 10000;
 const SAMPLES_RENEW_MS = 30000;
 const SAMPLED_NODES = 8; // whose use is drawn
+const SAMPLED_RANKS = 8;
 const DAY_MS = 86400000; // for so long samples are kept
 
 /** What an answer says; null: what was asked for is gone. */
@@ -50,16 +51,24 @@ const OWN_USE: Record<string, string> = {
   io_written_megabytes: "Written to disks so far in MB",
 };
 
-/** A chart for each of these, with a line for each node. What is not known has none. */
+/** A chart for each of these, with a line for each node, and one with a line for each rank where a node has several. What is not known has none. */
 function OwnUse({ id, metrics, ...shared }: { id: string; metrics: Metric[]; sync: string; span: [number, number] }) {
-  const charts = Object.entries(OWN_USE).map(([name, title]) => {
-    const ending = `/${name}`;
-    const its = metrics.filter((metric) => isOfSystem(metric.key) && metric.key.endsWith(ending)).slice(0, SAMPLED_NODES);
-    return { title, members: its.map((metric) => ({ run: id, key: metric.key, mark: markOf(metric), node: metric.key.slice(SYSTEM.length, -ending.length) })) };
+  const charts = Object.entries(OWN_USE).flatMap(([name, title]) => {
+    const pattern = new RegExp(`^${SYSTEM}(.+)/${name}(?:/rank_(\\d+))?$`);
+    const members = metrics.flatMap((metric) => {
+      const [, node, rank] = pattern.exec(metric.key) ?? [];
+      return node === undefined ? [] : [{ run: id, key: metric.key, mark: markOf(metric), node, rank: rank === undefined ? -1 : Number(rank) }];
+    });
+    const nodes = members.filter(({ rank }) => rank < 0).slice(0, SAMPLED_NODES);
+    const ranks = members.filter(({ rank }) => rank >= 0).sort((a, b) => a.rank - b.rank).slice(0, SAMPLED_RANKS);
+    return [
+      { title, members: nodes.map((member) => ({ ...member, label: nodes.length > 1 ? member.node : "" })) },
+      { title: `${title}, by rank`, members: ranks.map((member) => ({ ...member, label: `rank ${member.rank}` })) },
+    ];
   });
   const find = useHistories(charts.flatMap(({ members }) => members));
   const drawn = charts
-    .map(({ title, members }) => ({ title, parts: members.map((member) => ({ label: members.length > 1 ? member.node : "", history: find(member) })) }))
+    .map(({ title, members }) => ({ title, parts: members.map((member) => ({ label: member.label, history: find(member) })) }))
     .filter(({ parts }) => hasChart(parts));
   return drawn.length === 0 ? null : (
     <Part title="What the job itself used" kind="metrics">
