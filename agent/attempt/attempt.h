@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/attempt/cgroup.h"
+#include "agent/launch/cgroup.h"
 #include "agent/base/children.h"
 #include "agent/base/config.h"
 #include "agent/devices/devices.h"

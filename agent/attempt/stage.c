@@ -470,11 +470,6 @@ static bool take_warm_shim(struct attempt *attempt, struct text *text)
     struct launch launch;
     const char *why = NULL;
     const size_t length = text->length;
-    if (user_of(attempt) !=
-        NULL) { /* forkservers run as the agent's user, and their workers are children of it */
-        attempt->cold_why = attempt->python ? xstrdup("jobs run as their owners") : NULL;
-        return false;
-    }
     if (!attempt->python || !launch_parse(text_take(text), length, &launch, NULL)) {
         return false;
     }

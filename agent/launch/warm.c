@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the forkservers, and the shims that wait with their workers. A shim is handed out only for the
  * interpreter and the variables of its forkserver. All together stay within their memory limit. A forkserver
- * that no job has used for a while ends. gpuctl_warm.py makes sure that a worker behaves like a fresh
- * process; agent/shim/shimwire.h describes the protocol. */
+ * that no job has used for a while ends. A kind of ranks that run as another user has no forkserver: what has
+ * run code of that user can be no parent of a shim. Each of its shims has workers of its own made, in a
+ * cgroup that limits them, and takes as long as the imports do. gpuctl_warm.py makes sure that a worker
+ * behaves like a fresh process; agent/shim/shimwire.h describes the protocol. */
 #include "agent/launch/warm.h"
 
 #include <errno.h>
@@ -16,7 +18,9 @@
 
 #include "agent/common/fd_message.h"
 #include "agent/shim/shimwire.h"
+#include "agent/launch/warm_cgroups.h"
 #include "agent/launch/warm_key.h"
+#include "agent/launch/warm_program.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
@@ -24,10 +28,7 @@
 #include "proto/limits.h"
 #include "proto/limits_agent.h"
 
-#define BOOT                                                                                                 \
-    "import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_warm; from gpuctl_warm import main; main()"
-#define ARGUMENTS_ROOM 16384 /* for a rank's command line, which ps shows */
-#define VARIABLES_ROOM 65536
+#define MOVE_MS 10000 /* a rank is in its own cgroup long before that, or is not a warm worker */
 
 enum state {
     STATE_WANTED, /* its forkserver starts when the agent is idle */
@@ -41,7 +42,9 @@ struct warm_shim {
     struct shim_process shim;
     struct loop_watch watch;
     size_t workers;
+    int64_t bytes;     /* resident memory, beside that of the forkserver */
     bool asked, ready; /* it was requested; it waits with its workers */
+    char *cgroup;      /* of workers of another user; owned */
 };
 
 /* Ranks that one forkserver can serve. */
@@ -54,29 +57,52 @@ struct kind {
     struct child *child;     /* NULL: no forkserver */
     int64_t pid_bytes;       /* resident memory of the forkserver after its imports */
     struct loop_watch talk;
-    int failures; /* consecutive shims that ended before they were ready */
+    int64_t shim_bytes; /* of the last shim that was ready; 0: not known */
+    int failures;       /* consecutive shims that ended before they were ready */
     struct warm_shim warm_shims[LIMIT_WARM_SHIMS];
     struct kind *prev, *next; /* the most recently used kind is first */
 };
 
 struct warm {
     struct warm_config config;
-    const struct shims *shims;
+    struct shims *shims;
     struct children *children;
     struct loop *loop;
     struct kind *kinds;
+    struct left_cgroup *left;
+    uint64_t cgroups_made;
     struct loop_timer timer;
 };
 
+static bool has_user(const struct kind *kind)
+{
+    return kind->key.uid >= 0;
+}
+
+static void wake_at(struct warm *warm, int64_t at_ms)
+{
+    if (!warm->timer.on || at_ms < warm->timer.at_ms) {
+        loop_disarm(warm->loop, &warm->timer);
+        loop_arm(warm->loop, &warm->timer, at_ms);
+    }
+}
+
+/* --- shims ---------------------------------------------------------------------------------------------- */
+
+static struct warm_shim warm_shim_absent(struct kind *kind)
+{
+    return (struct warm_shim){.kind = kind, .shim = {.fd = -1, .pidfd = -1}, .watch = {.fd = -1}};
+}
+
 static void warm_shim_end(struct warm_shim *warm_shim)
 {
-    struct loop *loop = warm_shim->kind->warm->loop;
+    struct warm *warm = warm_shim->kind->warm;
     if (warm_shim->watch.fd >= 0) {
-        loop_unwatch(loop, &warm_shim->watch);
+        loop_unwatch(warm->loop, &warm_shim->watch);
     }
     shim_process_close(&warm_shim->shim); /* it ends with its socket, and its workers with it */
-    *warm_shim =
-        (struct warm_shim){.kind = warm_shim->kind, .shim = {.fd = -1, .pidfd = -1}, .watch = {.fd = -1}};
+    left_cgroup_add(&warm->left, give(warm_shim->cgroup), 0);
+    *warm_shim = warm_shim_absent(warm_shim->kind);
 }
 
 static void forkserver_end(struct kind *kind)
@@ -123,14 +149,13 @@ static int64_t resident_bytes(int64_t pid)
     return resident * sysconf(_SC_PAGESIZE);
 }
 
-/* A worker shares nearly all of its pages with its forkserver. */
 static int64_t bytes_of(const struct kind *kind)
 {
-    int64_t workers = 0;
+    int64_t bytes = kind->pid_bytes;
     for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
-        workers += (int64_t)kind->warm_shims[i].workers;
+        bytes += kind->warm_shims[i].bytes;
     }
-    return kind->state == STATE_READY ? kind->pid_bytes + workers * WARM_WORKER_BYTES : 0;
+    return kind->state == STATE_READY ? bytes : 0;
 }
 
 /* Drops the least recently used kinds until the rest fits. */
@@ -154,15 +179,23 @@ static void make_room(struct warm *warm, const struct kind *kept)
 
 /* --- the forkserver ------------------------------------------------------------------------------------- */
 
+static bool too_large(struct kind *kind, int64_t bytes)
+{
+    int64_t limit_bytes = kind->warm->config.limit_bytes;
+    if (bytes <= limit_bytes) {
+        return false;
+    }
+    autofree char *why = xprintf("it takes %lld MiB, and --warm-memory is %lld", (long long)(bytes / MIB),
+                                 (long long)(limit_bytes / MIB));
+    set_unfit(kind, why);
+    return true;
+}
+
 static void hear_ready(struct kind *kind, const char *imports)
 {
     struct warm *warm = kind->warm;
     kind->pid_bytes = resident_bytes(child_pid(kind->child));
-    if (kind->pid_bytes > warm->config.limit_bytes) {
-        autofree char *why =
-            xprintf("it takes %lld MiB, and --warm-memory is %lld", (long long)(kind->pid_bytes / MIB),
-                    (long long)(warm->config.limit_bytes / MIB));
-        set_unfit(kind, why);
+    if (too_large(kind, kind->pid_bytes)) {
         return;
     }
     log_info("forkserver ready", "python=%s imports=%s memory_mib=%lld", kind->key.python, imports,
@@ -215,18 +248,6 @@ static void forkserver_done(void *closure, int status, const char *said)
     }
 }
 
-/* Reserves room for the arguments and variables that ranks show in /proc: the kernel keeps both at their
- * first place. */
-static char *make_room_text(const char *start, size_t length)
-{
-    size_t begin = strlen(start);
-    char *text = xalloc(begin + length + 1);
-    memcpy(text, start, begin);
-    memset(text + begin, '-', length);
-    text[begin + length] = '\0';
-    return text;
-}
-
 static void forkserver_start(struct kind *kind)
 {
     struct warm *warm = kind->warm;
@@ -237,11 +258,11 @@ static void forkserver_start(struct kind *kind)
         return;
     }
     autoclose int theirs = pair[1];
-    autofree char *arguments_room = make_room_text("", ARGUMENTS_ROOM);
-    autofree char *variables_room = make_room_text("GPUCTL_ROOM=", VARIABLES_ROOM);
+    autofree char *arguments_room = warm_room_for_arguments();
+    autofree char *variables_room = warm_room_for_variables();
     const char *arguments[] = {kind->key.python,
                                "-c",
-                               BOOT,
+                               WARM_BOOT,
                                warm->config.folder,
                                shims_program(warm->shims),
                                shims_own_memory(warm->shims) ? SHIM_OWN_MEMORY " " SHIM_WARM : SHIM_WARM,
@@ -273,28 +294,78 @@ static void forkserver_start(struct kind *kind)
 
 /* --- shims that wait ------------------------------------------------------------------------------------ */
 
-/* The shim reports its number of workers, or has ended. */
+/* A worker shares nearly all of its pages with its forkserver, or with the others of its shim. */
+static void hear_warm(struct warm_shim *warm_shim, int64_t workers, int64_t pid)
+{
+    struct kind *kind = warm_shim->kind;
+    int64_t own_bytes = has_user(kind) ? resident_bytes(pid) - WARM_WORKER_BYTES : 0;
+    warm_shim->ready = true;
+    warm_shim->workers = (size_t)workers;
+    warm_shim->bytes = (own_bytes > 0 ? own_bytes : 0) + workers * WARM_WORKER_BYTES;
+    kind->shim_bytes = warm_shim->bytes;
+    kind->failures = 0;
+    if (has_user(kind) && !too_large(kind, warm_shim->bytes)) {
+        make_room(kind->warm, kind);
+    }
+}
+
+static void warm_shim_lost(struct warm_shim *warm_shim)
+{
+    struct kind *kind = warm_shim->kind;
+    kind->failures += warm_shim->ready ? 0 : 1;
+    warm_shim_end(warm_shim);
+    if (kind->failures == LIMIT_WARM_FAILURES) {
+        set_unfit(kind, "its workers end before they are needed");
+    }
+}
+
+/* The shim reports its workers, or why there are none, or has ended. */
 static void warm_shim_ready(void *closure, uint32_t events)
 {
     struct warm_shim *warm_shim = closure;
     char text[LIMIT_SHIM_MESSAGE + 1];
     ssize_t length = recv(warm_shim->shim.fd, text, sizeof text - 1, MSG_DONTWAIT);
-    int64_t workers;
+    long long workers, pid;
     if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
     }
     text[length > 0 ? length : 0] = '\0';
-    if (strncmp(text, "warm ", 5) == 0 && text_to_int(text + 5, 1, LIMIT_NODE_DEVICES, &workers)) {
-        warm_shim->ready = true;
-        warm_shim->workers = (size_t)workers;
-        warm_shim->kind->failures = 0;
+    if (sscanf(text, "warm %lld %lld", &workers, &pid) == 2 && workers >= 1 &&
+        workers <= LIMIT_NODE_DEVICES) {
+        hear_warm(warm_shim, workers, pid);
+    } else if (strncmp(text, "unfit ", 6) == 0) {
+        set_unfit(warm_shim->kind, text + 6);
     } else {
-        struct kind *kind = warm_shim->kind;
-        kind->failures += warm_shim->ready ? 0 : 1;
+        warm_shim_lost(warm_shim);
+    }
+}
+
+static bool write_breeder(struct warm_shim *warm_shim, struct err *err)
+{
+    struct warm *warm = warm_shim->kind->warm;
+    const struct warm_key *key = &warm_shim->kind->key;
+    autofree char *name = xprintf("warm%llu", (unsigned long long)++warm->cgroups_made);
+    return cgroup_make_named(warm->config.cgroups, name, (int64_t)key->ranks, &warm_shim->cgroup, err) &&
+           warm_breeder_write(&warm->config, key, warm_shim->cgroup, err);
+}
+
+/* A shim that is of no kind yet has workers of the user made. The file is read before another is written: one
+ * kind at a time loads. */
+static void breed(struct warm_shim *warm_shim)
+{
+    struct warm *warm = warm_shim->kind->warm;
+    struct err err;
+    if (!shims_take(warm->shims, &warm_shim->shim, &err)) {
+        set_unfit(warm_shim->kind, err.text);
+        return;
+    }
+    warm_shim->asked = true;
+    warm_shim->watch = (struct loop_watch){warm_shim->shim.fd, EPOLLIN, warm_shim_ready, warm_shim};
+    loop_watch(warm->loop, &warm_shim->watch);
+    if (!write_breeder(warm_shim, &err)) {
+        set_unfit(warm_shim->kind, err.text);
+    } else if (!shim_process_tell(&warm_shim->shim, "breed %s", warm->config.launch)) {
         warm_shim_end(warm_shim);
-        if (kind->failures == LIMIT_WARM_FAILURES) {
-            set_unfit(kind, "its workers end before they are needed");
-        }
     }
 }
 
@@ -362,8 +433,7 @@ static struct kind *add_kind(struct warm *warm, struct warm_key *key)
                           .due_ms = clock_boot_ms() + WARM_DELAY_MS,
                           .talk = {.fd = -1}};
     for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
-        kind->warm_shims[i] =
-            (struct warm_shim){.kind = kind, .shim = {.fd = -1, .pidfd = -1}, .watch = {.fd = -1}};
+        kind->warm_shims[i] = warm_shim_absent(kind);
     }
     *key = (struct warm_key){0};
     DL_PREPEND(warm->kinds, kind);
@@ -379,6 +449,7 @@ static bool take_warm_shim(struct kind *kind, struct shim_process *ret_shim)
             warm_shim->watch.fd = -1;
             *ret_shim = warm_shim->shim;
             warm_shim->shim = (struct shim_process){.fd = -1, .pidfd = -1};
+            left_cgroup_add(&kind->warm->left, give(warm_shim->cgroup), clock_boot_ms() + MOVE_MS);
             warm_shim_end(warm_shim);
             return true;
         }
@@ -414,14 +485,6 @@ static const char *why_not(const struct kind *kind)
 static void timer_due(void *closure)
 {
     /* warm_step does the due work when the agent is idle */
-}
-
-static void wake_at(struct warm *warm, int64_t at_ms)
-{
-    if (!warm->timer.on || at_ms < warm->timer.at_ms) {
-        loop_disarm(warm->loop, &warm->timer);
-        loop_arm(warm->loop, &warm->timer, at_ms);
-    }
 }
 
 bool warm_take(struct warm *warm, const struct launch *launch, struct shim_process *ret_shim,
@@ -491,25 +554,45 @@ static bool is_loading(const struct warm *warm)
 {
     const struct kind *kind;
     DL_FOREACH (warm->kinds, kind) {
-        if (kind->state == STATE_LOADING) {
+        bool loads = kind->state == STATE_LOADING;
+        for (size_t i = 0; i < LIMIT_WARM_SHIMS && has_user(kind); i++) {
+            loads = loads || (kind->warm_shims[i].asked && !kind->warm_shims[i].ready);
+        }
+        if (loads) {
             return true;
         }
     }
     return false;
 }
 
+static void load(struct kind *kind)
+{
+    if (has_user(kind)) {
+        kind->state = STATE_READY;
+    } else {
+        forkserver_start(kind);
+    }
+}
+
+/* A further shim of a user takes as much as the last. */
+static bool has_room(const struct kind *kind)
+{
+    return !has_user(kind) ||
+           (!is_loading(kind->warm) && bytes_of(kind) + kind->shim_bytes <= kind->warm->config.limit_bytes);
+}
+
 static bool work_on(struct kind *kind, int64_t now_ms)
 {
     if (kind->state == STATE_WANTED && kind->due_ms <= now_ms && !is_loading(kind->warm)) {
-        forkserver_start(kind);
+        load(kind);
         return true;
     }
     struct warm_shim *warm_shim =
-        kind->state == STATE_READY && kind->due_ms <= now_ms ? find_absent(kind) : NULL;
+        kind->state == STATE_READY && kind->due_ms <= now_ms && has_room(kind) ? find_absent(kind) : NULL;
     if (warm_shim == NULL) {
         return false;
     }
-    warm_shim_ask(warm_shim);
+    (has_user(kind) ? breed : warm_shim_ask)(warm_shim);
     return warm_shim->asked; /* after a failed request the next one must wait */
 }
 
@@ -517,6 +600,9 @@ bool warm_step(struct warm *warm)
 {
     int64_t now_ms = clock_boot_ms();
     struct kind *kind = find_idle(warm, now_ms);
+    if (left_cgroups_step(&warm->left, now_ms)) {
+        wake_at(warm, now_ms + WARM_REFILL_MS);
+    }
     if (kind != NULL) {
         kind_drop(kind);
         return true;
@@ -530,8 +616,8 @@ bool warm_step(struct warm *warm)
     return false;
 }
 
-struct warm *warm_create(const struct warm_config *config, const struct shims *shims,
-                         struct children *children, struct loop *loop)
+struct warm *warm_create(const struct warm_config *config, struct shims *shims, struct children *children,
+                         struct loop *loop)
 {
     struct warm *warm = xzalloc(sizeof *warm);
     *warm = (struct warm){
@@ -548,5 +634,6 @@ void warm_destroy(struct warm *warm)
         kind_drop(warm->kinds);
     }
     loop_disarm(warm->loop, &warm->timer);
+    left_cgroups_finish(&warm->left);
     free(warm);
 }

@@ -11,6 +11,7 @@
 #include "agent/base/children.h"
 #include "agent/base/loop.h"
 #include "agent/common/launch_file.h"
+#include "agent/launch/cgroup.h"
 #include "agent/launch/shims.h"
 #include "proto/base/err.h"
 #include "proto/base/crypto/hash.h"
@@ -22,11 +23,13 @@ struct warm_config {
     const char *imports; /* names of modules, separated by commas; installed ones are imported */
     int64_t limit_bytes; /* of memory; 0: there are no warm workers */
     int shim_log;        /* receives the shims' stderr */
+    const char *launch;  /* folder for the launch file of what makes workers of another user */
+    struct cgroup_root *cgroups;
 };
 
-/* The caller keeps folder and imports. */
-struct warm *warm_create(const struct warm_config *config, const struct shims *shims,
-                         struct children *children, struct loop *loop);
+/* The caller keeps all that the config names. */
+struct warm *warm_create(const struct warm_config *config, struct shims *shims, struct children *children,
+                         struct loop *loop);
 void warm_destroy(struct warm *warm);
 
 /* Takes a waiting shim for a launch file whose command is a Python, with a worker for each rank. False: there

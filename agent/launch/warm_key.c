@@ -54,6 +54,10 @@ static void make_hash(struct warm_key *key)
     for (size_t i = 0; i < key->variable_count; i++) {
         text_append_bytes(&all, key->variables[i], strlen(key->variables[i]) + 1);
     }
+    text_printf(&all, "%lld %lld", (long long)key->uid, (long long)key->gid);
+    for (size_t i = 0; i < key->group_count; i++) {
+        text_printf(&all, " %lld", (long long)key->groups[i]);
+    }
     hash_hex(all.bytes, all.length, key->hash);
 }
 
@@ -68,7 +72,15 @@ static void add_variables(struct warm_key *key, char *const *env, size_t count, 
 
 void warm_key_make(const struct launch *launch, struct warm_key *ret_key)
 {
-    struct warm_key key = {.python = xstrdup(launch->arguments[0]), .ranks = launch->rank_count};
+    struct warm_key key = {.python = xstrdup(launch->arguments[0]),
+                           .ranks = launch->rank_count,
+                           .uid = launch->uid,
+                           .gid = launch->gid,
+                           .group_count = launch->group_count};
+    key.groups = xalloc(launch->group_count * sizeof *key.groups);
+    for (size_t i = 0; i < launch->group_count; i++) {
+        key.groups[i] = launch->groups[i];
+    }
     add_variables(&key, launch->env, launch->env_count, launch->logs);
     for (size_t i = 0; i < launch->rank_count; i++) {
         add_variables(&key, launch->ranks[i].env, launch->ranks[i].env_count, launch->logs);
@@ -84,5 +96,6 @@ void warm_key_finish(struct warm_key *key)
     }
     free(key->variables);
     free(key->python);
+    free(key->groups);
     *key = (struct warm_key){0};
 }

@@ -49,6 +49,7 @@ struct agent {
     struct loop_watch signals;
     int lock;     /* of the state folder */
     int shim_log; /* stderr of the shims */
+    char *warm_launch;
 };
 
 /* --- what belongs to one agent only --------------------------------------------------------------------- */
@@ -272,10 +273,13 @@ static bool open_environments(struct agent_context *context, struct err *err)
 static void open_warm(struct agent *agent)
 {
     struct agent_context *context = &agent->context;
+    agent->warm_launch = xprintf("%s/warm", context->config.run);
     const struct warm_config warm = {.folder = context->runner,
                                      .imports = context->config.preload,
                                      .limit_bytes = context->config.warm_mib * MIB,
-                                     .shim_log = agent->shim_log};
+                                     .shim_log = agent->shim_log,
+                                     .launch = agent->warm_launch,
+                                     .cgroups = &context->cgroups};
     context->warm = warm_create(&warm, context->shims, context->children, context->loop);
 }
 
@@ -352,6 +356,7 @@ static void close_parts(struct agent *agent)
     users_close(context->users);
     cgroup_finish(&context->cgroups);
     cleanup_close(&agent->shim_log);
+    free(agent->warm_launch);
     cleanup_close(&agent->lock);
 }
 

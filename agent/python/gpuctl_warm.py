@@ -3,9 +3,10 @@
 
 gpuagent starts one *forkserver* for each interpreter and set of variables that jobs have used; agent/launch/warm.c is at the other end of
 descriptor 3. On request it forks a gpushim, and *workers* below it: each is a child of its shim, like every rank, and waits on a socket for
-its identity. A worker that gets one becomes a rank: it takes the session, cgroup, environment, folder, descriptors and command line that a
-fresh process would have, then runs the program. In case of doubt the worker executes the command anew, and reports why; so a start is never
-wrong, only slower.
+its identity. Where jobs run as their owners there is no forkserver: each waiting shim starts this program as the owner, to fork workers for
+that shim alone. A worker that gets an identity becomes a rank: it takes the session, cgroup, environment, folder, descriptors and command
+line that a fresh process would have, then runs the program. In case of doubt the worker executes the command anew, and reports why; so a
+start is never wrong, only slower.
 
 Runs under any Python from 3.9 on, and needs only the standard library. agent/shim/shimwire.h describes the messages between the processes.
 """
@@ -153,24 +154,36 @@ def variables_of(pid: int) -> "dict[bytes, bytes]":
     return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
 
 
-def serve(program: str, options: "list[str]", names: "list[str]") -> None:
-    """Serve until the agent ends. Never returns; in a worker that got an identity it raises the identity."""
-    control = socket.socket(fileno=CONTROL_FD)
-    variables = variables_of(os.getppid())  # a shim gets the agent's variables
+def load(control: socket.socket, names: "list[str]") -> "State":
+    """Import the modules. Where that cannot be, say why and end."""
     try:
         imported = preload(names)
         check_forks()
-        state = State(folders_of_modules())
+        state = State(imported, folders_of_modules())
         import gc
 
         gc.freeze()  # a garbage collection would copy all pages
-        control.send(("ready " + ",".join(imported)).encode())
     except Doubt as doubt:
         control.send(f"unfit {doubt}".encode())
         os._exit(0)
     except BaseException as fault:  # an import may raise anything
         control.send(f"unfit {type(fault).__name__}: {fault}".encode()[:MESSAGE_BYTES])
         os._exit(0)
+    return state
+
+
+def serve_shim(count: int, names: "list[str]") -> "NoReturn":
+    """Fork the workers of the shim that started this process as the user of its ranks."""
+    shim = socket.socket(fileno=CONTROL_FD)
+    breed(load(shim, names), shim, count)
+
+
+def serve(program: str, options: "list[str]", names: "list[str]") -> None:
+    """Serve until the agent ends. Never returns; in a worker that got an identity it raises the identity."""
+    control = socket.socket(fileno=CONTROL_FD)
+    variables = variables_of(os.getppid())  # a shim gets the agent's variables
+    state = load(control, names)
+    control.send(("ready " + ",".join(state.imported)).encode())
     while True:
         message, fds = receive(control, MESSAGE_BYTES)
         reap()
@@ -256,7 +269,8 @@ def breed(state: "State", shim: socket.socket, count: int) -> "NoReturn":
 class State:
     """The state that a worker keeps from its forkserver."""
 
-    def __init__(self, folders: "dict[str, int]") -> None:
+    def __init__(self, imported: "list[str]", folders: "dict[str, int]") -> None:
+        self.imported = imported
         self.folders = folders
         self.names = {name.partition(".")[0] for name in sys.modules} | {"sitecustomize", "usercustomize"}
         self.python_path = os.environb.get(b"PYTHONPATH")
@@ -324,6 +338,8 @@ def take_place(identity: Identity) -> Report:
     if identity.number("cgroup"):
         try:
             os.write(rest.pop(0), b"0")
+        except PermissionError:
+            os._exit(0)  # a kernel that asks for the rights of who writes, not of who opened the file; the shim starts the rank anew
         except OSError as error:
             report.fail(STAGE_CGROUP, error.errno)
     with open("/proc/self/oom_score_adj", "w") as file:
@@ -540,12 +556,18 @@ def run(arguments: "list[str]") -> None:
 
 
 def main() -> None:
-    """Arguments: FOLDER (of this file) PROGRAM (the shim) OPTIONS (of the shim) NAMES (modules to import, with commas) ROOM (unused)."""
+    """Arguments: FOLDER (of this file) PROGRAM (the shim) OPTIONS (of the shim) NAMES (modules to import, with commas) ROOM (unused).
+
+    For one shim, which started this process: no PROGRAM, and the number of its workers for OPTIONS.
+    """
     folder, program, options, names = sys.argv[1:5]
     sys.path[:] = [entry for entry in sys.path if entry not in ("", folder)]
     identity = None
+    modules = [name for name in names.split(",") if name]
     try:
-        serve(program, options.split(), [name for name in names.split(",") if name])
+        if program:
+            serve(program, options.split(), modules)
+        serve_shim(int(options), modules)
     except Identity as found:
         identity = found
     assert identity is not None

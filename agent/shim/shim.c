@@ -238,7 +238,7 @@ static const struct shim unassigned = {
     .agent_socket = {.fd = -1, .listener = -1},
     .port = {.lock = -1, .socket = -1},
     .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
-    .warm = {.source = -1},
+    .warm = {.source = -1, .cgroup = -1, .breeder = -1},
     .shared = {.host = -1, .mounts = -1, .own_mounts = -1},
     .cgroup = -1,
     .hold = -1,
@@ -300,6 +300,7 @@ int main(int argc, char **argv)
         warm_begin(&shim);
     }
     shim_loop(&shim);
+    warm_abandon(&shim);
     shim_finish(&shim);
     return shim.exit_code;
 }

@@ -138,6 +138,7 @@ struct memory {
 struct shared {
     bool own;         /* the ranks have their own shared memory */
     bool used;        /* an attempt has left something: the next one needs new namespaces */
+    unsigned entered; /* so many namespaces, one after the other */
     int host, mounts; /* the host's mount namespace, and its mountinfo */
     int own_mounts;   /* mountinfo of the shim's own namespace */
 };
@@ -149,7 +150,10 @@ struct warm_worker {
 };
 
 struct warm {
-    int source; /* socket on which new workers arrive; -1: no more come */
+    int source;  /* socket on which new workers arrive; -1: no more come */
+    int cgroup;  /* folder of the cgroup in which workers of another user wait; -1: none */
+    bool bred;   /* they are of another user */
+    int breeder; /* pidfd of what makes those; -1: none */
     struct warm_worker workers[LIMIT_NODE_DEVICES];
     size_t count;
     struct why said; /* how the ranks were started: "warm", or "cold" and why; "": not known */
@@ -242,16 +246,21 @@ char **launch_environment(const struct launch *launch, size_t rank, char *const 
 void ranks_offer(struct shim *shim, char *const *added);
 bool rank_is_offered(const struct shim *shim, size_t index);
 bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why);
+/* Starts the program that makes warm workers, as the launch says. `workers` becomes its fd 3. */
+bool rank_breed(struct shim *shim, struct launch *launch, int workers, struct why *why);
 
-/* shim_warm.c. warm_begin asks for workers in the shim's namespaces, warm_hear takes one in, warm_end lets
- * them go. warm_give sends a worker the rank that it is to become. warm_await waits for the outcome:
- * WARM_RANK with `said` ("warm", or "cold" and why), WARM_FAILED with a report, or WARM_NOTHING after the
- * worker was killed. */
+/* shim_warm.c. warm_breed starts the process that forks them; warm_abandon kills what it has left, at the end
+ * of a shim without an attempt. warm_begin asks for workers in the shim's
+ * namespaces, warm_hear takes one in, warm_end lets them go. warm_give sends a worker the rank that it is to
+ * become. warm_await waits for the outcome: WARM_RANK with `said` ("warm", or "cold" and why), WARM_FAILED
+ * with a report, or WARM_NOTHING after the worker was killed. */
 struct warm_start {
     char **env;
     int output[2], report, cgroup, store; /* the last two: -1 if absent */
 };
 enum warm_end { WARM_RANK, WARM_FAILED, WARM_NOTHING };
+void warm_breed(struct shim *shim, const char *folder);
+void warm_abandon(struct shim *shim);
 void warm_begin(struct shim *shim);
 void warm_hear(struct shim *shim);
 void warm_end(struct shim *shim);
@@ -353,10 +362,12 @@ bool processes_ran_out(const struct shim *shim);
 /* shim_shared.c. shared_enter gives the ranks their own shared memory. shared_renew does so again if the
  * host's mounts have changed since, or an attempt has left something; false: the ranks share the host's.
  * shared_shut gives the ranks a /tmp of their own, and a /proc with no processes of other users; where the
- * ranks share the host's mounts it does nothing. shared_release frees it after the ranks are gone. */
+ * ranks share the host's mounts it does nothing. shared_hide does so for what waits for an attempt, with
+ * folders that are empty. shared_release frees it after the ranks are gone. */
 void shared_enter(struct shared *shared);
 bool shared_renew(struct shared *shared);
 bool shared_shut(struct shared *shared, const char *tmp, struct why *why);
+bool shared_hide(const struct shared *shared, struct why *why);
 void shared_release(struct shared *shared);
 
 /* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most LAUNCH_PATTERNS + 1

@@ -91,10 +91,22 @@ static bool folder_enter(const char *folder, struct why *why)
            (access(SHIM_LAUNCH_FILE, F_OK) == 0 || why_set(why, "%s: %s", SHIM_LAUNCH_FILE, strerror(errno)));
 }
 
+/* Workers stay in the namespaces in which they were forked. Those of another user must not see more of the
+ * host than its ranks. */
+static void mounts_renew(struct shim *shim)
+{
+    unsigned before = shim->shared.entered;
+    shared_renew(&shim->shared);
+    if (shim->warm.bred && shim->shared.entered != before) {
+        warm_end(shim);
+        why_set(&shim->warm.said, "cold the node has mounted something since");
+    }
+}
+
 void attempt_assign(struct shim *shim, const char *folder)
 {
     struct why why;
-    shared_renew(&shim->shared);
+    mounts_renew(shim);
     bool listens = folder_enter(folder, &why) && agent_socket_listen(shim, &why);
     if (!listens || !pid_write(shim, &why)) {
         if (listens) {

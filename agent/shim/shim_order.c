@@ -19,6 +19,12 @@ static bool assign(struct shim *shim, char *const *argument)
     return true;
 }
 
+static bool breed(struct shim *shim, char *const *argument)
+{
+    warm_breed(shim, argument[0]);
+    return true;
+}
+
 static bool prepare(struct shim *shim, char *const *argument)
 {
     attempt_prepare(shim);
@@ -123,7 +129,7 @@ static const struct order {
     {"warn", 1, IN(PHASE_RUNNING), warn},    {"soften", 1, BEFORE_END, pre_stop_signal},
     {"stop", 2, BEFORE_END, stop},           {"lease", 2, BEFORE_END, lease},
     {"seen", 0, ~IN(PHASE_IDLE), seen},      {"reuse", 0, AFTER_END, reuse},
-    {"forget", 0, AFTER_END, forget},
+    {"forget", 0, AFTER_END, forget},        {"breed", 1, IN(PHASE_IDLE), breed},
 };
 
 static const struct order *order_find(const char *word)

@@ -36,7 +36,10 @@ struct spawn {
     int output[2];
     int store;  /* socket that becomes SHIM_STORE_FD; -1: none */
     int report; /* closed by exec */
+    int cgroup; /* -1: none */
     bool enter; /* the child enters the cgroup itself */
+    bool pipes; /* output is pipes, which become the user's */
+    const struct launch *launch;
 };
 
 static _Noreturn void child_fail(const struct spawn *spawn, enum stage stage)
@@ -81,12 +84,12 @@ static void child_descriptors(const struct spawn *spawn)
  * process with a memory of its own. The pipes become the user's, for programs that open /dev/stdout. */
 static void child_user(const struct spawn *spawn)
 {
-    const struct launch *launch = &spawn->shim->launch;
+    const struct launch *launch = spawn->launch;
     long uid = launch->uid, gid = launch->gid;
     if (uid < 0) {
         return;
     }
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2 && spawn->pipes; i++) {
         if (fchown(spawn->output[i], (uid_t)uid, (gid_t)gid) != 0) {
             child_fail(spawn, STAGE_USER);
         }
@@ -104,7 +107,7 @@ static void child_user(const struct spawn *spawn)
 /* Returns only if the file does not exist. A file whose interpreter is missing fails with the same error. */
 static void child_try(const struct spawn *spawn, const char *file, bool *denied)
 {
-    execve(file, spawn->shim->launch.arguments, spawn->env);
+    execve(file, spawn->launch->arguments, spawn->env);
     if (errno == ENOENT && access(file, F_OK) == 0) {
         child_fail(spawn, STAGE_INTERPRETER);
     }
@@ -117,7 +120,7 @@ static void child_try(const struct spawn *spawn, const char *file, bool *denied)
 
 static _Noreturn void child_exec(const struct spawn *spawn)
 {
-    const char *name = spawn->shim->launch.arguments[0];
+    const char *name = spawn->launch->arguments[0];
     bool denied = false;
     if (strchr(name, '/') != NULL) {
         child_try(spawn, name, &denied);
@@ -143,7 +146,7 @@ static _Noreturn void child_run(const struct spawn *spawn)
     child_signals();
     setsid();
     if (spawn->enter) {
-        child_file(spawn->shim->cgroup, "cgroup.procs", "0", &done);
+        child_file(spawn->cgroup, "cgroup.procs", "0", &done);
         if (!done) {
             child_fail(spawn, STAGE_CGROUP);
         }
@@ -155,7 +158,7 @@ static _Noreturn void child_run(const struct spawn *spawn)
         _exit(CODE_NOT_USABLE); /* the shim died before the prctl call */
     }
     child_descriptors(spawn);
-    if (chdir(spawn->shim->launch.cwd) != 0) {
+    if (chdir(spawn->launch->cwd) != 0) {
         child_fail(spawn, STAGE_FOLDER);
     }
     child_exec(spawn);
@@ -177,7 +180,7 @@ static __attribute__((noinline)) pid_t child_clone(const struct spawn *spawn)
 {
     const struct clone_args arguments = {.flags = CLONE_VFORK | CLONE_INTO_CGROUP | CLONE_SHARES,
                                          .exit_signal = SIGCHLD,
-                                         .cgroup = (uint64_t)spawn->shim->cgroup};
+                                         .cgroup = (uint64_t)spawn->cgroup};
     long pid = clone_now(&arguments);
     if (pid == 0) {
         child_run(spawn);
@@ -188,7 +191,7 @@ static __attribute__((noinline)) pid_t child_clone(const struct spawn *spawn)
 
 static pid_t child_start(struct spawn *spawn)
 {
-    if (spawn->shim->cgroup < 0) {
+    if (spawn->cgroup < 0) {
         return child_vfork(spawn);
     }
     pid_t pid = child_clone(spawn);
@@ -199,15 +202,15 @@ static pid_t child_start(struct spawn *spawn)
     return child_vfork(spawn);
 }
 
-static void report_explain(const struct shim *shim, const struct report *report, struct why *why)
+static void report_explain(const struct launch *launch, const struct report *report, struct why *why)
 {
-    const char *name = shim->launch.arguments[0], *error = strerror(report->error);
+    const char *name = launch->arguments[0], *error = strerror(report->error);
     switch ((enum stage)report->stage) {
     case STAGE_CGROUP:
-        why_set(why, "cannot enter cgroup %s: %s", shim->launch.cgroup, error);
+        why_set(why, "cannot enter cgroup %s: %s", launch->cgroup, error);
         break;
     case STAGE_FOLDER:
-        why_set(why, "working folder %s: %s", shim->launch.cwd, error);
+        why_set(why, "working folder %s: %s", launch->cwd, error);
         break;
     case STAGE_NOT_FOUND:
         why_set(why, "command not found: %s", name);
@@ -219,7 +222,7 @@ static void report_explain(const struct shim *shim, const struct report *report,
         why_set(why, "cannot execute %s: %s", name, error);
         break;
     case STAGE_USER:
-        why_set(why, "cannot become the user %lld: %s", (long long)shim->launch.uid, error);
+        why_set(why, "cannot become the user %lld: %s", (long long)launch->uid, error);
         break;
     }
 }
@@ -242,16 +245,16 @@ static int code_of(int32_t stage)
                                                         : CODE_NOT_USABLE;
 }
 
-static bool report_take(const struct shim *shim, const struct report *report, int *ret_code, struct why *why)
+static bool report_take(const struct launch *launch, const struct report *report, int *ret_code,
+                        struct why *why)
 {
     *ret_code = code_of(report->stage);
-    report_explain(shim, report, why);
+    report_explain(launch, report, why);
     return false;
 }
 
 /* Forks and reads the child's report. The exec closes the write end, so an empty pipe means success. */
-static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn, int *ret_code,
-                       struct why *why)
+static bool spawn_now(struct spawn *spawn, pid_t *ret_pid, int *ret_code, struct why *why)
 {
     int ends[2];
     struct report report;
@@ -268,9 +271,26 @@ static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn
     if (pid < 0) {
         return why_set(why, "cannot start a process: %s", strerror(error));
     }
-    rank->pid = pid;
-    rank->state = RANK_LIVE;
-    return got != sizeof report || report_take(shim, &report, ret_code, why);
+    *ret_pid = pid;
+    return got != sizeof report || report_take(spawn->launch, &report, ret_code, why);
+}
+
+bool rank_breed(struct shim *shim, struct launch *launch, int workers, struct why *why)
+{
+    pid_t pid;
+    int code;
+    autofree char **env = launch_environment(launch, 0, (char *const[]){NULL});
+    struct spawn spawn = {.shim = shim,
+                          .launch = launch,
+                          .env = env,
+                          .path = path_of(env),
+                          .parent = getpid(),
+                          .output = {shim->null, shim->null},
+                          .store = workers,
+                          .cgroup = shim->warm.cgroup};
+    bool started = spawn_now(&spawn, &pid, &code, why);
+    shim->warm.breeder = started ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    return started;
 }
 
 /* --- from warm workers ---------------------------------------------------------------------------------- */
@@ -343,7 +363,7 @@ static enum warm_end rank_become(struct shim *shim, size_t index, int *ret_code,
     rank->pid = shim->warm.workers[index].pid;
     rank->state = RANK_LIVE;
     if (end == WARM_FAILED) {
-        report_take(shim, &report, ret_code, why);
+        report_take(&shim->launch, &report, ret_code, why);
     } else {
         say_started(&shim->warm, said);
     }
@@ -376,13 +396,20 @@ static char *watch_begin(char **env)
 static bool rank_fork(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
 {
     struct rank *rank = &shim->ranks[index];
-    struct spawn spawn = {.shim = shim, .parent = getpid(), .store = store_of(shim, index)};
+    struct spawn spawn = {.shim = shim,
+                          .launch = &shim->launch,
+                          .parent = getpid(),
+                          .store = store_of(shim, index),
+                          .cgroup = shim->cgroup,
+                          .pipes = true};
     memcpy(spawn.output, rank->ends, sizeof spawn.output);
     autofree char **env = launch_environment(&shim->launch, index, added);
     char *path = watch_begin(env);
     spawn.env = env;
     spawn.path = path_of(env);
-    bool started = rank_spawn(shim, rank, &spawn, ret_code, why);
+    rank->pid = 0;
+    bool started = spawn_now(&spawn, &rank->pid, ret_code, why);
+    rank->state = rank->pid > 0 ? RANK_LIVE : rank->state;
     free(path);
     return started;
 }

@@ -44,6 +44,7 @@ static bool enter(struct shared *shared)
     cleanup_close(&shared->own_mounts);
     shared->own_mounts = -1;
     shared->used = false;
+    shared->entered++;
     return unshare(CLONE_NEWNS | CLONE_NEWIPC) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
            shm_mount() && (shared->own_mounts = open(MOUNTS, O_RDONLY | O_CLOEXEC)) >= 0;
 }
@@ -74,20 +75,38 @@ bool shared_renew(struct shared *shared)
     return true;
 }
 
+static const char *const tmp_folders[] = {"/tmp", "/var/tmp"};
+#define TMP_FOLDERS (sizeof tmp_folders / sizeof tmp_folders[0])
+
+static bool hide_processes(struct why *why)
+{
+    return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=invisible") == 0 ||
+           why_set(why, "cannot hide the processes of others: %s", strerror(errno));
+}
+
+/* The attempt's folders come on top of these. */
+bool shared_hide(const struct shared *shared, struct why *why)
+{
+    for (size_t i = 0; i < TMP_FOLDERS && shared->own; i++) {
+        if (mount("gpuctl", tmp_folders[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=64m") != 0) {
+            return why_set(why, "cannot give workers their own %s: %s", tmp_folders[i], strerror(errno));
+        }
+    }
+    return !shared->own || hide_processes(why);
+}
+
 /* Ends with the namespace: shared_release finds that the mounts have changed. */
 bool shared_shut(struct shared *shared, const char *tmp, struct why *why)
 {
-    static const char *const folders[] = {"/tmp", "/var/tmp"};
     if (!shared->own || tmp == NULL) {
         return true;
     }
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-        if (mount(tmp, folders[i], NULL, MS_BIND, NULL) != 0) {
-            return why_set(why, "cannot give the job its own %s: %s", folders[i], strerror(errno));
+    for (size_t i = 0; i < TMP_FOLDERS; i++) {
+        if (mount(tmp, tmp_folders[i], NULL, MS_BIND, NULL) != 0) {
+            return why_set(why, "cannot give the job its own %s: %s", tmp_folders[i], strerror(errno));
         }
     }
-    return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=invisible") == 0 ||
-           why_set(why, "cannot hide the processes of others: %s", strerror(errno));
+    return hide_processes(why);
 }
 
 /* An empty tmpfs has one inode. */

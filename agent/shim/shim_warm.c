@@ -12,9 +12,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/common/cgroup_tree.h"
 #include "agent/common/fd_message.h"
+#include "proto/base/cleanup.h"
 
 #define BECOME_MS 5000 /* it usually takes a few ms */
 
@@ -22,7 +25,7 @@
 
 void warm_begin(struct shim *shim)
 {
-    int fds[2];
+    int fds[2] = {-1, -1};
     size_t count = 0;
     shim->warm.source = SHIM_WARM_FD;
     if (shim->shared.own) {
@@ -38,24 +41,64 @@ void warm_begin(struct shim *shim)
     }
 }
 
+/* Starts it as the user, who sees no more of the host from there than a rank does. */
+static bool source_start(struct shim *shim, struct launch *launch, struct why *why)
+{
+    int pair[2];
+    if (launch->cgroup != NULL &&
+        (shim->warm.cgroup = open(launch->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+        return why_set(why, "cgroup %s: %s", launch->cgroup, strerror(errno));
+    }
+    if (!shared_hide(&shim->shared, why)) {
+        return false;
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return why_set(why, "there is no socket for workers: %s", strerror(errno));
+    }
+    autoclose int theirs = pair[1];
+    shim->warm.source = pair[0];
+    return rank_breed(shim, launch, theirs, why) &&
+           ((fd_message_send(shim->warm.source, "enter", 5, NULL, 0, 0) &&
+             shim_watch(shim, shim->warm.source, WATCH_WARM, 0)) ||
+            why_set(why, "it has ended: %s", strerror(errno)));
+}
+
+void warm_breed(struct shim *shim, const char *folder)
+{
+    struct launch launch = {0};
+    struct why why;
+    shim->warm.bred = true;
+    bool read =
+        chdir(folder) == 0 ? launch_read(&launch, &why) : why_set(&why, "%s: %s", folder, strerror(errno));
+    if (chdir("/") != 0 || !read || !source_start(shim, &launch, &why)) {
+        warm_end(shim);
+        agent_socket_mention(shim, "unfit %s", why.text);
+    }
+    launch_finish(&launch);
+}
+
 /* The source has closed its end: all workers that it forked have arrived. */
 static void workers_complete(struct shim *shim)
 {
-    close(shim->warm.source);
+    const struct warm *warm = &shim->warm;
+    close(warm->source);
     shim->warm.source = -1;
     if (shim->phase == PHASE_IDLE) {
-        agent_socket_mention(shim, "warm %zu", shim->warm.count);
+        agent_socket_mention(shim, "warm %zu %d", warm->count,
+                             warm->count > 0 ? (int)warm->workers[0].pid : 0);
     }
 }
 
 void warm_hear(struct shim *shim)
 {
-    char text[64];
+    char text[LIMIT_SHIM_MESSAGE];
     int fd;
     int64_t pid;
     ssize_t length = fd_message_receive(shim->warm.source, text, sizeof text, &fd);
     if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR)) {
         workers_complete(shim);
+    } else if (fd < 0 && strncmp(text, "unfit ", 6) == 0) {
+        agent_socket_mention(shim, "%s", text);
     } else if (fd >= 0 && strncmp(text, "worker ", 7) == 0 && shim->warm.count < LIMIT_NODE_DEVICES &&
                text_to_int(text + 7, 1, INT32_MAX, &pid)) {
         shim->warm.workers[shim->warm.count++] = (struct warm_worker){.pid = (pid_t)pid, .voice = fd};
@@ -73,6 +116,28 @@ void warm_end(struct shim *shim)
     }
     while (warm->count > 0) {
         close(warm->workers[--warm->count].voice); /* the worker ends when its socket closes */
+    }
+    if (warm->breeder >= 0) {
+        syscall(SYS_pidfd_send_signal, warm->breeder, SIGKILL, NULL, 0);
+        close(warm->breeder);
+        warm->breeder = -1;
+    }
+    if (warm->cgroup >= 0) { /* the ranks have left it */
+        cgroup_tree_kill(warm->cgroup);
+        close(warm->cgroup);
+        warm->cgroup = -1;
+    }
+}
+
+/* What runs without a cgroup of its own may have started processes that live on. */
+void warm_abandon(struct shim *shim)
+{
+    struct pid_list list;
+    if (shim->warm.bred && shim->phase == PHASE_IDLE) {
+        pid_list_begin(&list);
+        sweep_collect(&list);
+        sweep_signal(&list, SIGKILL);
+        pid_list_finish(&list);
     }
 }
 

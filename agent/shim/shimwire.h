@@ -43,6 +43,8 @@
  *
  * agent to shim:
  *
+ *   breed FOLDER              start the program of the launch file in FOLDER, in its cgroup and as its user,
+ *                             with fd 3 as the socket on which workers arrive. Only before assign, and once
  *   assign RUN-FOLDER         take this attempt: chdir there, read launch, write shim.pid, listen on
  *                             shim.sock. Only on fd 3, and only while it has none
  *   prepare                   check, and hold a port if launch says so; answers prepared or declined
@@ -75,7 +77,8 @@
  *
  *   prepared PORT             PORT is 0 if no port is held
  *   declined TEXT             nothing was started and nothing will be; the shim ends after `forget`
- *   warm COUNT                before assign: the number of waiting workers. Not repeated
+ *   warm COUNT PID            before assign: the number of waiting workers, and one of them. Not repeated
+ *   unfit TEXT                after breed: there are no workers, and why. Not repeated
  *   running WALL PORT HOW     every rank was started (exec worked); PORT as in prepared. HOW is absent, or
  *                             "warm", or "cold" and why the existing workers did not become ranks, or "stale"
  *                             and why no worker of their forkserver can
@@ -109,13 +112,15 @@
  *   shim PID                  with one descriptor: pidfd of the new shim
  *
  * The process that forks a shim's workers is a child of the shim, at the other end of fd 4, SOCK_SEQPACKET.
- * The shim sends it `enter`, with the descriptors of the namespaces to enter, none or two. It answers `worker
- * PID` for each worker, with one descriptor, a stream socket; then it ends. On that socket the shim gives the
- * worker an identity, once: a length of eight bytes in the byte order of the host, with the descriptors of
- * stdout, stderr and report, and of cgroup.procs and the store if the rank has them. That many bytes follow,
- * NUL-terminated KEY and VALUE: shim (its pid), cgroup and store (1: present), cwd, arg, env. The worker
- * answers `warm`, or `cold TEXT` or `stale TEXT` before it executes the command, and closes report; or it
- * writes the failed step into report.
+ * Where ranks run as another user, there is no forkserver: no process that has run what a user chose may
+ * become a shim. There the shim starts that process itself (`breed`), and each shim's own imports the
+ * modules. The shim sends it `enter`, with the descriptors of the namespaces to enter, none or two. It
+ * answers `worker PID` for each worker, with one descriptor, a stream socket, or `unfit TEXT`; then it ends.
+ * On that socket the shim gives the worker an identity, once: a length of eight bytes in the byte order of
+ * the host, with the descriptors of stdout, stderr and report, and of cgroup.procs and the store if the rank
+ * has them. That many bytes follow, NUL-terminated KEY and VALUE: shim (its pid), cgroup and store (1:
+ * present), cwd, arg, env. The worker answers `warm`, or `cold TEXT` or `stale TEXT` before it executes the
+ * command, and closes report; or it writes the failed step into report.
  *
  * launch: a sequence of NUL-terminated strings, KEY then VALUE. Keys come in any order, except that `rank`
  * opens the section of a rank:

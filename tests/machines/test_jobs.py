@@ -42,18 +42,38 @@ def test_jobs_run_as_the_users_of_their_owners(cluster: Cluster) -> None:
     status = "id -un; id -gn; echo $HOME; pwd; touch ~/was-here /tmp/was-here; grep NoNewPrivs /proc/self/status"
     for owner in ("ann", "stranger"):
         cluster.gpuctl(f"token create --owner {owner} --out ~/{owner}.token")
-    name, group, home, *_, privileges = said_by(cluster, "ann", status)
+    name, group, home, *_, privileges = said_by(cluster, "ann", f"sh -c '{status}'")
     assert (name, group, home, privileges) == ("ann", "ann", "/home/ann", "1")
     assert host.run("stat -c %U /home/ann/was-here").strip() == "ann"
     assert "was-here" not in host.run("ls /tmp")
-    number = said_by(cluster, "stranger", "id -u; touch /home/ann/x || cat /etc/gpuctl/node.token || echo shut")
+    number = said_by(cluster, "stranger", "sh -c 'id -u; touch /home/ann/x || cat /etc/gpuctl/node.token || echo shut'")
     assert int(number[0]) > 1900000000 and number[1:] == ["shut"]
     assert cluster.nodes()[host.name]["labels"]["isolation"] == "user"
 
 
-def said_by(cluster: Cluster, owner: str, script: str) -> list[str]:
+def test_workers_that_wait_for_an_owner_have_a_cgroup_of_their_own(cluster: Cluster) -> None:
+    host = cluster.start_controller()
+    cluster.join(host, "--preload decimal")
+    cluster.gpuctl("token create --owner ann --out ~/ann.token")
+    program = 'import os, sys; print("decimal" in sys.modules, os.getuid(), open("/proc/self/cgroup").read())'
+
+    def warm() -> list[str] | None:
+        words = said_by(cluster, "ann", f"python -c '{program}'")
+        return words if words[0] == "True" else None
+
+    _, uid, path = eventually(warm, "a warm start", pace=1)
+    assert uid == host.run("id -u ann").strip() and path.rpartition(".")[2].isdigit(), path
+    folder = "/sys/fs/cgroup" + path.removeprefix("0::").rpartition("/")[0]
+    waiting = eventually(lambda: host.run(f"cat {folder}/gpuctl-*.warm*/cgroup.procs; true").split(), "workers that wait")
+    assert {host.run(f"stat -c %U /proc/{pid}").strip() for pid in waiting} == {"ann"}
+    assert set(host.run(f"cat {folder}/gpuctl-*.warm*/pids.max").split()) == {"4096"}
+    host.run("systemctl stop gpuagent")
+    eventually(lambda: host.run("pgrep -u ann; true") == "", "what waits for ann to be gone")
+
+
+def said_by(cluster: Cluster, owner: str, command: str) -> list[str]:
     """The words that a job of that owner printed."""
-    submitted = cluster.host.run(f"GPUCTL_TOKEN_FILE=~/{owner}.token gpuctl submit -o json -- sh -c '{script}'")
+    submitted = cluster.host.run(f"GPUCTL_TOKEN_FILE=~/{owner}.token gpuctl submit -o json -- {command}")
     job = str(json.loads(submitted)["id"])
     assert cluster.wait_for(job)["state"] == "SUCCEEDED", cluster.output(job)
     return cluster.output(job)

@@ -54,16 +54,22 @@ class Reader:
         self.tab = self.context.new_page()
         self.said: list[str] = []
         self.asked: list[str] = []
+        self.told: list[str] = []
         self.tab.set_default_timeout(PATIENCE * 1000)
         self.tab.on("console", lambda message: self.said.append(message.text))
         self.tab.on("pageerror", lambda error: self.said.append(str(error)))
         self.tab.on("request", lambda request: self.asked.append(request.url))
+        self.tab.on("response", lambda reply: self.told.append(f"{reply.status} {reply.url}"))
+        self.tab.on("requestfailed", lambda request: self.told.append(f"{request.failure} {request.url}"))
 
     def text(self) -> str:
         return str(self.tab.locator("body").inner_text())
 
     def sees(self, *words: str) -> None:
-        eventually(lambda: all(word in self.text() for word in words), f"{words} on the page, which says {self.text()[:2000]}")
+        try:
+            eventually(lambda: all(word in self.text() for word in words), f"{words} on the page")
+        except AssertionError as fault:
+            raise AssertionError(f"{fault}, which says:\n{self.text()[:2000]}\nand was told {self.told[-20:]}") from None
 
     def sign_in(self, token: str) -> None:
         self.tab.get_by_label("Token").fill(token)

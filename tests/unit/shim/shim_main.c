@@ -18,6 +18,7 @@ int main(void)
     rig_suite_store(suite);
     rig_suite_sabotage(suite);
     rig_suite_reuse(suite);
+    rig_suite_warm(suite);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

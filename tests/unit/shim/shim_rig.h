@@ -97,5 +97,6 @@ void rig_suite_metrics(Suite *suite);
 void rig_suite_store(Suite *suite);
 void rig_suite_sabotage(Suite *suite);
 void rig_suite_reuse(Suite *suite);
+void rig_suite_warm(Suite *suite);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/base/address.h"
-#include "agent/attempt/cgroup.h"
+#include "agent/launch/cgroup.h"
 #include "agent/common/launch_file.h"
 #include "agent/base/stage_file.h"
 #include "agent/output/output_parts.h"

@@ -9,8 +9,10 @@
 
 #define PYTHON "/usr/bin/python3"
 
-/* A launch file of two ranks with one more variable for both; NULL: none. */
-static struct warm_key key_of(const char *python, const char *variable, int attempt_id)
+/* A launch file of two ranks that run as a user, 0: the agent's, with one supplementary group, 0: none; and
+ * one more variable for both, NULL: none. */
+static struct warm_key user_key_of(int64_t uid, int64_t group, const char *python, const char *variable,
+                                   int attempt_id)
 {
     autotext struct text launch = {0};
     struct warm_key key;
@@ -21,6 +23,13 @@ static struct warm_key key_of(const char *python, const char *variable, int atte
     launch_put(&launch, "logs", logs);
     launch_put(&launch, "arg", python);
     launch_put(&launch, "arg", "train.py");
+    if (uid > 0) {
+        launch_put_int(&launch, "uid", uid);
+        launch_put_int(&launch, "gid", 500);
+    }
+    if (group > 0) {
+        launch_put_int(&launch, "group", group);
+    }
     launch_put(&launch, "env", "PATH=/usr/bin");
     launch_put(&launch, "env", own);
     if (variable != NULL) {
@@ -37,6 +46,11 @@ static struct warm_key key_of(const char *python, const char *variable, int atte
     warm_key_make(&parsed, &key);
     launch_finish(&parsed);
     return key;
+}
+
+static struct warm_key key_of(const char *python, const char *variable, int attempt_id)
+{
+    return user_key_of(0, 0, python, variable, attempt_id);
 }
 
 static bool has(const struct warm_key *key, const char *variable)
@@ -118,6 +132,29 @@ START_TEST(the_folders_of_a_bundle_are_the_attempts_own)
 }
 END_TEST
 
+START_TEST(a_user_is_never_served_by_what_is_of_another)
+{
+    const int64_t users[][2] = {{0, 0}, {1000, 0}, {1001, 0}, {1000, 7}, {1000, 8}};
+    struct warm_key keys[5];
+    for (size_t i = 0; i < 5; i++) {
+        keys[i] = user_key_of(users[i][0], users[i][1], PYTHON, NULL, 1);
+    }
+    for (size_t i = 0; i < 5; i++) {
+        for (size_t j = 0; j < i; j++) {
+            ck_assert_str_ne(keys[i].hash, keys[j].hash);
+        }
+    }
+    ck_assert_int_eq(keys[0].uid, -1);
+    ck_assert_int_eq(keys[3].uid, 1000);
+    ck_assert_int_eq(keys[3].gid, 500);
+    ck_assert_uint_eq(keys[3].group_count, 1);
+    ck_assert_uint_eq(keys[3].groups[0], 7);
+    for (size_t i = 0; i < 5; i++) {
+        warm_key_finish(&keys[i]);
+    }
+}
+END_TEST
+
 Suite *warm_key_suite(void)
 {
     Suite *suite = suite_create("warm_key");
@@ -126,6 +163,7 @@ Suite *warm_key_suite(void)
     tcase_add_test(tests, who_a_rank_is_makes_no_other_kind);
     tcase_add_test(tests, all_else_does);
     tcase_add_test(tests, the_folders_of_a_bundle_are_the_attempts_own);
+    tcase_add_test(tests, a_user_is_never_served_by_what_is_of_another);
     suite_add_tcase(suite, tests);
     return suite;
 }

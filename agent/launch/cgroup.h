@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/attempt/cgroup_base.h"
+#include "agent/launch/cgroup_base.h"
 #include "proto/base/err.h"
 #include "proto/states.h"
 
@@ -45,6 +45,10 @@ char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id);
  * there is no isolation. */
 bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices, char **ret_path,
                  struct err *err);
+
+/* The same for what is no attempt. The name is no number. */
+bool cgroup_make_named(struct cgroup_root *root, const char *name, int64_t devices, char **ret_path,
+                       struct err *err);
 
 /* Kills the processes in a cgroup and below it, and removes the cgroups. False while something is left; true
  * if the path does not exist. */

@@ -4,7 +4,7 @@
  * and only in one that no other program manages. With systemd that is only a unit with Delegate=yes. The
  * cgroups of attempts lie directly in the base: systemd turns the controllers of a unit off when it restarts
  * the unit, which fails if a folder between passes them on. */
-#include "agent/attempt/cgroup_base.h"
+#include "agent/launch/cgroup_base.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * place is used only after a test process could enter a cgroup in it, so that no job fails for lack of one.
  * The agent touches only its own cgroups. The shim puts the ranks into their cgroup and kills them there;
  * this file kills only processes that a lost shim left behind. */
-#include "agent/attempt/cgroup.h"
+#include "agent/launch/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -188,10 +188,8 @@ char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id)
     return root->path != NULL ? xprintf("%s.%llu", root->path, (unsigned long long)attempt_id) : NULL;
 }
 
-bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices, char **ret_path,
-                 struct err *err)
+static bool make(struct cgroup_root *root, char *path, int64_t devices, char **ret_path, struct err *err)
 {
-    autofree char *path = cgroup_path(root, attempt_id);
     *ret_path = NULL;
     if (path == NULL) {
         return true;
@@ -203,8 +201,22 @@ bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices,
         rmdir(path);
         return false;
     }
-    *ret_path = give(path);
+    *ret_path = xstrdup(path);
     return true;
+}
+
+bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices, char **ret_path,
+                 struct err *err)
+{
+    autofree char *path = cgroup_path(root, attempt_id);
+    return make(root, path, devices, ret_path, err);
+}
+
+bool cgroup_make_named(struct cgroup_root *root, const char *name, int64_t devices, char **ret_path,
+                       struct err *err)
+{
+    autofree char *path = root->path != NULL ? xprintf("%s.%s", root->path, name) : NULL;
+    return make(root, path, devices, ret_path, err);
 }
 
 static void kill_one(void *closure, pid_t pid)
