@@ -26,9 +26,9 @@ def test_a_node_that_is_removed_under_its_page_is_said_to_be_gone(cluster: Clust
 
 
 def test_a_job_of_somebody_else_is_as_one_that_is_not_there(cluster: Cluster, browser: Any) -> None:
-    ann, bob = cluster.user("ann"), cluster.user("bob")
+    ann, newcomer = cluster.user("ann"), cluster.user("newcomer")  # who has no jobs of another test
     job = ann.submit(["true"], name="of-ann", hold=True)
-    reader = opened(browser, bob, cluster.url, f"/jobs/{job}")
+    reader = opened(browser, newcomer, cluster.url, f"/jobs/{job}")
     reader.sees(f"no job {job}")
     assert "of-ann" not in reader.text()
     reader.tab.goto(f"{cluster.url}/#/jobs")
