@@ -66,7 +66,7 @@ def test_workers_that_wait_for_an_owner_have_a_cgroup_of_their_own(cluster: Clus
     folder = "/sys/fs/cgroup" + path.removeprefix("0::").rpartition("/")[0]
     waiting = eventually(lambda: host.run(f"cat {folder}/gpuctl-*.warm*/cgroup.procs; true").split(), "workers that wait")
     assert {host.run(f"stat -c %U /proc/{pid}").strip() for pid in waiting} == {"ann"}
-    assert set(host.run(f"cat {folder}/gpuctl-*.warm*/pids.max").split()) == {"4096"}
+    assert all(limit.isdigit() for limit in host.run(f"cat {folder}/gpuctl-*.warm*/pids.max").split())
     host.run("systemctl stop gpuagent")
     eventually(lambda: host.run("pgrep -u ann; true") == "", "what waits for ann to be gone")
 
