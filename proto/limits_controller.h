@@ -135,7 +135,8 @@
 #define SEARCH_BUFFER_BYTES (256 * KIB)
 /* bytes of what is searched for */
 #define LIMIT_SEARCH_PATTERN 256
-/* characters of an expression times its repetitions, which are nodes of its automaton: 60 bytes each */
+/* characters of an expression with its repetitions written out, which are nodes of its automaton: 60 bytes
+ * each */
 #define LIMIT_SEARCH_NODES 2048
 /* bytes after which an automaton is made anew: each may add a state, of some KiB */
 #define LIMIT_SEARCH_STATES (8 * KIB)

@@ -129,35 +129,102 @@ static size_t behind_bracket(const char *text, size_t at)
     return text[at] != '\0' ? at + 1 : at;
 }
 
-/* What the braces at `at` multiply the expression before them by. */
+/* How many copies of the expression before them the braces make: "{2,}" makes three. */
 static int64_t repeats_of(const char *braces)
 {
     char *end;
     int64_t least = strtol(braces + 1, &end, 10);
     int64_t most = *end == ',' ? strtol(end + 1, &end, 10) : least;
-    most = most > least ? most : least;
+    most = most > least ? most : least < INT64_MAX ? least + 1 : least;
     return most > 1 ? most : 1;
 }
 
-/* Repetitions multiply when they are nested; each copy of a character is a node of the automaton. */
+/* An expression with its repetitions written out, as the library does: each character is a node of the
+ * automaton then. A group is what came before it, and itself. */
+struct costs {
+    int64_t before[LIMIT_SEARCH_PATTERN + 1]; /* of each open group, the whole first */
+    size_t depth;
+    int64_t last; /* the character or group that a repetition would be of */
+};
+
+static void costs_next(struct costs *costs, int64_t nodes)
+{
+    costs->before[costs->depth] += costs->last;
+    costs->last = nodes;
+}
+
+static void costs_repeat(struct costs *costs, int64_t repeats)
+{
+    bool large = repeats > LIMIT_SEARCH_NODES || costs->last * repeats > LIMIT_SEARCH_NODES;
+    costs->last = large ? LIMIT_SEARCH_NODES + 1 : costs->last * repeats;
+}
+
+static void costs_open(struct costs *costs)
+{
+    costs_next(costs, 0);
+    costs->before[++costs->depth] = 0;
+}
+
+static void costs_close(struct costs *costs)
+{
+    if (costs->depth > 0) {
+        costs_next(costs, 0);
+        costs->last = costs->before[costs->depth--] + 1;
+    }
+}
+
+static int64_t costs_sum(const struct costs *costs)
+{
+    int64_t sum = costs->last;
+    for (size_t i = 0; i <= costs->depth; i++) {
+        sum += costs->before[i];
+    }
+    return sum;
+}
+
+/* Takes the character at `at` in, and returns the place of the last one that belongs to it. */
+static size_t costs_take(struct costs *costs, const char *text, size_t at)
+{
+    switch (text[at]) {
+    case '(':
+        costs_open(costs);
+        return at;
+    case ')':
+        costs_close(costs);
+        return at;
+    case '*':
+    case '?':
+        return at; /* no copy */
+    case '+':      /* one, and any number more */
+        costs_repeat(costs, 2);
+        return at;
+    case '{':
+        costs_repeat(costs, repeats_of(text + at));
+        return at;
+    case '[':
+        costs_next(costs, 1);
+        return behind_bracket(text, at) - 1;
+    case '\\':
+        costs_next(costs, 1);
+        return text[at + 1] != '\0' ? at + 1 : at;
+    default:
+        costs_next(costs, 1);
+        return at;
+    }
+}
+
 static bool check_costs(const char *text, struct err *err)
 {
-    int64_t nodes = (int64_t)strlen(text);
+    struct costs costs = {0};
     for (size_t at = 0; text[at] != '\0'; at++) {
-        if (text[at] == '[') {
-            at = behind_bracket(text, at) - 1;
-        } else if (text[at] == '{') {
-            int64_t repeats = repeats_of(text + at);
-            nodes = repeats > LIMIT_SEARCH_NODES ? LIMIT_SEARCH_NODES + 1 : nodes * repeats;
-        } else if (text[at] == '\\' && text[at + 1] >= '1' && text[at + 1] <= '9') {
+        if (text[at] == '\\' && text[at + 1] >= '1' && text[at + 1] <= '9') {
             return err_field(err, ERR_FIELD, "q", "write it without \\1 to \\9",
                              "q has a back-reference, whose search may take for ever");
-        } else if (text[at] == '\\' && text[at + 1] != '\0') {
-            at++;
         }
-        if (nodes > LIMIT_SEARCH_NODES) {
-            return err_field(err, ERR_FIELD, "q", "write fewer repetitions {N}, or + and *",
-                             "q repeats too much: its length times its repetitions must be at most %d",
+        at = costs_take(&costs, text, at);
+        if (costs_sum(&costs) > LIMIT_SEARCH_NODES) {
+            return err_field(err, ERR_FIELD, "q", "write fewer repetitions {N} and + within one another",
+                             "q repeats too much: written out it must have at most %d characters",
                              LIMIT_SEARCH_NODES);
         }
     }

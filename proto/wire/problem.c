@@ -68,7 +68,7 @@ static bool decode_members(const json_t *json, struct err *ret_problem)
 void problem_decode(const char *body, size_t length, int http_status, struct err *ret_problem)
 {
     autojson json_t *json = json_parse(body, length, NULL);
-    if (!decode_members(json, ret_problem)) {
+    if (!decode_members(json, ret_problem) || ret_problem->text[0] == '\0') {
         err_set(ret_problem, code_of_status(http_status), "the server answered HTTP %d without saying why",
                 http_status);
     }

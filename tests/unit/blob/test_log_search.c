@@ -255,6 +255,35 @@ START_TEST(a_line_with_a_nul_is_searched_to_its_end)
 }
 END_TEST
 
+/* Repetitions that the library writes out: it would take all memory for some of these. */
+START_TEST(an_expression_whose_repetitions_multiply_is_refused)
+{
+    static const struct {
+        const char *text;
+        bool refused;
+    } rows[] = {
+        {"a++++++++++++++++++++++++++++++++++++++++++", true},
+        {"((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+", true},
+        {"a+++++*?++++++++-", true},
+        {"((a{90}){90}){90}", true},
+        {"(a{2,}b){700}", true},
+        {"a{2049}", true},
+        {"[+]{2000}[]+]+[[:alpha:]]{60}", true},
+        {"a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p+q+r+s+t+u+v+w+x+y+z+", false},
+        {"(a|b)+ (c|d)* [0-9]{1,3}\\.[0-9]{1,3}\\+\\+\\+\\+\\+\\+\\+\\+\\+\\+\\+\\+", false},
+        {"x{1,900}y{1,900}", false},
+        {"((((((((a*)*)*)*)*)*)*)*)*?", false},
+        {"[+++++++++++++++++]", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct log_pattern *pattern = log_pattern_create(rows[i].text, true, false, &err);
+        ck_assert_msg((pattern == NULL) == rows[i].refused, "%s: %s", rows[i].text, err.text);
+        ck_assert(pattern != NULL || strstr(err.text, "repeats too much") != NULL);
+        log_pattern_destroy(pattern);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log_search");
@@ -267,6 +296,7 @@ int main(void)
     tcase_add_test(patterns, an_expression_of_any_characters_is_taken_or_refused);
     tcase_add_test(patterns, a_text_is_found_whatever_it_means_in_an_expression);
     tcase_add_test(patterns, a_line_with_a_nul_is_searched_to_its_end);
+    tcase_add_test(patterns, an_expression_whose_repetitions_multiply_is_refused);
     suite_add_tcase(suite, patterns);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

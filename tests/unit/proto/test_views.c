@@ -521,6 +521,7 @@ START_TEST(any_other_answer_becomes_an_error_that_names_its_status)
         {"{\"code\":\"io\"}", 413, ERR_TOO_LARGE},
         {"{\"code\":\"io\",\"detail\":\"x\",\"hint\":1}", 429, ERR_TOO_MANY},
         {"{\"detail\":\"x\"}", 500, ERR_INTERNAL},
+        {"{\"code\":\"io\",\"detail\":\"\"}", 500, ERR_INTERNAL},
     };
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         struct err err;

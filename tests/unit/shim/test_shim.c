@@ -340,7 +340,7 @@ START_TEST(each_agent_hears_which_processes_the_ranks_are)
     free(rig_finish(&rig));
     for (int i = 0; i < 2; i++) {
         for (int rank = 0; rank < 2; rank++) {
-            char name[16], expected[16];
+            char name[32], expected[32];
             snprintf(name, sizeof name, "%d.stdout", rank);
             snprintf(expected, sizeof expected, "%d\n", rig.pids[rank]);
             autofree char *out = rig_read(&rig, name);
