@@ -137,7 +137,7 @@
 #define LIMIT_SEARCH_PATTERN 256
 /* characters of an expression with its repetitions written out, which are nodes of its automaton: 60 bytes
  * each */
-#define LIMIT_SEARCH_NODES 2048
+#define LIMIT_SEARCH_NODES 1000
 /* bytes after which an automaton is made anew: each may add a state, of some KiB */
 #define LIMIT_SEARCH_STATES (8 * KIB)
 /* bytes of lines in one answer: 256 lines of the greatest length */

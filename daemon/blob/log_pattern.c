@@ -12,6 +12,8 @@
 #include "proto/base/text/text.h"
 #include "proto/limits_controller.h"
 
+#define REPEATED 2 /* signs of repetitions in a row: ".*?", which is no other than ".*" here */
+
 /* An expression is tried only on lines that have its word, which is found much faster. */
 struct error_row {
     const char *word;
@@ -139,45 +141,80 @@ static int64_t repeats_of(const char *braces)
     return most > 1 ? most : 1;
 }
 
-/* An expression with its repetitions written out, as the library does: each character is a node of the
- * automaton then. A group is what came before it, and itself. */
-struct costs {
-    int64_t before[LIMIT_SEARCH_PATTERN + 1]; /* of each open group, the whole first */
-    size_t depth;
-    int64_t last; /* the character or group that a repetition would be of */
+/* A group of an expression, or the whole. */
+struct group {
+    int64_t nodes;  /* of the automaton: each character and sign, with repetitions written out */
+    bool empty;     /* the alternative at hand may be nothing, as far as it goes */
+    bool any_empty; /* an alternative before it may */
 };
 
-static void costs_next(struct costs *costs, int64_t nodes)
+struct costs {
+    struct group groups[LIMIT_SEARCH_PATTERN + 1]; /* the open ones, the whole first */
+    size_t depth;
+    int64_t last;    /* nodes of the character or group that a repetition would be of; 0: there is none */
+    bool last_empty; /* it may be nothing */
+    int signs;       /* of repetitions behind it */
+    bool loops;      /* what may be nothing is repeated: the library takes for ever over some of these */
+};
+
+static void costs_next(struct costs *costs, int64_t nodes, bool empty)
 {
-    costs->before[costs->depth] += costs->last;
+    struct group *group = &costs->groups[costs->depth];
+    group->nodes += costs->last;
+    group->empty = group->empty && (costs->last == 0 || costs->last_empty);
     costs->last = nodes;
+    costs->last_empty = empty;
+    costs->signs = 0;
 }
 
-static void costs_repeat(struct costs *costs, int64_t repeats)
+static void costs_alternative(struct costs *costs)
 {
-    bool large = repeats > LIMIT_SEARCH_NODES || costs->last * repeats > LIMIT_SEARCH_NODES;
-    costs->last = large ? LIMIT_SEARCH_NODES + 1 : costs->last * repeats;
+    struct group *group = &costs->groups[costs->depth];
+    costs_next(costs, 0, true);
+    group->nodes++;
+    group->any_empty = group->any_empty || group->empty;
+    group->empty = true;
 }
 
 static void costs_open(struct costs *costs)
 {
-    costs_next(costs, 0);
-    costs->before[++costs->depth] = 0;
+    costs_next(costs, 0, true);
+    costs->groups[++costs->depth] = (struct group){.empty = true};
 }
 
 static void costs_close(struct costs *costs)
 {
     if (costs->depth > 0) {
-        costs_next(costs, 0);
-        costs->last = costs->before[costs->depth--] + 1;
+        costs_next(costs, 0, true);
+        const struct group *group = &costs->groups[costs->depth--];
+        costs->last = group->nodes + 1;
+        costs->last_empty = group->empty || group->any_empty;
     }
+}
+
+/* The sign makes this many copies, and may make a loop, or allow nothing. */
+static void costs_repeat(struct costs *costs, int64_t copies, bool loop, bool none)
+{
+    bool large = copies > LIMIT_SEARCH_NODES || costs->last * copies > LIMIT_SEARCH_NODES;
+    costs->loops = costs->loops || (costs->last > 0 && costs->last_empty && (loop || copies > 1));
+    costs->last = large ? LIMIT_SEARCH_NODES + 1 : costs->last * copies + 1;
+    costs->last_empty = costs->last_empty || none;
+    costs->signs++;
+}
+
+/* "{2,5}", or a brace that is a character. Returns the place of its end. */
+static size_t costs_braces(struct costs *costs, const char *text, size_t at)
+{
+    size_t end = at + 1 + strspn(text + at + 1, "0123456789,");
+    costs_repeat(costs, repeats_of(text + at), text[end - 1] == ',', strtol(text + at + 1, NULL, 10) == 0);
+    return text[end] == '}' ? end : at;
 }
 
 static int64_t costs_sum(const struct costs *costs)
 {
     int64_t sum = costs->last;
     for (size_t i = 0; i <= costs->depth; i++) {
-        sum += costs->before[i];
+        sum += costs->groups[i].nodes;
     }
     return sum;
 }
@@ -192,36 +229,46 @@ static size_t costs_take(struct costs *costs, const char *text, size_t at)
     case ')':
         costs_close(costs);
         return at;
+    case '|':
+        costs_alternative(costs);
+        return at;
     case '*':
+        costs_repeat(costs, 1, true, true);
+        return at;
     case '?':
-        return at; /* no copy */
-    case '+':      /* one, and any number more */
-        costs_repeat(costs, 2);
+        costs_repeat(costs, 1, false, true);
+        return at;
+    case '+': /* one, and any number more */
+        costs_repeat(costs, 2, true, false);
         return at;
     case '{':
-        costs_repeat(costs, repeats_of(text + at));
-        return at;
+        return costs_braces(costs, text, at);
     case '[':
-        costs_next(costs, 1);
+        costs_next(costs, 1, false);
         return behind_bracket(text, at) - 1;
     case '\\':
-        costs_next(costs, 1);
+        costs_next(costs, 1, text[at + 1] != '\0' && strchr("bB<>`'", text[at + 1]) != NULL);
         return text[at + 1] != '\0' ? at + 1 : at;
     default:
-        costs_next(costs, 1);
+        costs_next(costs, 1, text[at] == '^' || text[at] == '$');
         return at;
     }
 }
 
 static bool check_costs(const char *text, struct err *err)
 {
-    struct costs costs = {0};
+    struct costs costs = {.groups = {{.empty = true}}};
     for (size_t at = 0; text[at] != '\0'; at++) {
         if (text[at] == '\\' && text[at + 1] >= '1' && text[at + 1] <= '9') {
             return err_field(err, ERR_FIELD, "q", "write it without \\1 to \\9",
                              "q has a back-reference, whose search may take for ever");
         }
         at = costs_take(&costs, text, at);
+        if (costs.signs > REPEATED || costs.loops) {
+            return err_field(err, ERR_FIELD, "q",
+                             "write one of * + ? {N}, behind what has a character at least",
+                             "q repeats what is repeated already, or may be nothing");
+        }
         if (costs_sum(&costs) > LIMIT_SEARCH_NODES) {
             return err_field(err, ERR_FIELD, "q", "write fewer repetitions {N} and + within one another",
                              "q repeats too much: written out it must have at most %d characters",
