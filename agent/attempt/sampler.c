@@ -124,8 +124,7 @@ int64_t sampler_idle_ms(struct attempt *attempt)
 
 static void drop(struct sampler *sampler)
 {
-    free(sampler->sample.gpus);
-    free(sampler->sample.ranks);
+    sample_finish(&sampler->sample);
     sampler->sample = (struct sample){0};
     sampler->waits = false;
 }

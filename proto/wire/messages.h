@@ -164,6 +164,7 @@ struct heartbeat_message {
 void samples_put(json_t *json, const struct sample *samples, size_t count);
 bool samples_decode(const json_t *json, struct sample **ret_samples, size_t *ret_count, struct err *err);
 void samples_free(struct sample *samples, size_t count);
+void sample_finish(struct sample *sample);
 /* The same for the member "machine"; *ret_machine is NULL where there is none. */
 void machine_sample_put(json_t *json, const struct machine_sample *machine);
 bool machine_sample_decode(const json_t *json, struct machine_sample **ret_machine, struct err *err);

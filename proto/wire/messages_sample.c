@@ -184,11 +184,16 @@ bool samples_decode(const json_t *json, struct sample **ret_samples, size_t *ret
     return true;
 }
 
+void sample_finish(struct sample *sample)
+{
+    free(sample->gpus);
+    free(sample->ranks);
+}
+
 void samples_free(struct sample *samples, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        free(samples[i].gpus);
-        free(samples[i].ranks);
+        sample_finish(&samples[i]);
     }
     free(samples);
 }

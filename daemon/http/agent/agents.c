@@ -119,7 +119,7 @@ static void drop_samples(struct heartbeat_message *message, const struct step *s
         if (has_attempt(message, step, sample->attempt_id)) {
             message->samples[kept++] = *sample;
         } else {
-            free(sample->gpus);
+            sample_finish(sample);
         }
     }
     message->sample_count = kept;

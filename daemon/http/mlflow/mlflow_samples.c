@@ -139,8 +139,7 @@ static void delivered(struct task *task)
         log_warning("sample left", "run=%s node=%s text=\"%s\"", delivery->run_id, delivery->node,
                     delivery->error.message);
     }
-    free(delivery->sample.gpus);
-    free(delivery->sample.ranks);
+    sample_finish(&delivery->sample);
     free(delivery);
 }
 
