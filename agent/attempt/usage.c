@@ -135,13 +135,13 @@ static void add_member(void *closure, pid_t pid)
     struct members *members = closure;
     char name[PID_BYTES];
     snprintf(name, sizeof name, "%d", (int)pid);
-    if (members->table.count < LIMIT_SAMPLE_PROCESSES) {
+    if (members->table.count <= LIMIT_SAMPLE_PROCESSES) {
         process_table_add(&members->table, members->proc, name);
     }
 }
 
 /* The processes of the cgroup, or all of the host: the other processes of the host need not be read where
- * the attempt has a cgroup. */
+ * the attempt has a cgroup. Of too many none. */
 static struct process_table read_processes(const struct usage_source *source)
 {
     struct members members = {.proc = source->proc};
@@ -150,6 +150,9 @@ static struct process_table read_processes(const struct usage_source *source)
     if (cgroup >= 0) {
         cgroup_tree_each(cgroup, add_member, &members);
         process_table_sort(&members.table);
+        if (members.table.count > LIMIT_SAMPLE_PROCESSES) {
+            process_table_finish(&members.table);
+        }
     } else {
         process_table_read(source->proc, LIMIT_SAMPLE_PROCESSES, &members.table);
     }

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -16,12 +15,11 @@ import pytest
 
 from harness import Api, Cluster, eventually
 from slowness import patient
+from test_run_as_owner import MAY_MOUNT, PYTHON
 from test_warm import starts
 
-MAY_MOUNT = os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "--ipc", "true"], capture_output=True).returncode == 0
 pytestmark = pytest.mark.skipif(not MAY_MOUNT, reason="only root with mounts of its own can run jobs as other users")
 
-PYTHON = "/usr/bin/python3"  # that every user may execute
 PATIENCE = patient(120.0)
 COLD = "cold nothing like it has run here lately"
 

@@ -172,6 +172,24 @@ START_TEST(each_rank_has_the_usage_of_its_own_descendants)
 }
 END_TEST
 
+START_TEST(of_too_many_processes_no_rank_has_a_part)
+{
+    const pid_t rank = 150;
+    struct usage usage;
+    autotext struct text pids = {0};
+    lay_process(150, SHIM, 10, 0, 1);
+    for (int i = 0; i < LIMIT_SAMPLE_PROCESSES; i++) {
+        text_append(&pids, "150\n");
+    }
+    lay("cg/cgroup.procs", pids.bytes);
+    read_ranks_here("cg", &rank, 1, &usage);
+    ck_assert_int_gt(usage.memory_bytes, 0);
+    lay("cg/of_the_job/cgroup.procs", "150\n");
+    read_ranks_here("cg", &rank, 1, &usage);
+    ck_assert_int_eq(usage.memory_bytes, -1);
+}
+END_TEST
+
 START_TEST(what_has_no_process_left_has_no_usage)
 {
     lay_process(201, 1, 1, 1, 1);
@@ -362,6 +380,7 @@ Suite *sampler_suite(void)
     tcase_add_test(usage, what_a_cgroup_reads_and_writes_is_summed_over_disks_that_are_made_of_no_others);
     tcase_add_test(usage, without_a_count_of_disks_the_descendants_of_the_shim_are_summed);
     tcase_add_test(usage, each_rank_has_the_usage_of_its_own_descendants);
+    tcase_add_test(usage, of_too_many_processes_no_rank_has_a_part);
     tcase_add_test(usage, what_has_no_process_left_has_no_usage);
     tcase_add_test(usage, cpu_time_is_a_share_of_all_cpus);
     suite_add_tcase(suite, usage);
