@@ -306,27 +306,6 @@ static bool split_listen(struct config *config, struct err *err)
     return true;
 }
 
-static bool size_parse(const char *text, int64_t *ret_bytes)
-{
-    static const struct {
-        const char *suffix;
-        int64_t factor;
-    } units[] = {{"KiB", KIB}, {"MiB", MIB}, {"GiB", GIB}, {"TiB", 1024 * GIB}, {"", 1}};
-    size_t length = strlen(text);
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        size_t suffix = strlen(units[i].suffix);
-        if (length > suffix && strcmp(text + length - suffix, units[i].suffix) == 0) {
-            char *number = xstrndup(text, length - suffix);
-            int64_t count = 0;
-            bool ok = text_to_int(number, 0, INT64_MAX / units[i].factor, &count);
-            free(number);
-            *ret_bytes = count * units[i].factor;
-            return ok;
-        }
-    }
-    return false;
-}
-
 /* These policies suspend any job at any time and resume it later without loss, which real programs cannot
  * do. */
 static bool suspends(enum policy policy)
@@ -355,7 +334,7 @@ static bool check(struct config *config, struct err *err)
         return false;
     }
     config->min_free_bytes = -1;
-    if (config->min_free != NULL && !size_parse(config->min_free, &config->min_free_bytes)) {
+    if (config->min_free != NULL && !text_to_size(config->min_free, &config->min_free_bytes)) {
         return err_field(err, ERR_USAGE, "--min-free", "write 256MiB or 2GiB", "\"%s\" is not a size",
                          config->min_free);
     }

@@ -170,9 +170,13 @@
 #define LIMIT_ARTIFACT_LIST 10000
 
 /* --- job spec --- */
-#define LIMIT_GPUS          65536
-#define LIMIT_NAME_BYTES    63
-#define LIMIT_COMMAND_WORDS 4096
+#define LIMIT_GPUS 65536
+#define LIMIT_CPUS 1048576
+/* below this no program starts */
+#define LIMIT_MEMORY_MIN_BYTES (4 * MIB)
+#define LIMIT_MEMORY_BYTES     (1024LL * 1024 * GIB)
+#define LIMIT_NAME_BYTES       63
+#define LIMIT_COMMAND_WORDS    4096
 /* well below Linux's 128 KiB for one argument */
 #define LIMIT_COMMAND_BYTES     (64 * KIB)
 #define LIMIT_ENV_VARIABLES     512

@@ -197,6 +197,7 @@
     X(NODES_BUSY, "it fits when running jobs end")                                                           \
     X(RESERVED, "free GPUs are reserved for another job, whose start it would outlast")                      \
     X(BEHIND, "another job comes before it in the queue")                                                    \
+    X(CPU_MEMORY, "GPUs are free, but not the CPUs or the memory that it needs beside them")                 \
     X(FRAGMENTED, "enough GPUs are free, but not together where it may run")                                 \
     X(DRAINED, "nodes that it needs take no new work")                                                       \
     X(UNAVAILABLE, "GPUs that it needs are unavailable: held by other programs, or broken")                  \
@@ -216,6 +217,7 @@
     X(ON_HOLD, "on_hold", "declined, and gets no work for a moment")                                         \
     X(LEAVING, "leaving", "goes away before the job would end")                                              \
     X(BUSY, "busy", "has not enough free GPUs to give what it could")                                        \
+    X(CPU_MEMORY, "cpu_memory", "has too few CPUs or too little memory left")                                \
     X(NOT_READY, "not_ready", "has not prepared the job's environment")                                      \
     X(RESERVED, "reserved", "is reserved for jobs that come earlier in the queue")
 

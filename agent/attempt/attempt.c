@@ -439,7 +439,8 @@ static void take_facts(struct attempt *attempt, const struct launch *launch, boo
     attempt->holds_port = launch->port_first != 0;
     attempt->received_us = launch->received_us;
     if (attempt->cgroup != NULL && launch->granted > 0) { /* the last agent turned the controllers off */
-        cgroup_limit_set(cgroups, attempt->cgroup, launch->granted, NULL);
+        const struct cgroup_limits limits = {launch->granted, launch->millicpus, launch->memory_bytes};
+        cgroup_limit_set(cgroups, attempt->cgroup, &limits, NULL);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/launch/cgroup.h"
+#include "agent/launch/node_size.h"
 #include "agent/base/children.h"
 #include "agent/base/config.h"
 #include "agent/devices/devices.h"
@@ -42,6 +43,7 @@ struct agent_context {
     struct users *users; /* NULL: ranks run as the agent's user */
     struct devices devices;
     struct cgroup_root cgroups;
+    struct node_size size; /* what jobs may have of this node */
     struct payloads *payloads;
     struct children *children;
     struct environments *environments;

@@ -429,7 +429,7 @@ static void compose(struct attempt *attempt, struct text *launch)
         .python = context->config.python,
         .runner = context->runner,
         .environment = attempt->environment,
-        .slots = context->devices.slots,
+        .slots = context->devices.slots || attempt->order.device_count == 0,
         .no_peer_access = context->devices.no_peer_access,
         .visible_devices = visible,
         .inherited = (const char *const *)inherited,
@@ -438,7 +438,9 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put(launch, "logs", attempt->logs);
     launch_put(launch, "cwd", attempt->spec.workdir != NULL ? attempt->spec.workdir : work);
     launch_put_int(launch, "received", attempt->received_us);
-    launch_put_int(launch, "granted", (int64_t)attempt->order.device_count);
+    launch_put_int(launch, "granted", order_units(&attempt->order));
+    launch_put_int(launch, "millicpus", attempt->order.millicpus);
+    launch_put_int(launch, "memory_bytes", attempt->order.memory_bytes);
     launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
     launch_put_int(launch, "log_limit", log_limit(context));
     compose_user(attempt, launch);
@@ -529,12 +531,13 @@ static bool decode_spec(struct attempt *attempt, struct err *err)
 static bool prepare(struct attempt *attempt, struct err *err)
 {
     struct agent_context *context = attempt->context;
+    const struct order *order = &attempt->order;
+    const struct cgroup_limits limits = {order_units(order), order->millicpus, order->memory_bytes};
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_user(attempt, err) &&
            take_environment(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
            give_folders(attempt, err) &&
-           cgroup_make(&context->cgroups, attempt->attempt_id, (int64_t)attempt->order.device_count,
-                       &attempt->cgroup, err) &&
+           cgroup_make(&context->cgroups, attempt->attempt_id, &limits, &attempt->cgroup, err) &&
            (attempt->spec.bundle.blob == NULL || stage_bundle(attempt, err));
 }
 

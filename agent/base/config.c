@@ -66,6 +66,9 @@ void config_table(struct config *config, struct config_given *given, struct opti
         {INT("max-processes", "N", &config->max_processes, 16, LIMIT_PROCESSES,
              "processes and threads that a job may have on this node for each of its devices (default: "
              "4096)")},
+        {INT("cpus", "N", &config->cpus, 1, LIMIT_CPUS, "CPUs that jobs may have together (default: all)")},
+        {TEXT("memory", "SIZE", &given->memory,
+              "memory that jobs may have together, 240G for instance (default: 15/16 of what there is)")},
         {INT("sample-interval", "SECONDS", &config->sample_s, 0, LIMIT_SAMPLE_S,
              "measure the CPU, memory and GPUs that each job uses so often (default: 10; 0: never)")},
         {INT("warm-memory", "MIB", &config->warm_mib, 0, LIMIT_WARM_MIB,
@@ -313,6 +316,15 @@ static bool parse_expiry(const char *text, struct config *config, struct err *er
                      "--expires-at %s is in the past", text);
 }
 
+static bool parse_memory(const char *text, struct config *config, struct err *err)
+{
+    return text == NULL ||
+           (text_to_size(text, &config->memory_bytes) && config->memory_bytes >= LIMIT_MEMORY_MIN_BYTES &&
+            config->memory_bytes <= LIMIT_MEMORY_BYTES) ||
+           err_field(err, ERR_USAGE, "--memory", "write it as 240G or 512M", "--memory %s is not a size",
+                     text);
+}
+
 /* Jobs get a /tmp and a /var/tmp of their own, which would hide what is in the host's. */
 static bool folders_stay_visible(const struct config *config, struct err *err)
 {
@@ -338,7 +350,8 @@ static bool complete(struct config *config, const struct config_given *given, st
     }
     if (!check_controller(config, err) || !read_labels(config, given, err) || !check_name(config, err) ||
         !check_url(config, err) || !parse_ports(given->ports, config, err) ||
-        !parse_users(given, config, err) || !parse_expiry(given->expires_at, config, err)) {
+        !parse_users(given, config, err) || !parse_memory(given->memory, config, err) ||
+        !parse_expiry(given->expires_at, config, err)) {
         return false;
     }
     choose_folders(config, given);

@@ -34,6 +34,8 @@ struct config {
     const char *preload;   /* modules that warm workers import */
     int64_t sample_s;      /* between two samples of an attempt; 0: none is taken */
     int64_t max_processes; /* limit of an attempt for each of its devices */
+    int64_t cpus;          /* that jobs may have; 0: all */
+    int64_t memory_bytes;  /* likewise; 0: nearly all */
     int64_t expires_at_ms; /* wall clock: when this machine is taken back; 0: never */
     int64_t port_first, port_last;
     char address[ADDRESS_BYTES];   /* numeric --address; "" if not given */
@@ -51,13 +53,13 @@ struct config {
 /* Options as they were given. */
 struct config_given {
     const char *state, *run, *environments, *address, *ports, *expires_at, *log_level, *shared_memory, *file,
-        *python, *cacert, *run_as, *user_ids;
+        *python, *cacert, *run_as, *user_ids, *memory;
     struct option_list labels;
     bool help, version, check_config;
 };
 
 /* The table of all options, with their targets in *config and *given. */
-#define CONFIG_OPTIONS 34
+#define CONFIG_OPTIONS 36
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
 /* Completes and checks the part that joining needs: name and url. */

@@ -94,6 +94,8 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
                    {"uid", &launch->uid, 1, UINT32_MAX - 1},
                    {"gid", &launch->gid, 1, UINT32_MAX - 1},
                    {"granted", &launch->granted, 0, LIMIT_NODE_DEVICES},
+                   {"millicpus", &launch->millicpus, 0, LIMIT_CPUS * 1000LL},
+                   {"memory_bytes", &launch->memory_bytes, 0, LIMIT_MEMORY_BYTES},
                    {"received", &launch->received_us, 0, INT64_MAX}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

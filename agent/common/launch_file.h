@@ -39,7 +39,8 @@ struct launch {
     int64_t failed_grace_ms;
     int64_t store_rank; /* -1: none */
     int64_t torchrun;   /* 1: the ranks are torchruns, or may start one */
-    int64_t granted;    /* devices or slots of the attempt on this node; 0: unknown */
+    int64_t granted;    /* devices or slots of the attempt on this node, 1 without any; 0: unknown */
+    int64_t millicpus, memory_bytes; /* what it holds here; 0: unknown */
     int64_t received_us;
     int64_t uid, gid; /* of the user that ranks run as; -1: the shim's own */
     gid_t *groups;    /* its supplementary groups */

@@ -23,7 +23,9 @@
 #include "proto/base/text/text.h"
 #include "proto/limits_agent.h"
 
-#define LINE_BYTES 4096
+#define LINE_BYTES      4096
+#define CPU_WEIGHT      100 /* of a CPU: the kernel's default of a cgroup */
+#define CPU_WEIGHT_MOST 10000
 #define HINT_DELEGATE                                                                                        \
     "give the agent a cgroup of its own: Delegate=yes in its systemd unit, or a writable cgroup in its "     \
     "container"
@@ -62,6 +64,15 @@ static char *own_folder(const char *root, const char *point)
         }
     }
     return NULL;
+}
+
+bool cgroup_own(char **ret_mount, char **ret_own)
+{
+    char root[LINE_BYTES], point[LINE_BYTES];
+    bool mounted = find_mount(root, point);
+    *ret_mount = mounted ? xstrdup(point) : NULL;
+    *ret_own = mounted ? own_folder(root, point) : NULL;
+    return *ret_own != NULL;
 }
 
 /* Whether a child process can enter the cgroup. Only trying shows it. */
@@ -119,11 +130,9 @@ void cgroup_find_below(const char *mount, const char *own, bool systemd, const c
 
 void cgroup_find(const char *agent_name, struct cgroup_root *ret_root)
 {
-    char root[LINE_BYTES], point[LINE_BYTES];
-    bool mounted = find_mount(root, point);
-    autofree char *own = mounted ? own_folder(root, point) : NULL;
-    cgroup_find_below(mounted ? point : NULL, own, access("/run/systemd/system", F_OK) == 0, agent_name,
-                      ret_root);
+    autofree char *mount = NULL, *own = NULL;
+    cgroup_own(&mount, &own);
+    cgroup_find_below(mount, own, access("/run/systemd/system", F_OK) == 0, agent_name, ret_root);
 }
 
 void cgroup_finish(struct cgroup_root *root)
@@ -134,7 +143,7 @@ void cgroup_finish(struct cgroup_root *root)
     *root = (struct cgroup_root){.isolation = ISOLATION_NONE};
 }
 
-/* --- the number of processes ---------------------------------------------------------------------------- */
+/* --- limits ---------------------------------------------------------------------------- */
 
 static int64_t read_number(const char *path)
 {
@@ -163,22 +172,50 @@ void cgroup_limit(struct cgroup_root *root, int64_t processes)
     }
 }
 
-static bool write_limit(const struct cgroup_root *root, const char *path, int64_t devices)
+static bool write_number(const char *path, const char *name, int64_t number)
 {
-    autofree char *number = xprintf("%lld", (long long)smaller(root->processes * devices, root->most));
-    return cgroup_write(path, "pids.max", number);
+    autofree char *word = xprintf("%lld", (long long)number);
+    return cgroup_write(path, name, word);
+}
+
+static bool write_processes(const struct cgroup_root *root, const char *path, int64_t devices)
+{
+    return write_number(path, "pids.max", smaller(root->processes * devices, root->most));
 }
 
 /* Another agent in the same unit may have turned the controllers off at its end. */
-static bool write_limit_again(struct cgroup_root *root, const char *path, int64_t devices)
+static bool write_processes_again(struct cgroup_root *root, const char *path, int64_t devices)
 {
-    return errno == ENOENT && cgroup_base_count(&root->base) && write_limit(root, path, devices);
+    return errno == ENOENT && cgroup_base_count(&root->base) && write_processes(root, path, devices);
 }
 
-bool cgroup_limit_set(struct cgroup_root *root, const char *path, int64_t devices, struct err *err)
+/* A limit of a controller that this host does not have, or gives to nobody, is left out. */
+static bool write_if_there(const char *path, const char *name, int64_t number)
 {
-    return root->processes == 0 || write_limit(root, path, devices) ||
-           write_limit_again(root, path, devices) || err_errno(err, "cannot limit the processes of %s", path);
+    return write_number(path, name, number) || errno == ENOENT;
+}
+
+/* CPUs are shared by weight, so that what nobody uses is there for all; a CPU weighs as much as a cgroup does
+ * that says nothing. */
+static bool write_amounts(const char *path, const struct cgroup_limits *limits)
+{
+    int64_t weight = limits->millicpus / (1000 / CPU_WEIGHT);
+    weight = weight < 1 ? 1 : smaller(weight, CPU_WEIGHT_MOST);
+    return (limits->millicpus == 0 || write_if_there(path, "cpu.weight", weight)) &&
+           (limits->memory_bytes == 0 || write_if_there(path, "memory.max", limits->memory_bytes));
+}
+
+bool cgroup_limit_set(struct cgroup_root *root, const char *path, const struct cgroup_limits *limits,
+                      struct err *err)
+{
+    if (root->processes == 0) {
+        return true;
+    }
+    if (!write_processes(root, path, limits->devices) &&
+        !write_processes_again(root, path, limits->devices)) {
+        return err_errno(err, "cannot limit the processes of %s", path);
+    }
+    return write_amounts(path, limits) || err_errno(err, "cannot limit the memory of %s", path);
 }
 
 /* --- one attempt ---------------------------------------------------------------------------------------- */
@@ -188,7 +225,8 @@ char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id)
     return root->path != NULL ? xprintf("%s.%llu", root->path, (unsigned long long)attempt_id) : NULL;
 }
 
-static bool make(struct cgroup_root *root, char *path, int64_t devices, char **ret_path, struct err *err)
+static bool make(struct cgroup_root *root, char *path, const struct cgroup_limits *limits, char **ret_path,
+                 struct err *err)
 {
     *ret_path = NULL;
     if (path == NULL) {
@@ -197,7 +235,7 @@ static bool make(struct cgroup_root *root, char *path, int64_t devices, char **r
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
         return err_errno(err, "cannot make the cgroup %s", path);
     }
-    if (!cgroup_limit_set(root, path, devices, err)) {
+    if (!cgroup_limit_set(root, path, limits, err)) {
         rmdir(path);
         return false;
     }
@@ -205,18 +243,18 @@ static bool make(struct cgroup_root *root, char *path, int64_t devices, char **r
     return true;
 }
 
-bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices, char **ret_path,
-                 struct err *err)
+bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, const struct cgroup_limits *limits,
+                 char **ret_path, struct err *err)
 {
     autofree char *path = cgroup_path(root, attempt_id);
-    return make(root, path, devices, ret_path, err);
+    return make(root, path, limits, ret_path, err);
 }
 
-bool cgroup_make_named(struct cgroup_root *root, const char *name, int64_t devices, char **ret_path,
-                       struct err *err)
+bool cgroup_make_named(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
+                       char **ret_path, struct err *err)
 {
     autofree char *path = root->path != NULL ? xprintf("%s.%s", root->path, name) : NULL;
-    return make(root, path, devices, ret_path, err);
+    return make(root, path, limits, ret_path, err);
 }
 
 static void kill_one(void *closure, pid_t pid)

@@ -19,6 +19,10 @@ struct cgroup_root {
     int64_t most;            /* limit of an attempt in all */
 };
 
+/* Where cgroups are mounted, and the folder there of this process's own; NULL and false where there is none.
+ * The caller frees both. */
+bool cgroup_own(char **ret_mount, char **ret_own);
+
 /* Finds a place in which a process can enter a cgroup like that of an attempt: with controllers, else
  * without, else none. cgroup_finish undoes the changes to the agent's own cgroups; the cgroups of attempts
  * stay. */
@@ -34,21 +38,27 @@ void cgroup_find_below(const char *mount, const char *own, bool systemd, const c
  * the kernel's limit. Without the pids controller nothing limits them, and the log says so. */
 void cgroup_limit(struct cgroup_root *root, int64_t processes);
 
-/* Writes the limit of an attempt with this many devices into its cgroup. */
-bool cgroup_limit_set(struct cgroup_root *root, const char *path, int64_t devices, struct err *err);
+struct cgroup_limits {
+    int64_t devices;                 /* that processes are counted by */
+    int64_t millicpus, memory_bytes; /* share of the CPUs, and most memory; 0: no matter */
+};
+
+/* Writes the limits of an attempt into its cgroup; those of controllers that are not there are left out. */
+bool cgroup_limit_set(struct cgroup_root *root, const char *path, const struct cgroup_limits *limits,
+                      struct err *err);
 
 /* The path of an attempt's folder, which need not exist. The caller frees it; NULL if there is no
  * isolation. */
 char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id);
 
-/* Makes the folder of an attempt with this many devices, and limits it. The caller frees *ret_path; NULL if
+/* Makes the folder of an attempt, and limits it. The caller frees *ret_path; NULL if
  * there is no isolation. */
-bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices, char **ret_path,
-                 struct err *err);
+bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, const struct cgroup_limits *limits,
+                 char **ret_path, struct err *err);
 
 /* The same for what is no attempt. The name is no number. */
-bool cgroup_make_named(struct cgroup_root *root, const char *name, int64_t devices, char **ret_path,
-                       struct err *err);
+bool cgroup_make_named(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
+                       char **ret_path, struct err *err);
 
 /* Kills the processes in a cgroup and below it, and removes the cgroups. False while something is left; true
  * if the path does not exist. */

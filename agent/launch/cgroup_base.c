@@ -151,9 +151,10 @@ static bool turn(const char *path, const char *sign, const char *controller)
 /* False if cgroups below it have them on. A controller that is not available counts as off. */
 static bool turn_off(const char *path)
 {
+    bool cpu = turn(path, "-", "cpu") || errno != EBUSY;
     bool memory = turn(path, "-", "memory") || errno != EBUSY;
     bool pids = turn(path, "-", "pids") || errno != EBUSY;
-    return memory && pids;
+    return cpu && memory && pids;
 }
 
 /* A job may have made its own cgroups with controllers: turns these off first, the innermost before the
@@ -172,8 +173,8 @@ static void turn_off_below(const char *path, int depth)
     }
 }
 
-/* The memory controller only counts, to tell a rank that the kernel killed for want of memory from one that a
- * person killed. The agent can do without it. */
+/* The memory controller also tells a rank that the kernel killed for want of memory from one that a person
+ * killed. The agent can do without it, and without that of the CPUs. */
 bool cgroup_base_count(struct cgroup_base *base)
 {
     if (base->path == NULL || base->hold == HOLD_PLAIN || (base->hold != HOLD_TOP && !clear(base))) {
@@ -181,6 +182,7 @@ bool cgroup_base_count(struct cgroup_base *base)
     }
     base->counts = turn(base->path, "+", "pids");
     if (base->counts) {
+        turn(base->path, "+", "cpu");
         turn(base->path, "+", "memory");
     }
     return base->counts;

@@ -342,6 +342,11 @@ static void write_ours(const struct contract *contract, struct text *launch)
     launch_put_env(launch, "GPUCTL_NODE", contract->node);
     put_int(launch, "GPUCTL_NODE_RANK", order->node_rank);
     put_int(launch, "GPUCTL_NODES", order->nodes);
+    if (order->millicpus > 0) {
+        autofree char *cpus = xprintf("%.15g", (double)order->millicpus / 1000);
+        launch_put_env(launch, "GPUCTL_CPUS", cpus);
+        put_int(launch, "GPUCTL_MEMORY_BYTES", order->memory_bytes);
+    }
     put_path(launch, "GPUCTL_SOCKET", contract->run, SHIM_RANK_SOCKET);
     launch_put_env(launch, "GPUCTL_WATCH", contract->runner);
     put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
@@ -531,7 +536,7 @@ static void write_options_of_torchrun(const struct contract *contract, struct te
     const struct order *order = contract->order;
     put_default_int(contract, launch, "PET_NNODES", order->nodes);
     put_default_int(contract, launch, "PET_NODE_RANK", order->node_rank);
-    put_default_int(contract, launch, "PET_NPROC_PER_NODE", (int64_t)order->device_count);
+    put_default_int(contract, launch, "PET_NPROC_PER_NODE", order_units(order));
     launch_put_int(launch, "torchrun", 1);
 }
 
@@ -543,8 +548,8 @@ static void write_node(const struct contract *contract, struct text *launch)
     put_int(launch, "NODE_RANK", order->node_rank);
     put_int(launch, "NNODES", order->nodes);
     put_int(launch, "NUM_NODES", order->nodes);
-    put_int(launch, "NPROC_PER_NODE", (int64_t)order->device_count);
-    put_int(launch, "LOCAL_WORLD_SIZE", (int64_t)order->device_count);
+    put_int(launch, "NPROC_PER_NODE", order_units(order));
+    put_int(launch, "LOCAL_WORLD_SIZE", order_units(order));
     put_int(launch, "GPUCTL_RANK", order->node_rank);
     write_cluster(contract, launch);
     write_options_of_torchrun(contract, launch);

@@ -345,7 +345,8 @@ static bool write_breeder(struct warm_shim *warm_shim, struct err *err)
     struct warm *warm = warm_shim->kind->warm;
     const struct warm_key *key = &warm_shim->kind->key;
     autofree char *name = xprintf("warm%llu", (unsigned long long)++warm->cgroups_made);
-    return cgroup_make_named(warm->config.cgroups, name, (int64_t)key->ranks, &warm_shim->cgroup, err) &&
+    const struct cgroup_limits limits = {.devices = (int64_t)key->ranks};
+    return cgroup_make_named(warm->config.cgroups, name, &limits, &warm_shim->cgroup, err) &&
            warm_breeder_write(&warm->config, key, warm_shim->cgroup, err);
 }
 

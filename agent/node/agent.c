@@ -303,6 +303,7 @@ static void open_surroundings(struct agent_context *context)
 {
     label_memory(context);
     label_isolation(&context->config);
+    node_size_find(context->config.cpus, context->config.memory_bytes, &context->size);
     cgroup_find(context->config.unique, &context->cgroups);
     cgroup_limit(&context->cgroups, context->config.max_processes);
     find_address(context);

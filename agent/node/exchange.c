@@ -31,6 +31,8 @@ static json_t *register_body(void *closure)
         .pool = context->config.pool,
         .reserved = context->config.reserved,
         .slots = context->devices.slots,
+        .millicpus = context->size.millicpus,
+        .memory_bytes = context->size.memory_bytes,
         .isolation = context->cgroups.isolation,
         .expires_at_ms = context->config.expires_at_ms,
         .labels = context->config.labels,

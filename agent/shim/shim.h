@@ -357,6 +357,7 @@ bool cgroup_vacate(struct shim *shim);
  * attempt reached its limit of processes. */
 void memory_begin(struct shim *shim);
 bool memory_ran_out(const struct shim *shim, const struct rank *rank);
+const char *memory_say(const struct shim *shim, char *out, size_t size);
 bool processes_ran_out(const struct shim *shim);
 
 /* shim_shared.c. shared_enter gives the ranks their own shared memory. shared_renew does so again if the

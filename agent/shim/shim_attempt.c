@@ -410,7 +410,8 @@ static void rank_blame(struct shim *shim, size_t index)
     int number = shim->launch.ranks[index].number;
     bool memory = memory_ran_out(shim, rank);
     bool heard = number == 0 && !memory && port_is_heard(&shim->port);
-    const char *end = memory                    ? ", out of memory"
+    char most[96];
+    const char *end = memory                    ? memory_say(shim, most, sizeof most)
                       : processes_ran_out(shim) ? SHIM_PROCESSES_OUT
                       : heard                   ? SHIM_PORT_HEARD
                                                 : "";

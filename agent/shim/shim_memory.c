@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 
 #include "agent/common/cgroup_tree.h"
 
@@ -37,6 +38,24 @@ bool memory_ran_out(const struct shim *shim, const struct rank *rank)
 {
     int64_t own = own_kills(shim);
     return own >= 0 ? own > 0 : rank->signal == SIGKILL && host_kills() > shim->memory.host_before;
+}
+
+/* ", out of memory: the job may use 8192 MiB on this node, and used 8192 MiB at most": as far as its cgroup
+ * tells. A file with one number is a counter without a key; "max" is none. */
+const char *memory_say(const struct shim *shim, char *out, size_t size)
+{
+    long long limit = shim->cgroup >= 0 ? cgroup_counter(shim->cgroup, "memory.max", "") : 0;
+    long long peak = shim->cgroup >= 0 ? cgroup_counter(shim->cgroup, "memory.peak", "") : 0;
+    int length = snprintf(out, size, ", out of memory");
+    if (limit > 0) {
+        length += snprintf(out + length, size - (size_t)length, ": the job may use %lld MiB on this node",
+                           limit >> 20);
+    }
+    if (peak > 0) {
+        snprintf(out + length, size - (size_t)length, "%s used %lld MiB at most",
+                 limit > 0 ? ", and" : ": it", peak >> 20);
+    }
+    return out;
 }
 
 /* The cgroup was made for this attempt, so its counter began at zero. */

@@ -127,6 +127,7 @@
  *
  *   received        when the order came, in microseconds of "boot"; for an agent that adopts the attempt
  *   granted         how many devices or slots the attempt has here; for an agent that adopts it
+ *   millicpus, memory_bytes  what it holds here; likewise
  *   epoch           the attempt id
  *   logs            folder on disk
  *   cwd

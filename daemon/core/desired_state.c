@@ -65,7 +65,7 @@ static struct order order_of(const struct member *member)
     const struct job *job = attempt->job;
     enum order_phase phase = phase_of(member);
     bool by_node = job->launch_mode == LAUNCH_NODE;
-    int64_t world = by_node ? (int64_t)attempt->member_count : job->job_class->request.gpus;
+    int64_t world = by_node ? (int64_t)attempt->member_count : job->job_class->request.units;
     return (struct order){
         .attempt_id = attempt->attempt_id,
         .phase = phase,
@@ -76,6 +76,8 @@ static struct order order_of(const struct member *member)
         .local_ranks = member->local_ranks,
         .world = world,
         .device_count = member->device_count,
+        .millicpus = member->millicpus,
+        .memory_bytes = member->memory_bytes,
         .master_port = phase == ORDER_START ? attempt->master_port : 0,
         .grace_ms = phase == ORDER_STOP ? grace_of(attempt) : 0,
         .lease_ms = job->on_disconnect == ON_DISCONNECT_KEEP ? 0 : job->lease_ms,

@@ -56,12 +56,35 @@ static void check_devices(const struct node *node)
     assert(held == claimed);
 }
 
+static int64_t ranks_without_gpu(const struct node *node)
+{
+    int64_t count = 0;
+    for (const struct member *member = node->members; member != NULL; member = member->next) {
+        count += member->device_count == 0;
+    }
+    return count;
+}
+
+/* The node holds what its members hold. */
+static void check_amounts(const struct node *node)
+{
+    struct amount held = {0};
+    for (const struct member *member = node->members; member != NULL; member = member->next) {
+        held = amount_plus(held, member_holds(member), 1);
+    }
+    assert(held.millicpus == node->held.millicpus && held.memory_bytes == node->held.memory_bytes);
+}
+
 static void check_capacities(const struct node *node)
 {
     assert((node->state == NODE_LOST || node->device_count == 0) || node->capacities != NULL ||
            node->devices[0].retired);
     for (const struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
         int64_t total = 0, free_now = 0, unavailable = 0;
+        if (partition_is_gpuless(capacity->partition)) {
+            total = LIMIT_NODE_DEVICES;
+            free_now = total - ranks_without_gpu(node);
+        }
         for (size_t i = 0; i < node->device_count; i++) {
             const struct node_device *device = &node->devices[i];
             total += device->capacity == capacity;
@@ -78,6 +101,7 @@ static void check_capacities(const struct node *node)
 static void check_node(const struct node *node)
 {
     check_devices(node);
+    check_amounts(node);
     check_capacities(node);
     assert(node->state != NODE_SUSPECT && node->slot == 0 && !node->dirty);
     assert(node->state != NODE_DRAINED || node->members == NULL);
@@ -126,12 +150,13 @@ static void check_partition(const struct partition *partition)
 
 static void check_free(const struct core *core)
 {
-    int64_t free_now = 0;
+    int64_t free_now = 0, gpuless = 0;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
-        free_now += partition->free;
+        free_now += partition_is_gpuless(partition) ? 0 : partition->free;
+        gpuless += partition_is_gpuless(partition) ? partition->free : 0;
     }
-    assert(free_now == core->free);
+    assert(free_now == core->free && gpuless == core->free_gpuless);
 }
 
 /* The demand counts each live job once. */
@@ -141,7 +166,8 @@ static void check_demand(const struct core *core)
     for (size_t i = 0; i <= LIMIT_NODE_DEVICES; i++) {
         count += core->demand[i];
     }
-    assert(count == core->demand_count && count == (int64_t)HASH_CNT(by_id, core->jobs_by_id));
+    assert(count == core->demand_count &&
+           count + core->gpuless_count == (int64_t)HASH_CNT(by_id, core->jobs_by_id));
 }
 
 static void check_partitions(const struct core *core)
@@ -238,8 +264,9 @@ static void check_attempt(const struct attempt *attempt)
         next_rank += member->local_ranks;
         devices += (int64_t)member->device_count;
     }
-    assert(devices == job->job_class->request.gpus);
-    assert(next_rank == (job->launch_mode == LAUNCH_NODE ? (int64_t)attempt->member_count : devices));
+    const struct resource_request *request = &job->job_class->request;
+    assert(devices == request_gpus(request));
+    assert(next_rank == (job->launch_mode == LAUNCH_NODE ? (int64_t)attempt->member_count : request->units));
 }
 
 static void check_attempts(const struct core *core)

@@ -370,10 +370,10 @@ static bool find_nodes(const struct round *round, int64_t heard_ms, char *names[
 {
     autorows struct rows rows = reader_nodes(round->reader, "", ALL_ROWS, round->err);
     struct node_row row;
-    int64_t used;
+    struct node_used used;
     *ret_count = 0;
     while (*ret_count < MOST_NODES && rows_node(&rows, &row, &used)) {
-        if (used == 0 && row.heard_ms <= heard_ms) {
+        if (used.gpus == 0 && used.millicpus == 0 && row.heard_ms <= heard_ms) {
             names[(*ret_count)++] = xstrdup(row.name);
         }
     }

@@ -187,11 +187,15 @@ struct attempt_record {
 bool reader_attempt_record(struct reader *reader, uint64_t attempt_id, bool *ret_found,
                            struct attempt_record *ret_record, struct err *err);
 
-/* One node, or the next ones by name behind `after`, "" for the first. used_gpus is how many devices live
- * attempts hold on the node. */
+/* What live attempts hold of a node. */
+struct node_used {
+    int64_t gpus, millicpus, memory_bytes;
+};
+
+/* One node, or the next ones by name behind `after`, "" for the first. */
 struct rows reader_node(struct reader *reader, const char *name, struct err *err);
 struct rows reader_nodes(struct reader *reader, const char *after, int64_t limit, struct err *err);
-bool rows_node(struct rows *rows, struct node_row *ret_row, int64_t *ret_used_gpus);
+bool rows_node(struct rows *rows, struct node_row *ret_row, struct node_used *ret_used);
 /* The next nodes by name, from this one on, or behind it; what is used is not counted, and 0. */
 struct rows reader_nodes_from(struct reader *reader, const char *name, bool with_it, int64_t limit,
                               struct err *err);

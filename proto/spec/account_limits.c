@@ -12,10 +12,13 @@
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
+#include "proto/spec/amounts.h"
 
 void account_limits_init(struct account_limits *limits)
 {
-    *limits = (struct account_limits){.max_running_jobs = -1,
+    *limits = (struct account_limits){.max_millicpus = -1,
+                                      .max_memory_bytes = -1,
+                                      .max_running_jobs = -1,
                                       .max_queued_jobs = -1,
                                       .weight = WEIGHT_OF_ONE,
                                       .keep_jobs_days = -1,
@@ -82,9 +85,10 @@ static bool only_members(const json_t *json, enum account_kind kind, struct err 
 {
     static const char *const members[ACCOUNT_KIND_COUNT] = {
         [ACCOUNT_PROJECT] =
-            (" quota max_gpus max_running_jobs max_queued_jobs gpu_hours weight keep_jobs_days "
+            (" quota max_gpus max_cpus max_memory max_running_jobs max_queued_jobs gpu_hours weight "
+             "keep_jobs_days "
              "keep_logs_days keep_runs_days idle_after_s idle_action idle_grace_s members max_priority "),
-        [ACCOUNT_USER] = " max_gpus max_running_jobs max_queued_jobs gpu_hours weight ",
+        [ACCOUNT_USER] = " max_gpus max_cpus max_memory max_running_jobs max_queued_jobs gpu_hours weight ",
         [ACCOUNT_POOL] = " lend ",
     };
     const char *name;
@@ -270,10 +274,20 @@ static bool read_people(const json_t *json, struct account_limits *limits, struc
     return true;
 }
 
+static bool read_amounts(const json_t *json, struct account_limits *limits, struct err *err)
+{
+    const json_t *cpus = json_object_get(json, "max_cpus"), *memory = json_object_get(json, "max_memory");
+    return (cpus == NULL || json_is_null(cpus) ||
+            cpus_decode(cpus, "max_cpus", 0, &limits->max_millicpus, err)) &&
+           (memory == NULL || json_is_null(memory) ||
+            memory_decode(memory, "max_memory", 0, &limits->max_memory_bytes, err));
+}
+
 static bool read_members(const json_t *json, struct account_limits *limits, struct err *err)
 {
     return read_types(json, "quota", 1, &limits->quota, &limits->quota_count, err) &&
            read_types(json, "max_gpus", 0, &limits->most, &limits->most_count, err) &&
+           read_amounts(json, limits, err) &&
            json_read_int(json, "max_running_jobs", 0, LIMIT_LIVE_JOBS, &limits->max_running_jobs, err) &&
            json_read_int(json, "max_queued_jobs", 0, LIMIT_LIVE_JOBS, &limits->max_queued_jobs, err) &&
            read_hours(json, limits, err) && read_weight(json, limits, err) &&
@@ -343,6 +357,10 @@ void account_limits_encode(const struct account_limits *limits, enum account_kin
     if (limits->most_count > 0) {
         json_object_set_new(json, "max_gpus", types_json(limits->most, limits->most_count));
     }
+    if (limits->max_millicpus >= 0) {
+        json_object_set_new(json, "max_cpus", cpus_encode(limits->max_millicpus));
+    }
+    set_count(json, "max_memory", limits->max_memory_bytes);
     set_count(json, "max_running_jobs", limits->max_running_jobs);
     set_count(json, "max_queued_jobs", limits->max_queued_jobs);
     if (limits->period_ms > 0) {

@@ -30,6 +30,7 @@ struct account_limits {
     size_t quota_count;
     struct type_limit *most; /* GPUs at once; a type without an entry has no bound */
     size_t most_count;
+    int64_t max_millicpus, max_memory_bytes;   /* at once; -1: no limit */
     int64_t max_running_jobs, max_queued_jobs; /* -1: no limit */
     int64_t gpu_ms;                            /* GPU time that may be used in each period */
     int64_t period_ms; /* periods begin at multiples of this since 1970; 0: no such limit */

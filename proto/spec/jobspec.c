@@ -11,6 +11,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
+#include "proto/spec/amounts.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/spec/jobspec_place.h"
 #include "proto/spec/trace_context.h"
@@ -98,12 +99,22 @@ static bool decode_bool(const struct field *field, json_t *value, struct job_spe
 static bool decode_gpus(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
     int64_t gpus;
-    if (json_whole(value, &gpus) && gpus < 1) {
+    if (json_whole(value, &gpus) && gpus < 0) {
         return err_field(err, ERR_FIELD, "gpus",
-                         "give the total over all nodes; one rank is started for each",
-                         "gpus must be at least 1, it is %lld", (long long)gpus);
+                         "give the total over all nodes; one rank is started for each, and one for 0",
+                         "gpus must be at least 0, it is %lld", (long long)gpus);
     }
     return decode_int(field, value, spec, err);
+}
+
+static bool decode_cpus(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return cpus_decode(value, field->name, 1, &spec->millicpus, err);
+}
+
+static bool decode_memory(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return memory_decode(value, field->name, LIMIT_MEMORY_MIN_BYTES, &spec->memory_bytes, err);
 }
 
 static bool decode_reserved(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
@@ -287,7 +298,9 @@ static bool decode_tracestate(const struct field *field, json_t *value, struct j
     }
 
 static const struct field fields[] = {
-    FIELD("gpus", gpus, decode_gpus, 1, LIMIT_GPUS),
+    FIELD("gpus", gpus, decode_gpus, 0, LIMIT_GPUS),
+    FIELD("cpus", millicpus, decode_cpus, 0, 0),
+    FIELD("memory", memory_bytes, decode_memory, 0, 0),
     FIELD("command", command, decode_command, 0, 0),
     FIELD("name", name, decode_name, 0, 0),
     FIELD("gpu_type", gpu_type, decode_types, 0, 0),
@@ -353,9 +366,22 @@ static bool refuse_unknown(const char *name, struct err *err)
 /* Checks that involve more than one field. */
 static bool check_whole(const struct job_spec *spec, int64_t lease_min_ms, struct err *err)
 {
-    if (spec->gpus == 0) {
+    if (spec->gpus < 0) {
         return err_field(err, ERR_FIELD, "gpus", "give the total over all nodes, 1 for instance",
                          "gpus is missing");
+    }
+    if (spec->gpus == 0 && spec->gpu_type != NULL) {
+        return err_field(err, ERR_FIELD, "gpu_type", "leave it out, or ask for a GPU",
+                         "a job without GPUs has no gpu_type");
+    }
+    if (spec->millicpus > 0 && spec->millicpus < spec->gpus) {
+        return err_field(err, ERR_FIELD, "cpus", "ask for more, or leave it out",
+                         "cpus is %.15g, less than 0.001 for each of %lld GPUs",
+                         (double)spec->millicpus / 1000, (long long)spec->gpus);
+    }
+    if (spec->memory_bytes > 0 && spec->memory_bytes / ranks_of_gpus(spec->gpus) < LIMIT_MEMORY_MIN_BYTES) {
+        return err_field(err, ERR_FIELD, "memory", "ask for more, or leave it out",
+                         "memory is less than 4M for each of %lld GPUs", (long long)spec->gpus);
     }
     if (spec->command == NULL && !job_spec_is_function(spec)) {
         return err_field(err, ERR_FIELD, "command",
@@ -374,6 +400,11 @@ static bool check_whole(const struct job_spec *spec, int64_t lease_min_ms, struc
         return err_field(err, ERR_FIELD, "early_signal.before_s", "raise time_limit_s, or lower before_s",
                          "early_signal.before_s is %.15g, which is not less than time_limit_s, %.15g",
                          (double)spec->early_signal.before_ms / 1000, (double)spec->time_limit_ms / 1000);
+    }
+    if (spec->nodes > 1 && spec->gpus == 0) {
+        return err_field(err, ERR_FIELD, "nodes", "make an array of it, or ask for GPUs",
+                         "a job without GPUs is one rank, and cannot have %lld nodes",
+                         (long long)spec->nodes);
     }
     if (spec->nodes > 0 && spec->gpus % spec->nodes != 0) {
         return err_field(err, ERR_FIELD, "nodes", "give gpus, the total, as a multiple of nodes",
@@ -412,6 +443,7 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
 {
     struct job_spec spec = {
         .json = json,
+        .gpus = -1,
         .remote = true,
         .grace_ms = DEFAULT_GRACE_MS,
         .lease_ms = DEFAULT_LEASE_MS,
@@ -464,6 +496,10 @@ json_t *job_spec_encode(const struct job_spec *spec)
     json_t *json = json_object();
     member_put_text(json, "name", spec->name);
     member_put_int(json, "gpus", spec->gpus);
+    if (spec->millicpus > 0) {
+        member_put(json, "cpus", cpus_encode(spec->millicpus));
+    }
+    put_unless(json, "memory", spec->memory_bytes, 0);
     member_put_text(json, "gpu_type", spec->gpu_type);
     if (!spec->remote) {
         member_put_bool(json, "remote", false);

@@ -59,7 +59,9 @@ struct job_dependency {
 struct job_spec {
     json_t *json;
     const char *name;     /* NULL: none */
-    int64_t gpus;         /* total over all nodes; as many ranks in process mode */
+    int64_t gpus;         /* total over all nodes; as many ranks in process mode. 0: one rank without a GPU */
+    int64_t millicpus;    /* thousandths of CPUs, in total; 0: as many as belong to its GPUs */
+    int64_t memory_bytes; /* in total; 0: likewise */
     const char *gpu_type; /* "H100", or "H100|A100" by preference; NULL: any single type */
     bool remote;          /* false: one node on the submitter's host */
     enum use_reserved use_reserved_pool;
@@ -118,6 +120,12 @@ static inline bool job_spec_is_function(const struct job_spec *spec)
 static inline const char *job_spec_project(const struct job_spec *spec)
 {
     return spec->project != NULL ? spec->project : DEFAULT_PROJECT;
+}
+
+/* The number of ranks in process mode of a job with so many GPUs. */
+static inline int64_t ranks_of_gpus(int64_t gpus)
+{
+    return gpus > 0 ? gpus : 1;
 }
 
 static inline bool job_spec_has_environment(const struct job_spec *spec)

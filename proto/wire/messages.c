@@ -157,6 +157,10 @@ static json_t *encode_order(const struct order *order)
     member_put_int(json, "local_ranks", order->local_ranks);
     member_put_int(json, "world", order->world);
     member_put(json, "devices", encode_devices(order->devices, order->device_count));
+    if (order->millicpus > 0) {
+        member_put_int(json, "millicpus", order->millicpus);
+        member_put_int(json, "memory_bytes", order->memory_bytes);
+    }
     member_put_text(json, "master_address", order->master_address);
     member_put_int(json, "master_port", order->master_port);
     member_put_text(json, "addresses", order->addresses);
@@ -206,6 +210,8 @@ static bool decode_order(json_t *json, struct order *order, struct err *err)
            json_read_int(json, "local_ranks", 0, LIMIT_NODE_DEVICES, &order->local_ranks, err) &&
            json_read_int(json, "world", 0, LIMIT_GPUS, &order->world, err) &&
            decode_devices(json, order, err) &&
+           json_read_int(json, "millicpus", 0, LIMIT_CPUS * 1000LL, &order->millicpus, err) &&
+           json_read_int(json, "memory_bytes", 0, LIMIT_MEMORY_BYTES, &order->memory_bytes, err) &&
            json_read_text(json, "master_address", &order->master_address, err) &&
            json_read_int(json, "master_port", 0, 65535, &order->master_port, err) &&
            json_read_text(json, "addresses", &order->addresses, err) &&

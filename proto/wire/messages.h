@@ -58,7 +58,8 @@ struct register_message {
     const char *address; /* where other nodes reach the ranks on this node */
     const char *pool;    /* NULL: "default", or "reserved" if reserved is set */
     bool reserved;
-    bool slots; /* devices are CPU slots instead of GPUs */
+    bool slots;                      /* devices are CPU slots instead of GPUs */
+    int64_t millicpus, memory_bytes; /* that jobs may have, thousandths of CPUs; 0: the agent does not say */
     enum isolation isolation;
     int64_t expires_at_ms; /* wall clock: when the provider takes the node back; 0: never */
     const json_t *labels;  /* object of strings (proto/spec/node_label.h), or NULL */
@@ -198,8 +199,9 @@ struct order {
     int64_t first_rank, local_ranks, world;
     const int64_t *devices; /* indices on this node; owned after a decode */
     size_t device_count;
-    const char *master_address; /* NULL in PREPARE, and without a rendezvous */
-    int64_t master_port;        /* 0 in the same cases */
+    int64_t millicpus, memory_bytes; /* the node's part of what the job holds; 0: not known */
+    const char *master_address;      /* NULL in PREPARE, and without a rendezvous */
+    int64_t master_port;             /* 0 in the same cases */
     const char *addresses; /* of START: "ADDRESS:PORT,ADDRESS:PORT" of all nodes by node rank; port 0: the
                               node holds none; NULL: not known, or too many */
     int64_t grace_ms;      /* of STOP: between TERM and KILL */
@@ -220,6 +222,12 @@ struct order {
     json_t *spec; /* the job spec (of a task: that of its array); absent in STOP. Borrowed in an encode, part
                      of json after a decode */
 };
+
+/* The parts of the job that the node has: one for each device, one without any. */
+static inline int64_t order_units(const struct order *order)
+{
+    return order->device_count > 0 ? (int64_t)order->device_count : 1;
+}
 
 struct poll_reply {
     json_t *json;

@@ -204,6 +204,10 @@ json_t *register_message_encode(const struct register_message *message)
     member_put_text(json, "pool", message->pool);
     member_put_bool(json, "reserved", message->reserved);
     member_put_bool(json, "slots", message->slots);
+    if (message->millicpus > 0) {
+        member_put_int(json, "millicpus", message->millicpus);
+        member_put_int(json, "memory_bytes", message->memory_bytes);
+    }
     member_put_text(json, "isolation", isolation_text(message->isolation));
     if (message->expires_at_ms != 0) {
         member_put_int(json, "expires_at_ms", message->expires_at_ms);
@@ -235,6 +239,8 @@ bool register_message_decode(json_t *json, struct register_message *ret_message,
                 json_read_text(json, "pool", &message.pool, err) && check_name("pool", message.pool, err) &&
                 json_read_bool(json, "reserved", &message.reserved, err) &&
                 json_read_bool(json, "slots", &message.slots, err) &&
+                json_read_int(json, "millicpus", 0, LIMIT_CPUS * 1000LL, &message.millicpus, err) &&
+                json_read_int(json, "memory_bytes", 0, LIMIT_MEMORY_BYTES, &message.memory_bytes, err) &&
                 member_read_isolation(json, "isolation", false, &message.isolation, err) &&
                 json_read_int(json, "expires_at_ms", 0, LIMIT_WALL_MS, &message.expires_at_ms, err) &&
                 json_read_int(json, "word", 0, INT64_MAX, &nonce, err) &&

@@ -78,6 +78,8 @@ static const char *read_json(json_t *object, const char *name)
 #define WRITE_seconds(key, value)  write_seconds(out, key, value)
 #define READ_seconds(name, value)  json_read_seconds(json, name, 0, INT64_MAX, &value, err)
 #define WRITE_limit(key, value)    write_seconds(out, key, value > 0 ? value : -1)
+#define WRITE_thousandths          WRITE_seconds /* to three decimals as well */
+#define READ_thousandths           READ_seconds
 #define READ_limit                 READ_seconds
 #define WRITE_json(key, value)     write_json(out, key, value)
 #define READ_json(name, value)     ((value = read_json(json, name)) == NULL || true)
@@ -186,6 +188,8 @@ static void enclose(struct text *out, size_t start)
     M(number, "first_rank", first_rank)                                                                      \
     M(number, "local_ranks", local_ranks)                                                                    \
     M(text, "devices", devices)                                                                              \
+    M(thousandths, "cpus", millicpus)                                                                        \
+    M(number, "memory_bytes", memory_bytes)                                                                  \
     M(member_state, "state", state)
 DEFINE_OBJECT(placement_view, PLACEMENT)
 DEFINE_ARRAY(placement_view, "nodes", placements, placement_count)
@@ -380,6 +384,10 @@ static bool read_window(const json_t *json, const char *name, struct node_view *
     M(number, "free_gpus", free_gpus)                                                                        \
     M(number, "unavailable_gpus", unavailable_gpus)                                                          \
     M(text, "unavailable", unavailable)                                                                      \
+    M(thousandths, "cpus", millicpus)                                                                        \
+    M(thousandths, "free_cpus", free_millicpus)                                                              \
+    M(number, "memory_bytes", memory_bytes)                                                                  \
+    M(number, "free_memory_bytes", free_memory_bytes)                                                        \
     M(text, "address", address)                                                                              \
     M(text, "version", version)                                                                              \
     M(text, "host_id", host_id)                                                                              \

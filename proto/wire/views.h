@@ -17,7 +17,8 @@
 struct placement_view {
     const char *node;
     int64_t node_rank, first_rank, local_ranks;
-    const char *devices; /* "0,1" */
+    const char *devices;             /* "0,1" */
+    int64_t millicpus, memory_bytes; /* that it holds; 0: not known */
     enum member_state state;
 };
 
@@ -90,8 +91,10 @@ struct node_view {
     enum pool_kind pool_kind;
     const char *gpu_type; /* the only type, or "mixed" */
     int64_t gpus, free_gpus;
-    int64_t unavailable_gpus; /* how many of its GPUs no job can get */
-    const char *unavailable;  /* why the first of them is unavailable; or NULL */
+    int64_t unavailable_gpus;          /* how many of its GPUs no job can get */
+    int64_t millicpus, free_millicpus; /* that jobs may have, in thousandths; 0: its agent does not say */
+    int64_t memory_bytes, free_memory_bytes; /* likewise */
+    const char *unavailable;                 /* why the first of them is unavailable; or NULL */
     const char *address;
     const char *version;
     const char *host_id;

@@ -8,6 +8,7 @@ int main(void)
 {
     SRunner *runner = srunner_create(queue_suite());
     srunner_add_suite(runner, pass_suite());
+    srunner_add_suite(runner, resource_suite());
     srunner_add_suite(runner, admission_suite());
     srunner_add_suite(runner, account_suite());
     srunner_add_suite(runner, quota_suite());

@@ -7,6 +7,7 @@
 
 Suite *queue_suite(void);
 Suite *pass_suite(void);
+Suite *resource_suite(void);
 Suite *queue_list_suite(void);
 Suite *queue_snapshot_suite(void);
 Suite *remove_suite(void);

@@ -69,6 +69,10 @@ static const struct column columns[] = {
     COLUMN("TYPE", "gpu_type", cell_plain),
     COLUMN("GPUS", "gpus", cell_plain),
     COLUMN("FREE", "free_gpus", cell_plain),
+    WIDE_COLUMN("CPUS", "cpus", cell_number),
+    WIDE_COLUMN("FREE CPUS", "free_cpus", cell_number),
+    WIDE_COLUMN("MEMORY", "memory_bytes", cell_bytes),
+    WIDE_COLUMN("FREE MEMORY", "free_memory_bytes", cell_bytes),
     COLUMN("HEARD", "beat_age_s", show_age),
     WIDE_COLUMN("ADDRESS", "address", cell_plain),
     WIDE_COLUMN("ISOLATION", "isolation", cell_plain),
@@ -142,12 +146,35 @@ static void show_free(const json_t *node, const char *member, struct text *out)
     text_append(out, " free");
 }
 
+static void show_free_cpus(const json_t *node, const char *member, struct text *out)
+{
+    cell_number(node, member, out);
+    text_append(out, " of ");
+    cell_number(node, "cpus", out);
+    text_append(out, " free");
+}
+
+static void show_free_memory(const json_t *node, const char *member, struct text *out)
+{
+    cell_bytes(node, member, out);
+    text_append(out, " of ");
+    cell_bytes(node, "memory_bytes", out);
+    text_append(out, " free");
+}
+
 static const struct column facts[] = {
-    COLUMN("name", "name", cell_plain),           COLUMN("state", "state", cell_plain),
-    COLUMN("reason", "reason", cell_plain),       COLUMN("pool", "pool", show_pool),
-    COLUMN("GPUs", "free_gpus", show_free),       COLUMN("labels", "labels", show_labels),
-    COLUMN("address", "address", cell_plain),     COLUMN("host", "host_id", cell_plain),
-    COLUMN("isolation", "isolation", cell_plain), COLUMN("version", "version", cell_plain),
+    COLUMN("name", "name", cell_plain),
+    COLUMN("state", "state", cell_plain),
+    COLUMN("reason", "reason", cell_plain),
+    COLUMN("pool", "pool", show_pool),
+    COLUMN("GPUs", "free_gpus", show_free),
+    COLUMN("CPUs", "free_cpus", show_free_cpus),
+    COLUMN("memory", "free_memory_bytes", show_free_memory),
+    COLUMN("labels", "labels", show_labels),
+    COLUMN("address", "address", cell_plain),
+    COLUMN("host", "host_id", cell_plain),
+    COLUMN("isolation", "isolation", cell_plain),
+    COLUMN("version", "version", cell_plain),
 };
 
 /* A line for each: "GPU 0    A10  GPU-a1b2  group 0", and why no job can get it. */

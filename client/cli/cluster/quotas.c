@@ -98,7 +98,8 @@ static const struct verb verb_list = {
 
 struct set_options {
     struct option_list quotas, bounds, members;
-    const char *running, *queued, *hours, *weight, *jobs, *logs, *runs, *idle, *action, *grace, *priority;
+    const char *cpus, *memory, *running, *queued, *hours, *weight, *jobs, *logs, *runs, *idle, *action,
+        *grace, *priority;
     bool force;
 };
 
@@ -107,6 +108,9 @@ static const struct option_row set_rows[] = {
              "of a project: GPUs that nobody takes from it; may be repeated"),
     ROW_LIST(struct set_options, bounds, 0, "max-gpus", "[TYPE=]GPUS",
              "the most at once, of a type or of all; may be repeated"),
+    ROW_TEXT(struct set_options, cpus, 0, "max-cpus", "CPUS", "the most CPUs at once"),
+    ROW_TEXT(struct set_options, memory, 0, "max-memory", "SIZE",
+             "the most memory at once, 512G for instance"),
     ROW_TEXT(struct set_options, running, 0, "max-running", "JOBS", "the most jobs at once"),
     ROW_TEXT(struct set_options, queued, 0, "max-queued", "JOBS", "the most jobs that wait"),
     ROW_TEXT(struct set_options, hours, 0, "gpu-hours", "HOURS/PERIOD", "GPU hours in each period: 100/1d"),
@@ -236,6 +240,27 @@ static bool apply_weight(json_t *limits, const char *text, struct err *err)
     return true;
 }
 
+static bool apply_amounts(json_t *limits, const struct set_options *options, struct err *err)
+{
+    const char *cpus = options->cpus, *memory = options->memory;
+    double count = 0;
+    int64_t bytes = 0;
+    if (cpus != NULL && strcmp(cpus, NO_LIMIT) != 0 && !number_of(cpus, strlen(cpus), &count)) {
+        return refuse("max-cpus", "64", cpus, err);
+    }
+    if (memory != NULL && strcmp(memory, NO_LIMIT) != 0 && !text_to_size(memory, &bytes)) {
+        return refuse("max-memory", "512G", memory, err);
+    }
+    if (cpus != NULL) {
+        json_object_set_new(limits, "max_cpus", strcmp(cpus, NO_LIMIT) != 0 ? json_real(count) : json_null());
+    }
+    if (memory != NULL) {
+        json_object_set_new(limits, "max_memory",
+                            strcmp(memory, NO_LIMIT) != 0 ? json_integer(bytes) : json_null());
+    }
+    return true;
+}
+
 static bool apply_time(json_t *limits, const char *member, const char *option, const char *text,
                        struct err *err)
 {
@@ -294,6 +319,7 @@ static bool apply(json_t *limits, const struct set_options *options, struct err 
 {
     return apply_types(limits, "quota", "quota", &options->quotas, err) &&
            apply_types(limits, "max_gpus", "max-gpus", &options->bounds, err) &&
+           apply_amounts(limits, options, err) &&
            apply_count(limits, "max_running_jobs", "max-running", options->running, LIMIT_LIVE_JOBS, err) &&
            apply_count(limits, "max_queued_jobs", "max-queued", options->queued, LIMIT_LIVE_JOBS, err) &&
            apply_count(limits, "keep_jobs_days", "keep-jobs", options->jobs, LIMIT_KEEP_DAYS, err) &&

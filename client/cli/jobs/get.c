@@ -210,8 +210,9 @@ static void show_ranks(const json_t *placement, const char *member, struct text 
 }
 
 static const struct column node_columns[] = {
-    COLUMN("NODE", "node", cell_plain), COLUMN("NODE RANK", "node_rank", cell_plain),
+    COLUMN("NODE", "node", cell_plain),        COLUMN("NODE RANK", "node_rank", cell_plain),
     COLUMN("RANKS", "first_rank", show_ranks), COLUMN("DEVICES", "devices", cell_plain),
+    COLUMN("CPUS", "cpus", cell_number),       COLUMN("MEMORY", "memory_bytes", cell_bytes),
     COLUMN("STATE", "state", cell_plain)};
 
 static void print_placements(const json_t *placements, struct text *out)

@@ -84,8 +84,11 @@ static const struct mcp_argument list_nodes_arguments[] = {
 static const struct mcp_argument spec_arguments[] = {
     ARGUMENT("command", MCP_TEXTS, "The program and its arguments, for each rank. No shell is between.",
              .required = true),
-    ARGUMENT("gpus", MCP_WHOLE, "GPUs in total, over all nodes. One rank is started for each.",
-             .required = true, .min = 1, .max = LIMIT_GPUS),
+    ARGUMENT("gpus", MCP_WHOLE,
+             "GPUs in total, over all nodes. One rank is started for each; 0: one rank without a GPU.",
+             .required = true, .min = 0, .max = LIMIT_GPUS),
+    ARGUMENT("cpus", MCP_NUMBER, "CPUs in total (default: those that belong to its GPUs)."),
+    ARGUMENT("memory", MCP_TEXT, "Memory in total, such as 64G (default: what belongs to its GPUs)."),
     ARGUMENT("gpu_type", MCP_TEXT,
              "Type of the GPUs, or several in order of preference: H100|A100. list_pools has the types."),
     ARGUMENT("nodes", MCP_WHOLE, "Exactly so many nodes, with equal shares of the GPUs."),

@@ -292,6 +292,14 @@ void cell_time(const json_t *object, const char *member, struct text *out)
     text_append(out, at);
 }
 
+void cell_number(const json_t *object, const char *member, struct text *out)
+{
+    const json_t *value = json_object_get(object, member);
+    if (json_is_number(value)) {
+        text_printf(out, "%.15g", json_number_value(value));
+    }
+}
+
 void cell_bytes(const json_t *object, const char *member, struct text *out)
 {
     char bytes[32];

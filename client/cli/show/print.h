@@ -83,6 +83,8 @@ bool print_utf8(void);
 void cell_plain(const json_t *object, const char *member, struct text *out);
 /* A time of the API as print_time shows it. */
 void cell_time(const json_t *object, const char *member, struct text *out);
+/* A number without needless decimals; nothing for null. */
+void cell_number(const json_t *object, const char *member, struct text *out);
 void cell_bytes(const json_t *object, const char *member, struct text *out);
 /* Seconds, for people; nothing for null. */
 void cell_seconds(const json_t *object, const char *member, struct text *out);

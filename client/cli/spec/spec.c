@@ -3,6 +3,7 @@
  * the defaults are the controller's. attach.c adds files, environment.c packages, bundle.c folders. */
 #include "client/cli/spec/spec.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,8 +19,12 @@
 /* --- options --- */
 
 const struct option_row spec_rows[] = {
-    ROW_INT(struct spec_options, gpus, 'g', "gpus", "N", "GPUs over all nodes, as many as ranks (default 1)",
-            1, LIMIT_GPUS),
+    ROW_INT(struct spec_options, gpus, 'g', "gpus", "N",
+            "GPUs over all nodes, as many as ranks (default 1); 0: one rank without a GPU", 0, LIMIT_GPUS,
+            .absent = NOT_GIVEN),
+    ROW_TEXT(struct spec_options, cpus, 0, "cpus", "N",
+             "CPUs over all nodes (default: those that belong to its GPUs)"),
+    ROW_TEXT(struct spec_options, memory, 0, "memory", "SIZE", "likewise: 64G, 512M", .sent_as = "memory"),
     ROW_INT(struct spec_options, nodes, 0, "nodes", "N", "exactly so many nodes, each with as many GPUs", 1,
             LIMIT_ATTEMPT_NODES),
     ROW_INT(struct spec_options, gpus_per_node, 0, "gpus-per-node", "N", "of each node, in place of --gpus",
@@ -329,7 +334,7 @@ static bool set_shape(json_t *spec, const struct spec_options *options, struct e
     int64_t each = options->gpus_per_node, nodes = options->nodes, gpus = options->gpus;
     if (each > 0) {
         nodes = nodes > 0 ? nodes : gpus > 0 ? gpus / each : 1;
-        if (gpus > 0 && gpus != nodes * each) {
+        if (gpus >= 0 && gpus != nodes * each) {
             return err_field(err, ERR_USAGE, "gpus-per-node",
                              "give two of --gpus, --nodes and --gpus-per-node",
                              "%lld GPUs are not %lld on each of %lld nodes", (long long)gpus, (long long)each,
@@ -337,14 +342,31 @@ static bool set_shape(json_t *spec, const struct spec_options *options, struct e
         }
         gpus = nodes * each;
     }
-    if (gpus == 0 && nodes > 0 && json_object_get(spec, "gpus") == NULL) {
+    bool asked = json_object_get(spec, "gpus") != NULL;
+    if (gpus < 0 && nodes > 0 && !asked) {
         gpus = nodes;
     }
-    if (gpus != 0 || json_object_get(spec, "gpus") == NULL) {
-        json_object_set_new(spec, "gpus", json_integer(gpus != 0 ? gpus : 1));
+    if (gpus >= 0 || !asked) {
+        json_object_set_new(spec, "gpus", json_integer(gpus >= 0 ? gpus : 1));
     }
     if (nodes > 0) {
         json_object_set_new(spec, "nodes", json_integer(nodes));
+    }
+    return true;
+}
+
+static bool set_cpus(json_t *spec, const char *text, struct err *err)
+{
+    char *end = NULL;
+    double cpus = text != NULL ? strtod(text, &end) : 0;
+    if (text != NULL && (end == text || *end != '\0' || !isfinite(cpus))) {
+        return err_field(err, ERR_USAGE, "cpus", "give 8 or 0.5 for instance", "--cpus %s is not a number",
+                         text);
+    }
+    if (text != NULL) {
+        json_object_set_new(spec, "cpus",
+                            floor(cpus) == cpus && fabs(cpus) < 1e15 ? json_integer((json_int_t)cpus)
+                                                                     : json_real(cpus));
     }
     return true;
 }
@@ -386,7 +408,8 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
                    size_t count, struct err *err)
 {
     autojson json_t *spec = around->base != NULL ? json_deep_copy(around->base) : json_object();
-    if (!set_bundle(spec, options, err) || !set_shape(spec, options, err)) {
+    if (!set_bundle(spec, options, err) || !set_shape(spec, options, err) ||
+        !set_cpus(spec, options->cpus, err)) {
         return NULL;
     }
     option_send(spec_rows, options, spec);

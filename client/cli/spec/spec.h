@@ -14,7 +14,9 @@
 struct spec_options {
     const char *job_file; /* NULL: everything is said by options */
     bool ignore_unsupported;
-    int64_t gpus, nodes, gpus_per_node; /* 0: not given */
+    int64_t gpus;                 /* NOT_GIVEN: not given */
+    int64_t nodes, gpus_per_node; /* 0: not given */
+    const char *cpus, *memory;    /* NULL: not given */
     const char *gpu_type, *pool;
     struct option_list constraints, avoid, exclude, notify;
     const char *placement;

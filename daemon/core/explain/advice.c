@@ -169,14 +169,14 @@ static bool other_type(struct advisor *advisor)
 static bool helps_with(struct advisor *advisor, int64_t gpus)
 {
     struct draft draft = advisor->draft;
-    draft.request.gpus = gpus;
+    draft.request.units = gpus;
     return helps(advisor, &draft);
 }
 
 /* The largest number of GPUs that helps, as far as halving finds it; 0: none. */
 static int64_t largest_that_helps(struct advisor *advisor)
 {
-    int64_t low = 0, high = advisor->draft.request.gpus - 1;
+    int64_t low = 0, high = advisor->draft.request.units - 1;
     high = high < advisor->core->free ? high : advisor->core->free;
     while (low < high) {
         int64_t middle = low + (high - low + 1) / 2;
@@ -197,9 +197,29 @@ static bool fewer(struct advisor *advisor)
     }
     autotext struct text sentence = {0};
     text_printf(&sentence, "with %lld GPU%s instead of %lld it would start now", (long long)gpus,
-                gpus == 1 ? "" : "s", (long long)advisor->draft.request.gpus);
+                gpus == 1 ? "" : "s", (long long)advisor->draft.request.units);
     begin(advisor, "gpus");
     text_append_int(advisor->out, gpus);
+    end(advisor, &sentence);
+    return true;
+}
+
+/* With the CPUs or the memory that belong to its GPUs instead of those that it names. */
+static bool usual_part(struct advisor *advisor)
+{
+    struct draft draft = advisor->draft;
+    const struct amount each = draft.request.each;
+    draft.request.each = (struct amount){0, each.memory_bytes};
+    bool cpus = each.millicpus > 0 && helps(advisor, &draft);
+    draft.request.each = (struct amount){each.millicpus, 0};
+    if (!cpus && (each.memory_bytes == 0 || !helps(advisor, &draft))) {
+        return false;
+    }
+    autotext struct text sentence = {0};
+    text_printf(&sentence, "with the %s that belong%s to its GPUs it would start now",
+                cpus ? "CPUs" : "memory", cpus ? "" : "s");
+    begin(advisor, cpus ? "cpus" : "memory");
+    text_append(advisor->out, "null");
     end(advisor, &sentence);
     return true;
 }
@@ -233,9 +253,9 @@ void advice_write(struct core *core, struct job *job, const struct outlook *outl
 {
     struct advisor advisor = {
         .core = core, .job = job, .outlook = outlook, .ahead = ahead, .draft = draft_of(job), .out = out};
-    bool found = core->free > 0 &&
+    bool found = core_free(core) > 0 &&
                  (shorter(&advisor) || anywhere(&advisor) || other_kind(&advisor) || other_pool(&advisor) ||
-                  other_type(&advisor) || sooner(&advisor) || fewer(&advisor));
+                  other_type(&advisor) || sooner(&advisor) || usual_part(&advisor) || fewer(&advisor));
     if (!found) {
         text_append(out, "null");
     }

@@ -41,7 +41,7 @@ static bool share_a_partition(const struct search *a, const struct search *b)
 static bool comes_first(const struct listing *listing, const struct job_class *job_class)
 {
     const struct job_class *own = listing->job->job_class;
-    return job_class == own || job_class->request.gpus <= own->request.gpus ||
+    return job_class == own || job_class->request.units <= own->request.units ||
            place_reserves_all(listing->core);
 }
 

@@ -325,7 +325,7 @@ static int64_t earliest(struct outline *outline, const struct job *job, int64_t 
             continue;
         }
         int64_t start_ms =
-            start_in(outline, &outline->profiles[partition->index], search.request->gpus, length_ms);
+            start_in(outline, &outline->profiles[partition->index], search.request->units, length_ms);
         if (start_ms < best_ms) {
             best_ms = start_ms;
             *ret_partition = partition;
@@ -357,7 +357,7 @@ static int64_t lay_down(struct outline *outline, const struct job *job)
         return NEVER;
     }
     take(outline, &outline->profiles[partition->index], start_ms, start_ms + length_ms,
-         job->job_class->request.gpus);
+         job->job_class->request.units);
     if (place_reserves_all(outline->core)) {
         raise_floors(outline, job, start_ms);
     }

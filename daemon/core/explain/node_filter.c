@@ -57,7 +57,7 @@ static bool is_reserved(const struct search *search, const struct reservations *
         return false;
     }
     return reservations->partitions[capacity->partition->index] ||
-           reservations->nodes[capacity->node->index] ||
+           (reservations->nodes[capacity->node->index] & NODE_RESERVED) != 0 ||
            (fit_outlasts(search, capacity->partition) && capacity->spare < capacity->free);
 }
 
@@ -66,7 +66,9 @@ static enum node_test fails_itself(const struct search *search, const struct nod
                                    const struct capacity *capacity)
 {
     if (capacity == NULL) {
-        return has_type(search, node) ? NODE_TEST_POOL : NODE_TEST_GPU_TYPE;
+        return has_type(search, node)     ? NODE_TEST_POOL
+               : search->request->gpuless ? NODE_TEST_CPU_MEMORY
+                                          : NODE_TEST_GPU_TYPE;
     }
     const struct resource_request *request = search->request;
     if (request->host_id != NULL && strcmp(request->host_id, node->host_id) != 0) {
@@ -97,10 +99,13 @@ static enum node_test fails(const struct search *search, const struct reservatio
         return NODE_TEST_LEAVING;
     }
     int64_t nodes = search->request->nodes > 0 ? search->request->nodes : 1,
-            each = search->request->gpus / nodes;
+            each = search->request->units / nodes;
     int64_t wanted = each < capacity->total ? each : capacity->total;
     if (capacity->free < wanted) {
         return NODE_TEST_BUSY;
+    }
+    if (amount_times(node_left(node), request_each(search->request, node), wanted) < wanted) {
+        return NODE_TEST_CPU_MEMORY;
     }
     if (!staging_allows(search->environment, node, READINESS_READY)) {
         return NODE_TEST_NOT_READY;

@@ -276,7 +276,7 @@ static void write_row(struct list *list, const struct row *row)
     field_write_text(out, ",\"project\":", account_name(job->project));
     field_write_text(out, ",\"pool\":", request->pool);
     field_write_text(out, ",\"gpu_type\":", request->gpu_type);
-    text_printf(out, ",\"gpus\":%lld", (long long)request->gpus);
+    text_printf(out, ",\"gpus\":%lld", (long long)request_gpus(request));
     if (job->array != NULL) {
         text_printf(out, ",\"tasks\":%lld", (long long)row->tasks);
     } else {

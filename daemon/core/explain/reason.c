@@ -19,12 +19,35 @@
 
 /* --- words ---------------------------------------------------------------------------------------------- */
 
+static void say_cpus(int64_t millicpus, struct text *out)
+{
+    text_printf(out, "%.15g CPU%s", (double)millicpus / 1000, millicpus == 1000 ? "" : "s");
+}
+
+static void say_memory(int64_t bytes, struct text *out)
+{
+    text_printf(out, "%.1f GiB of memory", (double)bytes / (double)GIB);
+}
+
 void reason_say_gpus(const struct job *job, struct text *out)
 {
     const struct resource_request *request = &job->job_class->request;
-    const char *any = request->gpus == 1 ? "GPU" : "GPUs";
-    text_printf(out, "%lld %s", (long long)request->gpus,
-                request->gpu_type != NULL ? request->gpu_type : any);
+    const char *any = request->units == 1 ? "GPU" : "GPUs";
+    const struct amount all = amount_plus((struct amount){0}, request->each, request->units);
+    if (request->gpuless) {
+        say_cpus(all.millicpus > 0 ? all.millicpus : 1000, out);
+    } else {
+        text_printf(out, "%lld %s", (long long)request->units,
+                    request->gpu_type != NULL ? request->gpu_type : any);
+    }
+    if (!request->gpuless && all.millicpus > 0) {
+        text_append(out, all.memory_bytes > 0 ? ", " : " and ");
+        say_cpus(all.millicpus, out);
+    }
+    if (all.memory_bytes > 0) {
+        text_append(out, " and ");
+        say_memory(all.memory_bytes, out);
+    }
 }
 
 static const char *are(int64_t count)
@@ -245,8 +268,8 @@ static int64_t devices_for(const struct search *search, const struct attempt *at
     int64_t count = 0;
     for (size_t i = 0; i < attempt->member_count; i++) {
         const struct member *member = attempt->members[i];
-        const struct node_device *device = node_held_device(member->node, member->devices[0]);
-        bool counts = device->capacity != NULL && is_for(search, member->node, device->capacity);
+        const struct capacity *capacity = node_member_capacity(member);
+        bool counts = capacity != NULL && is_for(search, member->node, capacity);
         count += counts ? node_member_returns(member) : 0;
     }
     return count;
@@ -368,7 +391,7 @@ static const struct partition *reserved_partition(struct core *core, const struc
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         int64_t until_ms = reservations->until_ms[partition->index];
-        bool in_the_way = until_ms != 0 && partition->free >= search.request->gpus &&
+        bool in_the_way = until_ms != 0 && partition->free >= search.request->units &&
                           fit_allowed(&search, partition) && fit_outlasts(&search, partition);
         if (in_the_way && (found == NULL || until_ms > reservations->until_ms[found->index])) {
             found = partition;
@@ -418,6 +441,46 @@ static enum wait_reason reason_of_entry(struct core *core, const struct job *job
     return WAIT_BEHIND;
 }
 
+/* Whether the free GPUs would do if the nodes had CPUs and memory without end. */
+static bool lacks_amount(struct core *core, const struct job *job)
+{
+    struct search search = place_search(core, job, VIEW_FREE, NULL, READINESS_READY);
+    search.boundless = true;
+    return fits(&search);
+}
+
+/* Appends what is left on the node that has the most CPUs left beside a free GPU. */
+static void say_lack_of_amount(struct core *core, const struct job *job, struct text *out)
+{
+    const struct search search = bare_search(core, job, VIEW_FREE);
+    const struct node *most = NULL;
+    for (size_t i = 0; i < core->node_count; i++) {
+        const struct node *node = core->nodes[i];
+        for (const struct capacity *each = node->capacities; each != NULL; each = each->next) {
+            bool counts =
+                each->free > 0 && fit_allowed(&search, each->partition) && is_for(&search, node, each);
+            bool more = most == NULL || node_left(node).millicpus > node_left(most).millicpus;
+            most = counts && more ? node : most;
+        }
+    }
+    text_append(out, "waits for ");
+    reason_say_gpus(job, out);
+    if (most != NULL) {
+        const struct amount left = node_left(most), each = request_each(&job->job_class->request, most);
+        text_printf(out, ": of the nodes with a free %s, %s has most left, ",
+                    job->job_class->request.gpuless ? "place" : "GPU", most->name);
+        say_cpus(left.millicpus > 0 ? left.millicpus : 0, out);
+        text_append(out, " and ");
+        say_memory(left.memory_bytes > 0 ? left.memory_bytes : 0, out);
+        if (!job->job_class->request.gpuless) {
+            text_append(out, "; a GPU there comes with ");
+            say_cpus(each.millicpus, out);
+            text_append(out, " and ");
+            say_memory(each.memory_bytes, out);
+        }
+    }
+}
+
 /* Not enough devices are free. */
 static enum wait_reason reason_of_nodes(struct core *core, const struct job *job, const struct ahead *ahead,
                                         struct text *out)
@@ -431,7 +494,11 @@ static enum wait_reason reason_of_nodes(struct core *core, const struct job *job
         say_held_off(core, job, out);
         return WAIT_HELD_OFF;
     }
-    if (free >= job->job_class->request.gpus) {
+    if (lacks_amount(core, job)) {
+        say_lack_of_amount(core, job, out);
+        return WAIT_CPU_MEMORY;
+    }
+    if (free >= job->job_class->request.units) {
         say_fragmented(core, job, free, out);
         return WAIT_FRAGMENTED;
     }

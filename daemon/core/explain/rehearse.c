@@ -23,7 +23,7 @@ struct cost {
 
 static int64_t loss_ms(const struct core *core, const struct attempt *attempt)
 {
-    return availability_held_ms(core, attempt) * attempt->job->job_class->request.gpus;
+    return availability_held_ms(core, attempt) * request_gpus(&attempt->job->job_class->request);
 }
 
 static void write_victim(const struct core *core, const struct job *of, const struct attempt *attempt,
@@ -31,7 +31,7 @@ static void write_victim(const struct core *core, const struct job *of, const st
 {
     const struct job *job = attempt->job;
     field_write_text(out, "{\"id\":", mention_allowed(core, of, job) ? job->id : NULL);
-    text_printf(out, ",\"gpus\":%lld,\"priority\":%d", (long long)job->job_class->request.gpus,
+    text_printf(out, ",\"gpus\":%lld,\"priority\":%d", (long long)request_gpus(&job->job_class->request),
                 (int)job->priority);
     field_write_seconds(out, ",\"ran_s\":", availability_held_ms(core, attempt));
     field_write_seconds(out, ",\"loss_gpu_s\":", loss_ms(core, attempt));

@@ -32,7 +32,7 @@ static void find_shares(struct core *core, struct reserved_gpus *reserved)
 static bool reserves_nodes(const struct reservations *reservations, const struct partition *partition)
 {
     for (size_t i = 0; i < partition->count; i++) {
-        if (reservations->nodes[partition->capacities[i]->node->index] != 0) {
+        if (reservations->nodes[partition->capacities[i]->node->index] & NODE_RESERVED) {
             return true;
         }
     }

@@ -73,7 +73,7 @@ static struct job *put_in(struct core *core, const struct draft *draft)
     job->priority = draft->priority;
     job->submitted_ms = draft->submitted_ms;
     queue_join(core, job, &draft->request, draft->request.environment != NULL ? &draft->environment : NULL);
-    job->pattern = history_vary(core, draft->pattern, draft->request.gpus, draft->time_limit_ms > 0);
+    job->pattern = history_vary(core, draft->pattern, draft->request.units, draft->time_limit_ms > 0);
     account_join(core, job, draft->project, draft->owner);
     queue_put(core, job);
     return job;

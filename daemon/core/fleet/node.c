@@ -273,9 +273,15 @@ const char *node_fault(const struct device_faults *faults, int64_t index)
     return NULL;
 }
 
+const struct capacity *node_member_capacity(const struct member *member)
+{
+    return member->device_count > 0 ? node_held_device(member->node, member->devices[0])->capacity
+                                    : pool_gpuless_capacity(member->node);
+}
+
 int64_t node_member_returns(const struct member *member)
 {
-    int64_t count = 0;
+    int64_t count = member->device_count == 0;
     for (size_t i = 0; i < member->device_count; i++) {
         count += node_held_device(member->node, member->devices[i])->unavailable == NULL;
     }
@@ -316,6 +322,7 @@ void node_release(struct core *core, struct member *member)
         pool_give_back(core, device);
         drop_retired(node, member->devices[i]);
     }
+    pool_give_back_amount(core, member);
     pass_hold_back(core, node);
     DL_DELETE(node->members, member);
     if (node->members == NULL) {

@@ -58,7 +58,9 @@ struct node_device *node_held_device(const struct node *node, int64_t index);
 struct node_device *node_device(struct node *node, int64_t index);
 /* Why a device is unavailable; NULL: it is not among the faults. */
 const char *node_fault(const struct device_faults *faults, int64_t index);
-/* How many of a member's devices will be available after it gives them back. */
+/* The capacity that the member holds a part of; NULL: it is not offered. */
+const struct capacity *node_member_capacity(const struct member *member);
+/* How many of a member's devices will be available after it gives them back; 1 for a rank without GPU. */
 int64_t node_member_returns(const struct member *member);
 /* Takes the agent's report on all its devices; does nothing if there is none. */
 void node_take_faults(struct core *core, struct node *node, const struct device_faults *faults);

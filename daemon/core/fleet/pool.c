@@ -46,7 +46,7 @@ static struct partition *partition_need(struct core *core, const struct node *no
     partition->type = xstrdup(type);
     partition->kind = node->pool_kind;
     core->pool_count += !has_pool(core, node->pool);
-    core->type_count += !pool_has_type(core, type);
+    core->type_count += type[0] != '\0' && !pool_has_type(core, type);
     if (after != NULL) {
         DL_PREPEND_ELEM(core->partitions, after, partition);
     } else {
@@ -65,7 +65,7 @@ static void partition_drop_if_empty(struct core *core, struct partition *partiti
     DL_DELETE(core->partitions, partition);
     renumber(core);
     core->pool_count -= !has_pool(core, partition->pool);
-    core->type_count -= !pool_has_type(core, partition->type);
+    core->type_count -= !partition_is_gpuless(partition) && !pool_has_type(core, partition->type);
     free(partition->pool);
     free(partition->type);
     free(partition->capacities);
@@ -94,6 +94,12 @@ struct capacity *pool_capacity(const struct partition *partition, const struct n
                                                                             : NULL;
 }
 
+/* Where the free units of such a partition count. */
+static int64_t *free_of(struct core *core, const struct partition *partition)
+{
+    return partition_is_gpuless(partition) ? &core->free_gpuless : &core->free;
+}
+
 static void partition_add(struct core *core, struct partition *partition, struct capacity *capacity)
 {
     size_t at = capacity_position(partition, capacity->node);
@@ -107,7 +113,7 @@ static void partition_add(struct core *core, struct partition *partition, struct
     partition->free += capacity->free;
     partition->widest = capacity->total > partition->widest ? capacity->total : partition->widest;
     partition->loopback_count += pool_is_loopback(capacity->node);
-    core->free += capacity->free;
+    *free_of(core, partition) += capacity->free;
 }
 
 static int64_t widest_of(const struct partition *partition)
@@ -129,7 +135,7 @@ static void partition_remove(struct core *core, struct partition *partition, con
     partition->total -= capacity->total;
     partition->free -= capacity->free;
     partition->loopback_count -= pool_is_loopback(capacity->node);
-    core->free -= capacity->free;
+    *free_of(core, partition) -= capacity->free;
     if (capacity->total == partition->widest) {
         partition->widest = widest_of(partition);
     }
@@ -153,17 +159,41 @@ static struct capacity *capacity_need(struct core *core, struct node *node, cons
     return capacity;
 }
 
+struct capacity *pool_gpuless_capacity(const struct node *node)
+{
+    struct capacity *capacity = node->capacities;
+    while (capacity != NULL && !partition_is_gpuless(capacity->partition)) {
+        capacity = capacity->next;
+    }
+    return capacity;
+}
+
+/* As many ranks without GPU as there may be ranks on a node; those that are there hold one each. */
+static void offer_gpuless(struct core *core, struct node *node)
+{
+    struct capacity *capacity = capacity_need(core, node, NO_GPU);
+    capacity->total = capacity->free = LIMIT_NODE_DEVICES;
+    for (const struct member *member = node->members; member != NULL; member = member->next) {
+        capacity->free -= member->device_count == 0;
+    }
+}
+
 void pool_join(struct core *core, struct node *node)
 {
     assert(node->capacities == NULL && node->state != NODE_LOST);
+    node->offered_devices = 0;
     for (size_t i = 0; i < node->device_count; i++) {
         struct node_device *device = &node->devices[i];
         if (!device->retired) {
             device->capacity = capacity_need(core, node, device->type);
             device->capacity->total++;
+            node->offered_devices++;
             device->capacity->free += device->holder == NULL && device->unavailable == NULL;
             device->capacity->unavailable += device->unavailable != NULL;
         }
+    }
+    if (node->millicpus > 0) {
+        offer_gpuless(core, node);
     }
     for (struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
         partition_add(core, capacity->partition, capacity);
@@ -185,13 +215,12 @@ void pool_leave(struct core *core, struct node *node)
     core->registry++;
 }
 
-static void count_free(struct core *core, const struct node_device *device, int64_t change)
+static void count_free(struct core *core, struct capacity *capacity, int64_t change)
 {
-    struct capacity *capacity = device->capacity;
     if (capacity != NULL) {
         capacity->free += change;
         capacity->partition->free += change;
-        core->free += change;
+        *free_of(core, capacity->partition) += change;
         assert(capacity->free >= 0 && capacity->free <= capacity->total);
     }
 }
@@ -201,7 +230,7 @@ void pool_take(struct core *core, struct node_device *device, struct member *hol
     assert(device->holder == NULL && holder != NULL);
     device->holder = holder;
     if (device->unavailable == NULL) {
-        count_free(core, device, -1);
+        count_free(core, device->capacity, -1);
     }
 }
 
@@ -210,8 +239,28 @@ void pool_give_back(struct core *core, struct node_device *device)
     assert(device->holder != NULL);
     device->holder = NULL;
     if (device->unavailable == NULL) {
-        count_free(core, device, 1);
+        count_free(core, device->capacity, 1);
     }
+}
+
+static void change_amount(struct core *core, const struct member *member, int64_t change)
+{
+    struct node *node = member->node;
+    node->held = amount_plus(node->held, member_holds(member), change);
+    assert(node->held.millicpus >= 0 && node->held.memory_bytes >= 0);
+    if (member->device_count == 0) {
+        count_free(core, pool_gpuless_capacity(node), -change);
+    }
+}
+
+void pool_take_amount(struct core *core, const struct member *member)
+{
+    change_amount(core, member, 1);
+}
+
+void pool_give_back_amount(struct core *core, const struct member *member)
+{
+    change_amount(core, member, -1);
 }
 
 void pool_set_unavailable(struct core *core, struct node_device *device, const char *reason)
@@ -222,7 +271,7 @@ void pool_set_unavailable(struct core *core, struct node_device *device, const c
         device->capacity->unavailable += change;
     }
     if (device->holder == NULL) {
-        count_free(core, device, -change);
+        count_free(core, device->capacity, -change);
     }
 }
 
@@ -257,6 +306,9 @@ static bool first_of_pool(const struct core *core, const struct partition *parti
 
 static bool first_of_type(const struct core *core, const struct partition *partition)
 {
+    if (partition_is_gpuless(partition)) {
+        return false;
+    }
     for (const struct partition *earlier = core->partitions; earlier != partition; earlier = earlier->next) {
         if (strcasecmp(earlier->type, partition->type) == 0) {
             return false;
@@ -333,7 +385,7 @@ const char *pool_nearest_type(const struct core *core, const char *type)
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         unsigned distance = text_distance(partition->type, type);
-        if (distance < least) {
+        if (!partition_is_gpuless(partition) && distance < least) {
             least = distance;
             nearest = partition->type;
         }

@@ -20,6 +20,14 @@ struct text;
 void pool_join(struct core *core, struct node *node);
 void pool_leave(struct core *core, struct node *node);
 
+/* A member takes its CPUs, its memory, and a place for a rank without GPU if it has no device; and gives them
+ * back. */
+void pool_take_amount(struct core *core, const struct member *member);
+void pool_give_back_amount(struct core *core, const struct member *member);
+
+/* The node's capacity for ranks without GPU; NULL: none. */
+struct capacity *pool_gpuless_capacity(const struct node *node);
+
 /* A free device goes to a holder, and becomes free again. */
 void pool_take(struct core *core, struct node_device *device, struct member *holder);
 void pool_give_back(struct core *core, struct node_device *device);

@@ -12,7 +12,17 @@ bool request_allows_type(const struct resource_request *request, const struct pa
                          size_t *ret_rank)
 {
     *ret_rank = 0;
+    if (request->gpuless || partition_is_gpuless(partition)) {
+        return request->gpuless && partition_is_gpuless(partition);
+    }
     return request->gpu_type == NULL || pool_type_matches(request->gpu_type, partition->type, ret_rank);
+}
+
+/* How many units the node could hold if nothing else ran there. */
+static int64_t holds(const struct resource_request *request, const struct capacity *capacity)
+{
+    const struct node *node = capacity->node;
+    return amount_times(node_offers(node), request_each(request, node), capacity->total);
 }
 
 /* Whether the partition has this many devices, free or not, for a gang that is not bound to one node. */
@@ -22,7 +32,7 @@ static bool has_together(const struct core *core, const struct resource_request 
     int64_t total = 0;
     for (size_t i = 0; i < partition->count && total < gpus; i++) {
         total += request_allows_node(core, request, partition->capacities[i])
-                     ? request_share(request, partition->capacities[i]->total)
+                     ? request_share(request, holds(request, partition->capacities[i]))
                      : 0;
     }
     return total >= gpus;
@@ -32,16 +42,42 @@ static bool can_hold(const struct core *core, const struct resource_request *req
                      const struct partition *partition, int64_t gpus)
 {
     if (request->host_id == NULL) {
-        bool fungible = request->constraints == NULL && request->nodes == 0;
+        bool fungible = request->constraints == NULL && request->nodes == 0 && !request_is_explicit(request);
         return partition->total >= gpus && (fungible || has_together(core, request, partition, gpus));
     }
     for (size_t i = 0; i < partition->count; i++) {
         if (request_allows_node(core, request, partition->capacities[i]) &&
-            partition->capacities[i]->total >= gpus) {
+            holds(request, partition->capacities[i]) >= gpus) {
             return true;
         }
     }
     return false;
+}
+
+static int64_t default_to(int64_t asked, int64_t usual)
+{
+    return asked > 0 ? asked : usual;
+}
+
+/* A GPU has its part of the node's CPUs and memory; a rank without one has a CPU, and a CPU's part of the
+ * memory. */
+struct amount request_each(const struct resource_request *request, const struct node *node)
+{
+    struct amount each = request->each;
+    int64_t devices = node->offered_devices;
+    if (node->millicpus == 0) {
+        return each;
+    }
+    if (request->gpuless) {
+        each.millicpus = default_to(each.millicpus, node->millicpus < 1000 ? node->millicpus : 1000);
+        each.memory_bytes =
+            default_to(each.memory_bytes, (int64_t)((double)node->memory_bytes *
+                                                    ((double)each.millicpus / (double)node->millicpus)));
+    } else if (devices > 0) {
+        each.millicpus = default_to(each.millicpus, node->millicpus / devices);
+        each.memory_bytes = default_to(each.memory_bytes, node->memory_bytes / devices);
+    }
+    return each;
 }
 
 enum pool_kind request_auto_kind(const struct core *core, const struct resource_request *request,

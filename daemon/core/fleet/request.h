@@ -34,9 +34,18 @@ static inline int64_t request_share(const struct resource_request *request, int6
     if (request->nodes == 0) {
         return count;
     }
-    int64_t share = request->gpus % request->nodes == 0 ? request->gpus / request->nodes : INT64_MAX;
+    int64_t share = request->units % request->nodes == 0 ? request->units / request->nodes : INT64_MAX;
     return count >= share ? share : 0;
 }
+
+/* Whether it names CPUs or memory. */
+static inline bool request_is_explicit(const struct resource_request *request)
+{
+    return request->gpuless || request->each.millicpus > 0 || request->each.memory_bytes > 0;
+}
+
+/* What a unit of it holds on the node: nothing where the agent does not say what there is. */
+struct amount request_each(const struct resource_request *request, const struct node *node);
 
 /* Auto selects the reserved pools if one of them has this many suitable GPUs, free or not. */
 enum pool_kind request_auto_kind(const struct core *core, const struct resource_request *request,

@@ -218,7 +218,7 @@ int64_t staging_ready_devices(const struct environment *environment)
     int64_t devices = 0;
     for (const struct environment_copy *copy = environment->copies; copy != NULL; copy = copy->hh.next) {
         if (copy->state == COPY_READY) {
-            devices += (int64_t)copy->node->device_count;
+            devices += copy->node->device_count > 0 ? (int64_t)copy->node->device_count : 1;
         }
     }
     return devices;

@@ -198,6 +198,8 @@ static void take_names(struct core *core, struct node *node, const struct regist
     node->pool_kind = kind_of(message);
     node->isolation = message->isolation;
     node->slots = message->slots;
+    node->millicpus = message->millicpus;
+    node->memory_bytes = message->memory_bytes;
     labels_free(node->labels, node->label_count);
     node->labels = labels_copy(message->labels, &node->label_count);
     node->registered_ms = node->heard_ms = core->change_set.wall_ms;

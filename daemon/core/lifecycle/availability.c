@@ -14,8 +14,8 @@
 const struct partition *availability_partition(const struct attempt *attempt)
 {
     const struct member *member = attempt->members[0];
-    const struct node_device *device = node_held_device(member->node, member->devices[0]);
-    return device->capacity != NULL ? device->capacity->partition : NULL;
+    const struct capacity *capacity = node_member_capacity(member);
+    return capacity != NULL ? capacity->partition : NULL;
 }
 
 int64_t availability_held_ms(const struct core *core, const struct attempt *attempt)

@@ -28,8 +28,15 @@ static_assert(sizeof(struct job) <= 600, "a waiting job is too large");
 
 /* --- creation and removal ------------------------------------------------------------------------------- */
 
+/* A share that is not less than the whole when all have it. */
+static int64_t part_of(int64_t whole, int64_t units)
+{
+    return (whole + units - 1) / units;
+}
+
 struct resource_request job_request(const struct job_spec *spec, const struct environment_spec *environment)
 {
+    int64_t units = ranks_of_gpus(spec->gpus);
     return (struct resource_request){
         .gpu_type = spec->gpu_type,
         .pool = spec->pool,
@@ -38,7 +45,9 @@ struct resource_request job_request(const struct job_spec *spec, const struct en
         .terms = spec->terms,
         .use_reserved = spec->use_reserved_pool,
         .placement = spec->placement,
-        .gpus = spec->gpus,
+        .units = units,
+        .gpuless = spec->gpus == 0,
+        .each = {part_of(spec->millicpus, units), part_of(spec->memory_bytes, units)},
         .nodes = spec->nodes,
     };
 }

@@ -7,6 +7,7 @@
 #include "daemon/core/fleet/node.h"
 #include "daemon/core/fleet/orders.h"
 #include "daemon/core/fleet/pool.h"
+#include "daemon/core/fleet/request.h"
 #include "daemon/core/fleet/topology.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/rule.h"
@@ -69,9 +70,14 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
     member->node_rank = node_rank;
     member->first_rank = first_rank;
     member->local_ranks = attempt->job->launch_mode == LAUNCH_NODE ? 1 : share->count;
+    const struct amount each = request_each(&attempt->job->job_class->request, member->node);
+    member->millicpus = share->count * each.millicpus;
+    member->memory_bytes = share->count * each.memory_bytes;
+    assert(member->millicpus <= node_left(member->node).millicpus || each.millicpus == 0);
+    assert(member->memory_bytes <= node_left(member->node).memory_bytes || each.memory_bytes == 0);
     member->state = MEMBER_ORDERED;
     member->results_missing = attempt->job->function ? member->local_ranks : 0;
-    member->device_count = (size_t)share->count;
+    member->device_count = partition_is_gpuless(share->capacity->partition) ? 0 : (size_t)share->count;
     member->devices = topology_choose(share->capacity, member->device_count);
     member_settle_on(core, member);
     return member;
@@ -99,5 +105,6 @@ void member_settle_on(struct core *core, struct member *member)
     for (size_t i = 0; i < member->device_count; i++) {
         pool_take(core, node_device(node, member->devices[i]), member);
     }
+    pool_take_amount(core, member);
     deadline_note(core, departure_due_ms(member));
 }

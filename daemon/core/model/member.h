@@ -28,6 +28,11 @@ struct member {
     uint32_t slot;
 };
 
+static inline struct amount member_holds(const struct member *member)
+{
+    return (struct amount){member->millicpus, member->memory_bytes};
+}
+
 /* The devices that one node gives to a gang. */
 struct share {
     const struct capacity *capacity;

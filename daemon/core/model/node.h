@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/model/amount.h"
 #include "daemon/core/model/rows.h"
 #include "proto/base/text/table.h"
 #include "proto/states.h"
@@ -44,6 +45,13 @@ struct node {
     struct node_device *devices; /* by index */
     size_t device_count;
     struct capacity *capacities; /* its devices by type; none while LOST */
+    int64_t offered_devices;     /* in these; of a LOST node, in the last ones */
+    struct amount held;          /* by its members; what is left may be below 0 after its agent offers less */
+
+    /* in the current scheduling pass */
+    struct amount left_then; /* not held at the time that prospect.c looks at */
+    struct amount spare;     /* where a reservation counts on it: what others may hold beyond its start */
+    int64_t spare_until_ms;  /* that start */
 
     enum contact contact; /* SILENT is shown as SUSPECT */
     int64_t leaves_ms;    /* when it goes away next, because it expires or a window begins; or NEVER */
@@ -64,6 +72,16 @@ struct node {
     uint32_t slot;
     UT_hash_handle hh;
 };
+
+/* What jobs may have of the node, and what of that is not held; 0: its agent does not say. */
+static inline struct amount node_offers(const struct node *node)
+{
+    return (struct amount){node->millicpus, node->memory_bytes};
+}
+static inline struct amount node_left(const struct node *node)
+{
+    return amount_plus(node_offers(node), node->held, -1);
+}
 
 /* A time in which nodes get no work. */
 struct window {

@@ -11,7 +11,9 @@
 
 struct node;
 
-/* The devices of one type on one node. */
+/* The devices of one type on one node; or, of the type NO_GPU, how many ranks without GPU it takes, which
+ * count as held devices do. */
+#define NO_GPU ""
 struct capacity {
     struct node *node;
     struct partition *partition;
@@ -37,5 +39,10 @@ struct partition {
     size_t index;
     struct partition *prev, *next; /* by pool, then type */
 };
+
+static inline bool partition_is_gpuless(const struct partition *partition)
+{
+    return partition->type[0] == '\0';
+}
 
 #endif

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/model/amount.h"
 #include "proto/base/text/table.h"
 #include "proto/states.h"
 
@@ -26,9 +27,16 @@ struct resource_request {
     struct constraints *constraints; /* the terms, parsed; caches which nodes fit */
     enum use_reserved use_reserved;
     enum placement placement;
-    int64_t gpus;
-    int64_t nodes; /* exactly this many, with equal shares; 0: any number */
+    int64_t units;      /* its equal parts, one for each GPU; a job without GPUs is one */
+    bool gpuless;       /* its unit has no GPU */
+    struct amount each; /* of a unit; 0: what belongs to a GPU of its node */
+    int64_t nodes;      /* exactly this many, with equal shares; 0: any number */
 };
+
+static inline int64_t request_gpus(const struct resource_request *request)
+{
+    return request->gpuless ? 0 : request->units;
+}
 
 #define BEST_NONE    (-1)
 #define BEST_UNKNOWN (-2)
@@ -127,7 +135,8 @@ struct turns {
 struct pass {
     bool open;
     struct reservations *reservations; /* so far; owned */
-    uint8_t *nodes; /* by index, of the reservations; 1: its devices are for jobs that were visited already */
+    uint8_t
+        *nodes; /* by index, of the reservations; bit 0: its devices are for jobs that were visited already */
     uint64_t registry; /* the registry, and the number of nodes, that they are about */
     size_t node_count;
     uint64_t turn;           /* the number of its turn */

@@ -127,7 +127,7 @@ static const char *devices_text(struct arena *arena, const struct member *member
     for (size_t i = 0; i < member->device_count; i++) {
         text_printf(&list, "%s%lld", i > 0 ? "," : "", (long long)member->devices[i]);
     }
-    const char *copy = arena_copy(arena, list.bytes);
+    const char *copy = arena_copy(arena, list.bytes != NULL ? list.bytes : "");
     text_finish(&list);
     return copy;
 }

@@ -141,6 +141,8 @@ struct member_use {
     X(S, NUMBER, node_rank, KEY)                                                                             \
     X(S, NUMBER, first_rank, ONCE)                                                                           \
     X(S, NUMBER, local_ranks, ONCE)                                                                          \
+    X(S, NUMBER, millicpus, ONCE)    /* that it holds, in thousandths; 0: not known */                       \
+    X(S, NUMBER, memory_bytes, ONCE) /* likewise */                                                          \
     X(S, WORD(member_state), state, LIFE)                                                                    \
     X(S, MOMENTS(member_timing), timing, LIFE)                                                               \
     X(S, TEXT, start, LIFE) /* how it started its ranks, for people; or NULL */                              \
@@ -183,6 +185,8 @@ struct member_use {
     X(S, TEXT, reason, LIFE)            /* or NULL */                                                        \
     X(S, WORD(isolation), isolation, LIFE)                                                                   \
     X(S, FLAG, slots, LIFE)                                                                                  \
+    X(S, NUMBER, millicpus, LIFE)    /* that jobs may have, in thousandths; 0: its agent does not say */     \
+    X(S, NUMBER, memory_bytes, LIFE) /* likewise */                                                          \
     X(S, NUMBER, registered_ms, LIFE)                                                                        \
     X(S, NUMBER, heard_ms, LIFE)            /* its last heartbeat, to NODE_HEARD_MS */                       \
     X(S, NUMBER, expires_at_ms, LIFE)       /* when its provider takes it back; 0: never */                  \

@@ -98,6 +98,7 @@ struct core {
     size_t pool_count, type_count; /* pools and GPU types, each once, that nodes have */
     uint64_t registry;             /* stamp of the registry */
     int64_t free;                  /* unheld devices in partitions */
+    int64_t free_gpuless;          /* how many more ranks without GPU they take */
 
     struct job *jobs_by_id, *jobs_by_key;
     size_t job_counts[JOB_STATE_COUNT]; /* live ones; of the last states, all that have ended */
@@ -114,7 +115,8 @@ struct core {
     struct turns turns;
     int64_t refreshed_ms;                    /* when all queue entries were last recalculated */
     bool fleet_changed;                      /* since the last pass */
-    int64_t demand_count;                    /* live jobs */
+    int64_t gpuless_count;                   /* live jobs without GPUs */
+    int64_t demand_count;                    /* other live jobs */
     uint32_t demand[LIMIT_NODE_DEVICES + 1]; /* by the GPUs that they ask for; the last counts all above */
     struct batch *batches;
     int64_t wall_ms; /* of the newest input */
@@ -167,12 +169,18 @@ static inline void deadline_note(struct core *core, int64_t due_ms)
     core->deadline_ms = due_ms < core->deadline_ms ? due_ms : core->deadline_ms;
 }
 
+/* Units that jobs could get: GPUs, and places for ranks without one while there are jobs without GPUs. */
+static inline int64_t core_free(const struct core *core)
+{
+    return core->free + (core->gpuless_count > 0 ? core->free_gpuless : 0);
+}
+
 /* The node has devices that it had not when the current pass began. The jobs that the pass has visited come
  * first: the next pass gives the devices away. */
 static inline void pass_hold_back(struct core *core, const struct node *node)
 {
     if (core->pass.begun && node->index < core->pass.node_count) {
-        core->pass.nodes[node->index] = 1;
+        core->pass.nodes[node->index] |= 1;
         core->pass_put_off = true;
     }
 }

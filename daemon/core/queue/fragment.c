@@ -12,8 +12,13 @@
 static const int64_t usual_sizes[] = {1, 2, 4, 8};
 #define USUAL_SIZES ((int64_t)(sizeof usual_sizes / sizeof usual_sizes[0]))
 
-void fragment_demand(struct core *core, int64_t gpus, int change)
+void fragment_demand(struct core *core, const struct resource_request *request, int change)
 {
+    int64_t gpus = request_gpus(request);
+    if (gpus == 0) {
+        core->gpuless_count += change;
+        return;
+    }
     int64_t size = gpus < LIMIT_NODE_DEVICES ? gpus : LIMIT_NODE_DEVICES;
     core->demand[size] += (uint32_t)change;
     core->demand_count += change;

@@ -10,8 +10,10 @@
 struct core;
 struct partition;
 
+struct resource_request;
+
 /* Counts a live job more, or less, that asks for this many devices. */
-void fragment_demand(struct core *core, int64_t gpus, int change);
+void fragment_demand(struct core *core, const struct resource_request *request, int change);
 
 /* How many idle devices of a node count as fragments, by its number of idle devices: summed over the live
  * jobs. */

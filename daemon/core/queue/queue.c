@@ -45,9 +45,12 @@ static void request_key(const struct resource_request *request, const char *envi
         }
         text_append(out, "\t");
     }
-    text_append_int(out, request->gpus);
-    text_append(out, "\t");
-    text_append_int(out, request->nodes);
+    const int64_t numbers[] = {request_gpus(request), request->nodes, request->each.millicpus,
+                               request->each.memory_bytes};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        text_append(out, i > 0 ? "\t" : "");
+        text_append_int(out, numbers[i]);
+    }
 }
 
 struct job_class *queue_find(const struct core *core, const struct resource_request *request)
@@ -111,7 +114,9 @@ static struct job_class *job_class_create(struct core *core, const struct resour
         .constraints = job_class->constraints,
         .use_reserved = request->use_reserved,
         .placement = request->placement,
-        .gpus = request->gpus,
+        .units = request->units,
+        .gpuless = request->gpuless,
+        .each = request->each,
         .nodes = request->nodes};
     HASH_ADD_KEYPTR(hh, core->job_classes_by_key, job_class->key, strlen(job_class->key), job_class);
     return job_class;
@@ -144,7 +149,7 @@ void queue_join(struct core *core, struct job *job, const struct resource_reques
         job->job_class = job_class_create(core, request, environment);
     }
     job->job_class->job_count++;
-    fragment_demand(core, request->gpus, 1);
+    fragment_demand(core, request, 1);
 }
 
 void queue_share(struct core *core, struct job *job, struct job_class *job_class)
@@ -152,14 +157,14 @@ void queue_share(struct core *core, struct job *job, struct job_class *job_class
     assert(job->job_class == NULL);
     job->job_class = job_class;
     job_class->job_count++;
-    fragment_demand(core, job_class->request.gpus, 1);
+    fragment_demand(core, &job_class->request, 1);
 }
 
 void queue_leave(struct core *core, struct job *job)
 {
     struct job_class *job_class = job->job_class;
     job->job_class = NULL;
-    fragment_demand(core, job_class->request.gpus, -1);
+    fragment_demand(core, &job_class->request, -1);
     if (--job_class->job_count == 0) {
         job_class_destroy(core, job_class);
     }
@@ -208,7 +213,7 @@ static struct queue_entry entry_of(struct core *core, const struct job *job)
         entry.sort_key = remaining_of(job, entry.estimate_ms);
         break;
     case POLICY_SRSF:
-        entry.sort_key = remaining_of(job, entry.estimate_ms) * job->job_class->request.gpus;
+        entry.sort_key = remaining_of(job, entry.estimate_ms) * job->job_class->request.units;
         break;
     case POLICY_DEFAULT:
         entry.priority = job->priority;

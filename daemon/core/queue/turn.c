@@ -291,7 +291,7 @@ void turn_consider(struct core *core, struct job_class *job_class, bool stuck)
         const struct resource_request *request = &job_class->request;
         job_class->considered = true;
         job_class->stuck = stuck;
-        job_class->settled_kind = request_auto_kind(core, request, request->gpus);
+        job_class->settled_kind = request_auto_kind(core, request, request->units);
     }
 }
 
@@ -304,7 +304,7 @@ static void take_fleet_change(struct core *core)
         const struct resource_request *request = &job_class->request;
         if (job_class->standing == JOB_CLASS_SETTLED &&
             (job_class->stuck || request->placement == PLACEMENT_SPREAD ||
-             request_auto_kind(core, request, request->gpus) != job_class->settled_kind)) {
+             request_auto_kind(core, request, request->units) != job_class->settled_kind)) {
             unsettle(core, job_class);
         }
     }
@@ -416,7 +416,7 @@ void turn_open(struct core *core, bool all, const struct queue_entry *from)
     for (struct job_class *each = core->unsettled; each != NULL; each = each->next_unsettled) {
         add_turn(core, each, false);
     }
-    if (core->free > 0 || core->trace != NULL) { /* the trace says why they wait */
+    if (core_free(core) > 0 || core->trace != NULL) { /* the trace says why they wait */
         add_list(core, core->plain[0]);
     }
     for (struct job_family *each = core->settled_families; each != NULL; each = each->next) {
@@ -443,7 +443,7 @@ struct queue_entry *turn_next(struct core *core)
 
 bool turn_is_spent(const struct core *core)
 {
-    return !core->turns.all && core->free == 0 && core->turns.wanting == 0;
+    return !core->turns.all && core_free(core) == 0 && core->turns.wanting == 0;
 }
 
 /* Lets a settled job class come by itself, unless it has come already. */

@@ -296,7 +296,7 @@ void account_leave(struct core *core, struct job *job)
 
 int64_t account_gpus(const struct attempt *attempt)
 {
-    return attempt->job->job_class->request.gpus;
+    return request_gpus(&attempt->job->job_class->request);
 }
 
 struct holding *account_holding(const struct account *account, const char *type)
@@ -326,12 +326,17 @@ static void hold(struct core *core, struct account *account, const struct attemp
                  int64_t sign)
 {
     int64_t gpus = sign * account_gpus(attempt);
-    struct holding *holding = holding_need(account, attempt->gpu_type);
     account_charge(core, account, at_ms);
     account->gpus += gpus;
-    holding->gpus += gpus;
-    holding->entitled += attempt->claim == CLAIM_ENTITLED ? gpus : 0;
-    assert(holding->entitled >= 0 && holding->entitled <= holding->gpus);
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        account->held = amount_plus(account->held, member_holds(attempt->members[i]), sign);
+    }
+    if (gpus != 0) {
+        struct holding *holding = holding_need(account, attempt->gpu_type);
+        holding->gpus += gpus;
+        holding->entitled += attempt->claim == CLAIM_ENTITLED ? gpus : 0;
+        assert(holding->entitled >= 0 && holding->entitled <= holding->gpus);
+    }
     count_job(core, account, -sign, sign);
 }
 
@@ -400,6 +405,7 @@ void account_watch(struct core *core)
 
 struct count {
     int64_t queued, running, gpus;
+    struct amount held;
 };
 
 static bool is_of(const struct job *job, const struct account *account)
@@ -418,7 +424,10 @@ static struct count count_of(const struct core *core, const struct account *acco
         if (is_of(job, account)) {
             count.queued += !runs;
             count.running += runs;
-            count.gpus += runs ? job->job_class->request.gpus : 0;
+            count.gpus += runs ? request_gpus(&job->job_class->request) : 0;
+            for (size_t i = 0; runs && i < job->attempt->member_count; i++) {
+                count.held = amount_plus(count.held, member_holds(job->attempt->members[i]), 1);
+            }
         }
     }
     return count;
@@ -444,6 +453,8 @@ static void check_account(const struct core *core, const struct account *account
     const struct count count = count_of(core, account);
     int64_t gpus = 0;
     assert(account->queued == count.queued && account->running == count.running);
+    assert(account->held.millicpus == count.held.millicpus &&
+           account->held.memory_bytes == count.held.memory_bytes);
     assert(account->gpus == count.gpus && account->used_ms >= 0 && account->spent_ms >= 0);
     for (const struct holding *holding = account->holdings; holding != NULL; holding = holding->next) {
         check_holding(core, account, holding);

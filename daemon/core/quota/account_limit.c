@@ -66,9 +66,51 @@ static bool has_hours(const struct core *core, const struct account *account, st
                   most_ms / unit_ms, ret_limit);
 }
 
-static bool allows(const struct core *core, const struct account *account, const char *type, int64_t gpus,
-                   struct account_limit *ret_limit)
+/* What the job takes at most: of nodes that differ, the largest part counts. */
+static struct amount most_taken(const struct resource_request *request, const struct partition *partition)
 {
+    struct amount most = {0};
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct amount each = request_each(request, partition->capacities[i]->node);
+        most.millicpus = each.millicpus > most.millicpus ? each.millicpus : most.millicpus;
+        most.memory_bytes = each.memory_bytes > most.memory_bytes ? each.memory_bytes : most.memory_bytes;
+    }
+    return amount_plus((struct amount){0}, most, request->units);
+}
+
+static bool within_amounts(const struct account_limits *limits, struct amount taken)
+{
+    return (limits->max_millicpus < 0 || taken.millicpus <= limits->max_millicpus) &&
+           (limits->max_memory_bytes < 0 || taken.memory_bytes <= limits->max_memory_bytes);
+}
+
+/* In whole CPUs and GiB, rounded down as people read them. */
+static bool has_amounts(const struct account *account, const struct resource_request *request,
+                        const struct partition *partition, struct account_limit *ret_limit)
+{
+    const struct account_limits *limits = &account->limits;
+    if (limits->max_millicpus < 0 && limits->max_memory_bytes < 0) {
+        return true;
+    }
+    const struct amount sum = amount_plus(account->held, most_taken(request, partition), 1);
+    bool within = within_amounts(limits, sum);
+    bool cpus = limits->max_millicpus >= 0 && sum.millicpus > limits->max_millicpus;
+    if (ret_limit != NULL && !within && cpus) {
+        *ret_limit = (struct account_limit){account, "CPUs", account->held.millicpus / 1000,
+                                            limits->max_millicpus / 1000};
+    } else if (ret_limit != NULL && !within) {
+        *ret_limit = (struct account_limit){account, "GiB of memory", account->held.memory_bytes / GIB,
+                                            limits->max_memory_bytes / GIB};
+    }
+    return within;
+}
+
+static bool allows(const struct core *core, const struct account *account, const struct job *job,
+                   const struct partition *partition, struct account_limit *ret_limit)
+{
+    const struct resource_request *request = &job->job_class->request;
+    const char *type = partition->type;
+    int64_t gpus = request_gpus(request);
     if (!account->limited) {
         return true;
     }
@@ -78,15 +120,15 @@ static bool allows(const struct core *core, const struct account *account, const
            within(account, type, holding != NULL ? holding->gpus : 0, gpus, most_of(account, type),
                   ret_limit) &&
            within(account, "GPUs", account->gpus, gpus, most_of(account, ANY_TYPE), ret_limit) &&
-           has_hours(core, account, ret_limit);
+           has_amounts(account, request, partition, ret_limit) &&
+           (gpus == 0 || has_hours(core, account, ret_limit));
 }
 
 bool account_may_run(const struct core *core, const struct job *job, const struct partition *partition,
                      struct account_limit *ret_limit)
 {
-    int64_t gpus = job->job_class->request.gpus;
-    return allows(core, job->project, partition->type, gpus, ret_limit) &&
-           allows(core, job->owner, partition->type, gpus, ret_limit);
+    return allows(core, job->project, job, partition, ret_limit) &&
+           allows(core, job->owner, job, partition, ret_limit);
 }
 
 void account_limit_text(const struct account_limit *limit, struct text *out)
@@ -134,14 +176,52 @@ static bool check_gang(const struct core *core, const struct account *account,
                        const struct resource_request *request, struct err *err)
 {
     int64_t most = account->limits.most_count > 0 ? best_ceiling(core, account, request) : INT64_MAX;
-    if (request->gpus <= most) {
+    if (request_gpus(request) <= most) {
         return true;
     }
     return err_field(err, ERR_LIMIT, "gpus", "ask for fewer GPUs, or an administrator for a higher limit",
                      "the job needs %lld GPUs, and %s %.64s may use %lld%s%.64s at once",
-                     (long long)request->gpus, account_kind_text(account->kind), account->name,
+                     (long long)request_gpus(request), account_kind_text(account->kind), account->name,
                      (long long)most, request->gpu_type != NULL ? " " : "",
                      request->gpu_type != NULL ? request->gpu_type : "");
+}
+
+static bool refuse_amount(const struct account *account, const char *field, const char *what, double asked,
+                          double most, struct err *err)
+{
+    return err_field(err, ERR_LIMIT, field, "ask for less, or an administrator for a higher limit",
+                     "the job needs %.15g %s, and %s %.64s may use %.15g at once", asked, what,
+                     account_kind_text(account->kind), account->name, most);
+}
+
+/* Whether the job could have its CPUs and its memory anywhere. */
+static bool check_amounts(const struct core *core, const struct account *account,
+                          const struct resource_request *request, struct err *err)
+{
+    const struct account_limits *limits = &account->limits;
+    enum pool_kind auto_kind = request_auto_kind(core, request, 1);
+    struct amount taken = {0};
+    bool any = false;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (!request_leads(request, auto_kind, partition)) {
+            continue;
+        }
+        taken = most_taken(request, partition);
+        if (within_amounts(limits, taken)) {
+            return true;
+        }
+        any = true;
+    }
+    if (!any) {
+        return true; /* it waits for nodes */
+    }
+    if (limits->max_millicpus >= 0 && taken.millicpus > limits->max_millicpus) {
+        return refuse_amount(account, "cpus", "CPUs", (double)taken.millicpus / 1000,
+                             (double)limits->max_millicpus / 1000, err);
+    }
+    return refuse_amount(account, "memory", "GiB of memory", (double)(taken.memory_bytes / GIB),
+                         (double)(limits->max_memory_bytes / GIB), err);
 }
 
 static bool admits(const struct core *core, const struct account *account,
@@ -159,7 +239,8 @@ static bool admits(const struct core *core, const struct account *account,
                          "ask an administrator for a higher limit", "%s %.64s may run no jobs",
                          account_kind_text(account->kind), account->name);
     }
-    return check_gang(core, account, request, err);
+    bool counts = limits->max_millicpus >= 0 || limits->max_memory_bytes >= 0;
+    return check_gang(core, account, request, err) && (!counts || check_amounts(core, account, request, err));
 }
 
 bool account_admits(const struct core *core, const char *project, const char *owner,
@@ -213,7 +294,7 @@ enum claim account_claim(const struct core *core, const struct job *job, const s
     int64_t quota = account_quota(core, job->project, partition->type);
     const struct holding *holding = account_holding(job->project, partition->type);
     int64_t entitled = holding != NULL ? holding->entitled : 0;
-    return quota < 0 || entitled + request->gpus <= quota ? CLAIM_ENTITLED : CLAIM_BORROWED;
+    return quota < 0 || entitled + request_gpus(request) <= quota ? CLAIM_ENTITLED : CLAIM_BORROWED;
 }
 
 bool account_pool_lends(const struct core *core, const char *pool)

@@ -41,6 +41,8 @@ static void put_jobs(const struct account *account, struct text *out)
 {
     text_printf(out, ",\"running_jobs\":%lld,\"queued_jobs\":%lld,\"gpus\":%lld", (long long)account->running,
                 (long long)account->queued, (long long)account->gpus);
+    put_ratio(out, "cpus", account->held.millicpus, 1000);
+    text_printf(out, ",\"memory_bytes\":%lld", (long long)account->held.memory_bytes);
 }
 
 static void put_share(struct core *core, struct account *account, struct text *out)
@@ -264,10 +266,12 @@ void account_show_pools(struct core *core)
         if (first) {
             begin_pool(core, partition, &json);
         }
-        text_append(&json, first ? "{" : ",{");
-        put_string(&json, "gpu_type", partition->type);
-        text_printf(&json, ",\"gpus\":%lld,\"free\":%lld}", (long long)partition->total,
-                    (long long)partition->free);
+        if (!partition_is_gpuless(partition)) {
+            text_append(&json, json.bytes[json.length - 1] == '[' ? "{" : ",{");
+            put_string(&json, "gpu_type", partition->type);
+            text_printf(&json, ",\"gpus\":%lld,\"free\":%lld}", (long long)partition->total,
+                        (long long)partition->free);
+        }
     }
     text_append(&json, core->partitions != NULL ? "]}]}" : "]}");
     record_response(core, &json);

@@ -36,6 +36,7 @@ they do */
     int64_t queued, running; /* live jobs */
     struct holding *holdings;
     int64_t gpus; /* held now */
+    struct amount held;
 
     int64_t used_ms;  /* GPU time, decayed up to at_ms */
     int64_t spent_ms; /* GPU time in the limit's period that contains at_ms */

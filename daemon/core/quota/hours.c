@@ -29,6 +29,9 @@ static int64_t between(int64_t sum, int64_t from_ms, int64_t until_ms, int64_t a
 void hours_charge(struct core *core, const struct attempt *attempt)
 {
     const struct job *job = attempt->job;
+    if (account_gpus(attempt) == 0) {
+        return;
+    }
     const int64_t begin_ms = attempt->created_ms, all_ms = attempt->ended_ms - begin_ms;
     const int64_t last_ms = attempt->ended_ms - attempt->ended_ms % HOUR_MS;
     const int64_t first_ms = last_ms - (LIMIT_HOURS_CHARGED - 1) * HOUR_MS;

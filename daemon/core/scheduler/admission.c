@@ -185,6 +185,29 @@ static const char *capacity_hint(const struct resource_request *request)
     return "ask for fewer GPUs, or name another pool or type; a gang is of one pool and type";
 }
 
+static bool would_fit(struct core *core, const struct resource_request *request)
+{
+    return place_largest(core, request, NULL) >= request->units;
+}
+
+/* Whether the job would fit if it did not name CPUs, or memory: then these are too many. A job without GPUs
+ * has a CPU, which a node has whose agent says what there is. */
+static bool check_amounts(struct core *core, const struct resource_request *request, struct err *err)
+{
+    struct resource_request less = *request;
+    bool named = request->each.millicpus > 0 || request->each.memory_bytes > 0;
+    less.each = (struct amount){0};
+    if (!named || would_fit(core, request) || !would_fit(core, &less)) {
+        return true;
+    }
+    less.each.millicpus = request->each.millicpus;
+    bool cpus = request->each.millicpus > 0 && !would_fit(core, &less);
+    return err_field(err, ERR_CAPACITY, cpus ? "cpus" : "memory",
+                     "ask for less; gpuctl nodes list -o wide shows what nodes have",
+                     "no nodes that the job may use have %s %s", cpus ? "as many CPUs" : "as much memory",
+                     request->gpuless ? "" : "beside its GPUs");
+}
+
 static bool check_capacity(struct core *core, const struct resource_request *request, struct err *err)
 {
     struct job_class *job_class = queue_find(core, request);
@@ -192,21 +215,28 @@ static bool check_capacity(struct core *core, const struct resource_request *req
     if (!known && place_fits_one_node(core, request)) { /* most do, and the largest gang is a long search */
         return true;
     }
-    if (job_class != NULL && place_job_class_largest(core, job_class) >= request->gpus) {
+    if (job_class != NULL && place_job_class_largest(core, job_class) >= request->units) {
         return true;
     }
     const struct partition *where;
+    if (!check_amounts(core, request, err)) {
+        return false;
+    }
     int64_t largest = place_largest(core, request, &where);
-    if (largest >= request->gpus) {
+    if (largest >= request->units) {
         return true;
     }
     if (!check_constraints(core, request, err)) {
         return false;
     }
+    if (where == NULL && request->gpuless) {
+        return err_field(err, ERR_CAPACITY, "gpus", "ask for a GPU, or start a newer gpuagent",
+                         "no node that the job may use runs jobs without GPUs");
+    }
     if (where == NULL) {
         return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(request),
                          "the job needs %lld GPUs, and no node that it may use has any",
-                         (long long)request->gpus);
+                         (long long)request->units);
     }
     char nodes[40] = "";
     if (request->nodes > 1) {
@@ -214,7 +244,7 @@ static bool check_capacity(struct core *core, const struct resource_request *req
     }
     return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(request),
                      "the job needs %lld GPUs%s, and the most it can get is %lld of type %.64s in pool %.64s",
-                     (long long)request->gpus, nodes, (long long)largest, where->type, where->pool);
+                     (long long)request->units, nodes, (long long)largest, where->type, where->pool);
 }
 
 bool admission_check(struct core *core, const struct resource_request *request, struct err *err)

@@ -26,7 +26,7 @@
 struct search fit_search(struct core *core, const struct resource_request *request, enum view view,
                          const struct reservations *reservations)
 {
-    int64_t needed = view == VIEW_REGISTERED ? 1 : request->gpus;
+    int64_t needed = view == VIEW_REGISTERED ? 1 : request->units;
     return (struct search){.core = core,
                            .request = request,
                            .kind = request_auto_kind(core, request, needed),
@@ -86,6 +86,15 @@ static int64_t spared(const struct search *search, const struct capacity *capaci
     return limited ? capacity->spare : capacity->free;
 }
 
+/* The same for the CPUs and the memory of a node. */
+static struct amount spared_amount(const struct search *search, const struct node *node)
+{
+    struct amount left = node_left(node);
+    bool counted_on =
+        search->reservations != NULL && (search->reservations->nodes[node->index] & NODE_COUNTED_ON) != 0;
+    return counted_on && search->end_ms > node->spare_until_ms ? amount_least(left, node->spare) : left;
+}
+
 /* A job of unknown length is kept off nodes that leave soon, as long as other nodes could hold it. */
 bool fit_lasts(const struct search *search, const struct node *node)
 {
@@ -115,7 +124,22 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms)
     }
 }
 
-static int64_t offered(const struct search *search, const struct capacity *capacity)
+static struct amount offered_amount(const struct search *search, const struct node *node)
+{
+    switch (search->view) {
+    case VIEW_REGISTERED:
+    case VIEW_WORKING:
+    case VIEW_STAYING:
+        return node_offers(node);
+    case VIEW_FREE:
+        return spared_amount(search, node);
+    case VIEW_FUTURE:
+        return node->left_then;
+    }
+    abort();
+}
+
+static int64_t offered_devices(const struct search *search, const struct capacity *capacity)
 {
     const struct node *node = capacity->node;
     if (search->view == VIEW_FREE && capacity->free == 0) {
@@ -134,7 +158,7 @@ static int64_t offered(const struct search *search, const struct capacity *capac
     case VIEW_STAYING:
         return node->state == NODE_READY && !node->away && fit_lasts(search, node) ? capacity->total : 0;
     case VIEW_FREE:
-        if (search->reservations != NULL && search->reservations->nodes[node->index]) {
+        if (search->reservations != NULL && (search->reservations->nodes[node->index] & NODE_RESERVED) != 0) {
             return 0;
         }
         return node_works(node) && node->hold_until_ms == 0 && fit_lasts(search, node)
@@ -144,6 +168,16 @@ static int64_t offered(const struct search *search, const struct capacity *capac
         return node_works(node) && fit_lasts(search, node) ? capacity->free_then : 0;
     }
     abort();
+}
+
+/* So many units as its devices, its CPUs and its memory allow. */
+static int64_t offered(const struct search *search, const struct capacity *capacity)
+{
+    int64_t devices = offered_devices(search, capacity);
+    return devices == 0 || search->boundless
+               ? devices
+               : amount_times(offered_amount(search, capacity->node),
+                              request_each(search->request, capacity->node), devices);
 }
 
 int64_t fit_offer(const struct search *search, const struct capacity *capacity)
@@ -175,23 +209,32 @@ static bool better(const struct resource_request *request, const struct fit *fit
     return fit->growth != than->growth ? fit->growth < than->growth : fit->left < than->left;
 }
 
+/* A rank without GPU is best off where no GPU waits for the CPUs that it takes. */
+static int64_t growth_on(const struct capacity *capacity, const struct fragments *fragments, int64_t count,
+                         int64_t units)
+{
+    return partition_is_gpuless(capacity->partition) ? capacity->node->offered_devices > 0
+                                                     : fragments_growth(fragments, count, units);
+}
+
 /* Places the whole gang on the one most suitable node. */
 static bool fit_on_one(const struct search *search, const struct partition *partition,
                        const struct fragments *fragments, struct fit *ret_fit)
 {
-    int64_t gpus = search->request->gpus;
+    int64_t gpus = search->request->units;
     struct fit best = {.count = 1, .growth = INT64_MAX};
     const struct capacity *capacity = NULL;
     for (size_t i = 0; i < partition->count; i++) {
-        int64_t count = offered(search, partition->capacities[i]);
+        const struct capacity *each = partition->capacities[i];
+        int64_t count = offered(search, each);
         if (count < gpus) {
             continue;
         }
         struct fit fit = {
-            .count = 1, .growth = fragments_growth(fragments, count, gpus), .left = count - gpus};
+            .count = 1, .growth = growth_on(each, fragments, count, gpus), .left = count - gpus};
         if (capacity == NULL || better(search->request, &fit, &best)) {
             best = fit;
-            capacity = partition->capacities[i];
+            capacity = each;
         }
     }
     if (capacity == NULL) {
@@ -217,7 +260,7 @@ static bool are_ready_enough(const struct search *search, const struct partition
         const struct capacity *capacity = pool_capacity(partition, copy->node);
         offer += capacity != NULL ? fit_offer(search, capacity) : 0;
     }
-    return offer >= search->request->gpus;
+    return offer >= search->request->units;
 }
 
 static bool fit_in_partition(const struct search *search, const struct partition *partition,
@@ -227,13 +270,15 @@ static bool fit_in_partition(const struct search *search, const struct partition
                    : search->view == VIEW_FUTURE ? partition->free_then
                                                  : partition->total;
     const struct resource_request *request = search->request;
-    if (most < request->gpus || !fit_open(search, partition) || !are_ready_enough(search, partition)) {
+    if (most < request->units || !fit_open(search, partition) || !are_ready_enough(search, partition)) {
         return false;
     }
     struct fragments fragments;
     search->core->pass_work += (int64_t)partition->count;
-    fragments_count(search->core, partition, &fragments);
-    bool one = request->host_id != NULL || request->gpus == 1 || request->nodes == 1;
+    if (!request->gpuless) {
+        fragments_count(search->core, partition, &fragments);
+    }
+    bool one = request->host_id != NULL || request->units == 1 || request->nodes == 1;
     bool may_be_one = one || (request->placement == PLACEMENT_PACK && request->nodes == 0);
     if (may_be_one && fit_on_one(search, partition, &fragments, ret_fit)) {
         return true;
@@ -297,7 +342,7 @@ static bool would_widen(const struct search *search, const struct fit *fit)
 {
     const struct resource_request *request = search->request;
     if (search->environment == NULL || search->readiness >= READINESS_POSSIBLE ||
-        request->placement != PLACEMENT_SPREAD || (int64_t)fit->count >= request->gpus) {
+        request->placement != PLACEMENT_SPREAD || (int64_t)fit->count >= request->units) {
         return false;
     }
     struct search possible = *search;
@@ -323,7 +368,7 @@ bool fit_find(const struct search *search, struct fit *ret_fit)
 
 bool fit_could_hold(const struct search *search, const struct partition *partition)
 {
-    int64_t gpus = search->request->gpus;
+    int64_t gpus = search->request->units;
     return fit_allowed(search, partition) && partition->total >= gpus &&
            fit_largest(search, partition) >= gpus;
 }

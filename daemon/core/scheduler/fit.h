@@ -17,12 +17,16 @@ struct node;
 struct capacity;
 struct resource_request;
 
+#define NODE_RESERVED   1
+#define NODE_COUNTED_ON 2
+
 /* The reservations of earlier jobs. */
 struct reservations {
-    bool trial;                  /* for a question only: promises nothing */
-    int64_t staged;              /* devices of earlier jobs whose environments come to free nodes */
-    const struct job **whose;    /* by index of the partition: the last job with a reservation; NULL: none */
-    uint8_t *partitions, *nodes; /* by index; 1: reserved completely */
+    bool trial;               /* for a question only: promises nothing */
+    int64_t staged;           /* devices of earlier jobs whose environments come to free nodes */
+    const struct job **whose; /* by index of the partition: the last job with a reservation; NULL: none */
+    uint8_t *partitions;      /* by index; 1: reserved completely */
+    uint8_t *nodes; /* by index; NODE_RESERVED completely, NODE_COUNTED_ON for its CPUs and memory */
     /* Start of a reservation in a partition, by its index; 0: none. Only gangs that end before it may take
      * more than the node capacities can spare. */
     int64_t *until_ms;
@@ -54,6 +58,7 @@ struct search {
     int64_t grace_ms; /* the shortest stay that the job needs */
     bool departing;   /* its length is unknown, and only nodes that leave soon could ever hold it */
     bool strict;      /* nodes that the resource request avoids are excluded */
+    bool boundless;   /* as if CPUs and memory had no end */
 };
 struct search fit_search(struct core *core, const struct resource_request *request, enum view view,
                          const struct reservations *reservations);

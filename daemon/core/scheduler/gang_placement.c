@@ -279,7 +279,7 @@ static int64_t growth_of(const struct candidates *candidates, const struct searc
 bool gang_placement_fit(const struct search *search, const struct partition *partition,
                         const struct fragments *fragments, struct fit *ret_fit)
 {
-    int64_t gpus = search->request->gpus;
+    int64_t gpus = search->request->units;
     struct candidates candidates = gather(search, partition, gpus);
     if (candidates.sum < gpus) {
         free(candidates.shares);

@@ -103,8 +103,8 @@ static void tell(struct core *core, struct job_class *job_class, const struct jo
         int64_t free_now = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         most = free_now > most ? free_now : most;
     }
-    const char *reservations = most >= job_class->request.gpus ? ", kept for earlier jobs" : "";
-    trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)job_class->request.gpus,
+    const char *reservations = most >= job_class->request.units ? ", kept for earlier jobs" : "";
+    trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)job_class->request.units,
                (long long)most, reservations);
 }
 
@@ -162,7 +162,7 @@ static enum move plan_staging_ahead(struct core *core, const struct job *job, st
 static bool may_fit(const struct core *core, const struct job_class *job_class, enum readiness readiness)
 {
     const struct environment *environment = job_class->environment;
-    return core->free > 0 &&
+    return core_free(core) > 0 &&
            (core->turns.all || environment == NULL || staging_has_free(environment, readiness));
 }
 
@@ -174,10 +174,13 @@ static enum move plan_staging(struct core *core, const struct job *job, struct r
     const struct search soon = reservation_search(core, job, VIEW_FREE, reservations, READINESS_COMING);
     const struct search possible = reservation_search(core, job, VIEW_FREE, reservations, READINESS_POSSIBLE);
     bool coming = may_fit(core, job->job_class, READINESS_COMING) && fits(&soon);
-    bool wanted = !coming && core->free > reservations->staged;
+    bool wanted = !coming && core_free(core) > reservations->staged;
     if (coming || (wanted && fit_find(&possible, &plan->fit))) {
-        reservations->staged += job->job_class->request.gpus;
-        return coming ? MOVE_NONE : MOVE_STAGE;
+        reservations->staged += job->job_class->request.units;
+        bool wider = coming && job->job_class->whole && job->job_class->request.placement == PLACEMENT_SPREAD;
+        return wider    ? plan_staging_ahead(core, job, plan) /* over nodes that others have now, too */
+               : coming ? MOVE_NONE
+                        : MOVE_STAGE;
     }
     return job->job_class->whole ? plan_staging_ahead(core, job, plan) : MOVE_NONE;
 }
@@ -307,7 +310,7 @@ static void pass_by(struct core *core, struct queue_entry *entry, const struct r
 static bool is_ready_for_all(const struct job_class *job_class)
 {
     return job_class->environment == NULL ||
-           staging_ready_devices(job_class->environment) >= job_class->request.gpus;
+           staging_ready_devices(job_class->environment) >= job_class->request.units;
 }
 
 /* Applies the effect of a job that is not placed on the others. Returns when another look is due; NEVER: only
@@ -332,7 +335,7 @@ static int64_t wait(struct core *core, struct queue_entry *entry, const struct p
     case WAITING_RESERVES:
         if (awaits) {
             reserve_fit(reservations, queue_first(entry), &plan->fit, core->now_ms, true);
-        } else if (core->free > 0 && is_ready_for_all(job_class)) {
+        } else if (core_free(core) > 0 && is_ready_for_all(job_class)) {
             again_ms = reserve_start(core, entry, reservations);
         }
         pass_by(core, entry, reservations);
@@ -429,7 +432,7 @@ static bool is_in_vain(struct core *core, const struct queue_entry *entry, const
     if (turn_is_hopeless(core, family, entry->estimate_ms, limit_ms)) {
         return true;
     }
-    if (core->free > 0 && fits(search)) {
+    if (core_free(core) > 0 && fits(search)) {
         return false;
     }
     turn_note_hopeless(core, family, entry->estimate_ms, limit_ms);
@@ -468,7 +471,7 @@ static bool skip_in_vain(struct core *core, const struct queue_entry *entry,
     struct job_class *job_class = queue_first(entry)->job_class;
     bool reserves_all = waiting_of(core) == WAITING_RESERVES_ALL;
     bool ready = may_fit(core, job_class, READINESS_READY);
-    bool spent = reservations->staged >= core->free; /* no free node stages for a job from here on */
+    bool spent = reservations->staged >= core_free(core); /* no free node stages for a job from here on */
     struct search search = search_of(core, entry, reservations);
     search.environment = NULL;
     search.job = NULL;
@@ -617,7 +620,7 @@ bool place_reserves_all(const struct core *core)
 static bool has_one_node(const struct search *search, const struct partition *partition)
 {
     for (size_t i = 0; i < partition->count; i++) {
-        if (fit_offer(search, partition->capacities[i]) >= search->request->gpus) {
+        if (fit_offer(search, partition->capacities[i]) >= search->request->units) {
             return true;
         }
     }

@@ -33,7 +33,7 @@ void victims_finish(struct victims *victims)
 
 static int64_t gpus_of(const struct attempt *attempt)
 {
-    return attempt->job->job_class->request.gpus;
+    return attempt->job->job_class->request.units;
 }
 
 static int64_t remaining_ms(const struct core *core, const struct attempt *attempt)

@@ -4,6 +4,7 @@
 #include "daemon/core/scheduler/prospect.h"
 
 #include "daemon/core/fleet/node.h"
+#include "daemon/core/fleet/pool.h"
 #include "daemon/core/lifecycle/availability.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/scheduler/fit.h"
@@ -19,13 +20,26 @@ static void release(struct node_device *device, int64_t count)
     }
 }
 
+static void release_amount(const struct member *member, int64_t count)
+{
+    struct node *node = member->node;
+    struct capacity *capacity = member->device_count == 0 ? pool_gpuless_capacity(node) : NULL;
+    node->left_then = amount_plus(node->left_then, member_holds(member), count);
+    if (capacity != NULL) {
+        capacity->free_then += count;
+        capacity->partition->free_then += count;
+    }
+}
+
 void prospect_release(const struct attempt *attempt, bool free)
 {
     for (size_t i = 0; i < attempt->member_count; i++) {
         const struct member *member = attempt->members[i];
+        int64_t count = free ? 1 : -1;
         for (size_t j = 0; j < member->device_count; j++) {
-            release(node_held_device(member->node, member->devices[j]), free ? 1 : -1);
+            release(node_held_device(member->node, member->devices[j]), count);
         }
+        release_amount(member, count);
     }
 }
 
@@ -35,7 +49,9 @@ void prospect_begin(const struct search *search)
     for (struct partition *partition = core->partitions; partition != NULL; partition = partition->next) {
         partition->free_then = partition->free;
         for (size_t i = 0; i < partition->count && fit_open(search, partition); i++) {
+            struct node *node = partition->capacities[i]->node;
             partition->capacities[i]->free_then = partition->capacities[i]->free;
+            node->left_then = node_left(node);
         }
     }
     for (size_t i = 0; i < core->availability.stopping_count; i++) {
@@ -49,7 +65,7 @@ static bool enough(const struct search *search)
 {
     for (const struct partition *partition = search->core->partitions; partition != NULL;
          partition = partition->next) {
-        if (partition->free_then >= search->request->gpus && fit_open(search, partition)) {
+        if (partition->free_then >= search->request->units && fit_open(search, partition)) {
             return true;
         }
     }

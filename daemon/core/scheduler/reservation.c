@@ -80,11 +80,11 @@ static void reserve_nodes(struct reservations *reservations, const struct search
     const struct resource_request *request = search->request;
     for (size_t i = 0; i < partition->count; i++) {
         const struct capacity *capacity = partition->capacities[i];
-        bool alone = request->host_id == NULL || capacity->total >= request->gpus;
+        bool alone = request->host_id == NULL || capacity->total >= request->units;
         if (request_allows_node(search->core, request, capacity) && alone &&
             fit_lasts(search, capacity->node) &&
             staging_allows(search->environment, capacity->node, search->readiness)) {
-            reservations->nodes[capacity->node->index] = 1;
+            reservations->nodes[capacity->node->index] |= NODE_RESERVED;
         }
     }
 }
@@ -94,7 +94,7 @@ static bool by_node(const struct core *core, const struct search *search)
 {
     const struct resource_request *request = search->request;
     return request->host_id != NULL || request->terms != NULL || search->environment != NULL ||
-           core->departing_count > 0;
+           core->gpuless_count > 0 || core->departing_count > 0;
 }
 
 /* Keeps jobs behind a waiting job off the nodes that it could use. Nodes that take no work now, or are not
@@ -129,6 +129,32 @@ static void spend(const struct partition *partition, const struct fit *fit)
     }
 }
 
+static bool is_counted_on(const struct reservations *reservations, const struct node *node)
+{
+    return (reservations->nodes[node->index] & NODE_COUNTED_ON) != 0;
+}
+
+static void spend_amount(const struct resource_request *request, const struct share *share)
+{
+    struct node *node = share->capacity->node;
+    node->spare = amount_plus(node->spare, request_each(request, node), -share->count);
+}
+
+/* Jobs may hold what the fit leaves of the CPUs and the memory of its nodes beyond at_ms. A node that an
+ * earlier reservation counts on, too, keeps the earlier start and the smaller rest. */
+static void count_on_nodes(struct reservations *reservations, const struct resource_request *request,
+                           const struct fit *fit, int64_t at_ms)
+{
+    for (size_t i = 0; i < fit->count; i++) {
+        struct node *node = fit->shares[i].capacity->node;
+        bool again = is_counted_on(reservations, node);
+        node->spare = again ? amount_least(node->spare, node->left_then) : node->left_then;
+        node->spare_until_ms = again && node->spare_until_ms < at_ms ? node->spare_until_ms : at_ms;
+        reservations->nodes[node->index] |= NODE_COUNTED_ON;
+        spend_amount(request, &fit->shares[i]);
+    }
+}
+
 /* Jobs may hold the devices that the fit leaves in its partition, as of capacity->free_then, beyond at_ms. */
 void reserve_fit(struct reservations *reservations, const struct job *job, const struct fit *fit,
                  int64_t at_ms, bool firm)
@@ -141,6 +167,7 @@ void reserve_fit(struct reservations *reservations, const struct job *job, const
         partition->capacities[i]->spare = partition->capacities[i]->free_then;
     }
     spend(partition, fit);
+    count_on_nodes(reservations, &job->job_class->request, fit, at_ms);
 }
 
 /* Compares with the first start that the job was promised. */
@@ -197,6 +224,12 @@ void reservation_spend(const struct search *search, const struct fit *fit)
     if (fit_outlasts(search, partition)) {
         spend(partition, fit);
     }
+    for (size_t i = 0; search->reservations != NULL && i < fit->count; i++) {
+        const struct node *node = fit->shares[i].capacity->node;
+        if (is_counted_on(search->reservations, node) && search->end_ms > node->spare_until_ms) {
+            spend_amount(search->request, &fit->shares[i]);
+        }
+    }
 }
 
 /* How long a gang may run before reservations in the partitions that it could use. */
@@ -207,7 +240,7 @@ int64_t reservation_gap_ms(const struct core *core, const struct search *search,
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         int64_t until_ms = reservations->until_ms[partition->index];
-        if (until_ms - core->now_ms > longest_ms && partition->free >= search->request->gpus &&
+        if (until_ms - core->now_ms > longest_ms && partition->free >= search->request->units &&
             fit_allowed(search, partition)) {
             longest_ms = until_ms - core->now_ms;
         }

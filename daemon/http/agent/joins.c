@@ -160,9 +160,9 @@ static bool check_name(struct server *server, const char *name, struct err *err)
 {
     autorows struct rows rows = reader_node(server->reader, name, err);
     struct node_row row;
-    int64_t used_gpus;
+    struct node_used used;
     if (!auth_has_node(server->auth, name, server->wall_ms) &&
-        (!rows_node(&rows, &row, &used_gpus) || row.state == NODE_LOST)) {
+        (!rows_node(&rows, &row, &used) || row.state == NODE_LOST)) {
         return !rows.failed;
     }
     err_field(err, ERR_CONFLICT, "name", NULL, "there is a node named %s already", name);

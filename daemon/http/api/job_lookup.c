@@ -202,6 +202,8 @@ struct placement_view job_placement(const struct member_row *row)
                                    .first_rank = row->first_rank,
                                    .local_ranks = row->local_ranks,
                                    .devices = row->devices,
+                                   .millicpus = row->millicpus,
+                                   .memory_bytes = row->memory_bytes,
                                    .state = row->state};
 }
 
@@ -251,7 +253,12 @@ static void say_queued(const struct queue_snapshot *queue, const struct job_birt
 {
     int64_t ahead = 0;
     const struct gpu_supply *supply = queue != NULL ? queue_snapshot_find(queue, birth->key, &ahead) : NULL;
-    text_printf(out, "needs %lld GPU%s", (long long)birth->gpus, birth->gpus == 1 ? "" : "s");
+    if (birth->gpus > 0) {
+        text_printf(out, "needs %lld GPU%s", (long long)birth->gpus, birth->gpus == 1 ? "" : "s");
+    } else {
+        text_append(out, "needs no GPU");
+        supply = NULL;
+    }
     if (birth->gpu_type != NULL) {
         text_printf(out, " of type %s", birth->gpu_type);
     }

@@ -25,14 +25,20 @@
 
 /* --- views ---------------------------------------------------------------------------------------------- */
 
+/* An agent may have come to offer less than is held. */
+static int64_t at_least_0(int64_t number)
+{
+    return number > 0 ? number : 0;
+}
+
 /* whole: one node with its devices. */
 static void write_node(const struct server *server, const struct windows *windows, const struct node_row *row,
-                       int64_t used_gpus, bool whole, struct text *out)
+                       const struct node_used *used, bool whole, struct text *out)
 {
     const struct span window = windows_of_node(windows, row, server->wall_ms);
     autojson json_t *devices = json_parse(row->devices, strlen(row->devices), NULL);
     struct node_facts facts;
-    node_facts_read(server, row, devices, used_gpus, &facts);
+    node_facts_read(server, row, devices, used, &facts);
     const struct node_view view = {.name = row->name,
                                    .state = facts.state,
                                    .pool = row->pool,
@@ -41,6 +47,10 @@ static void write_node(const struct server *server, const struct windows *window
                                    .gpus = facts.gpus,
                                    .free_gpus = facts.free_gpus,
                                    .unavailable_gpus = facts.unavailable_gpus,
+                                   .millicpus = row->millicpus,
+                                   .free_millicpus = at_least_0(row->millicpus - used->millicpus),
+                                   .memory_bytes = row->memory_bytes,
+                                   .free_memory_bytes = at_least_0(row->memory_bytes - used->memory_bytes),
                                    .unavailable = facts.unavailable,
                                    .address = row->address,
                                    .version = row->version,
@@ -69,12 +79,12 @@ static bool write_page(const struct server *server, const char *after, int64_t l
     autofree char *last = NULL;
     autorows struct rows rows = reader_nodes(server->reader, after, limit + 1, err);
     struct node_row row;
-    int64_t used_gpus;
+    struct node_used used;
     bool more;
     text_append(out, "{\"nodes\":[");
-    while ((more = rows_node(&rows, &row, &used_gpus)) && limit-- > 0) {
+    while ((more = rows_node(&rows, &row, &used)) && limit-- > 0) {
         member_separate(out);
-        write_node(server, windows, &row, used_gpus, false, out);
+        write_node(server, windows, &row, &used, false, out);
         free(last);
         last = xstrdup(row.name);
     }
@@ -104,11 +114,11 @@ bool nodes_show(struct request *request, struct err *err)
     }
     autorows struct rows rows = reader_node(server->reader, request->argument, err);
     struct node_row row;
-    int64_t used_gpus;
-    if (!rows_node(&rows, &row, &used_gpus)) {
+    struct node_used used;
+    if (!rows_node(&rows, &row, &used)) {
         return !rows.failed && err_set(err, ERR_NOT_FOUND, "there is no node %s", request->argument);
     }
-    write_node(server, windows, &row, used_gpus, true, &json);
+    write_node(server, windows, &row, &used, true, &json);
     return request_reply_json(request, 200, &json);
 }
 

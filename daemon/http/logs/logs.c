@@ -193,7 +193,7 @@ static bool read_streams(struct request *request, struct log_query *log, struct 
     int64_t attempts = log->job.attempt > 0 ? log->job.attempt : 1;
     log->after = request->headers.last_event_id;
     return query_int(query, "attempt", 1, attempts, &log->attempt, err) &&
-           query_int(query, "rank", 0, log->job.gpus - 1, &log->rank, err) &&
+           query_int(query, "rank", 0, ranks_of_gpus(log->job.gpus) - 1, &log->rank, err) &&
            read_output(query, log->job.id, &log->stream, err);
 }
 

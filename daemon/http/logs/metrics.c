@@ -44,10 +44,10 @@ static bool read_query(struct request *request, struct metric_query *wanted, str
     }
     int64_t attempts = log->job.attempt > 0 ? log->job.attempt : 1;
     log->after = query_text(query, "cursor");
-    wanted->filter.ranks = log->job.gpus;
+    wanted->filter.ranks = ranks_of_gpus(log->job.gpus);
     return name_allowed(wanted->filter.name, err) &&
            query_int(query, "attempt", 1, attempts, &log->attempt, err) &&
-           query_int(query, "rank", 0, log->job.gpus - 1, &wanted->filter.rank, err) &&
+           query_int(query, "rank", 0, ranks_of_gpus(log->job.gpus) - 1, &wanted->filter.rank, err) &&
            query_int(query, "limit", 1, LIMIT_METRIC_ROWS, &wanted->limit, err);
 }
 

@@ -118,8 +118,8 @@ static bool read_nodes(struct simulation_run *run, struct reader *reader, struct
         autorows struct rows rows = reader_nodes(reader, last, LIMIT_LIST_ROWS, &run->err);
         autofree char *newest = NULL;
         struct node_row row;
-        int64_t used_gpus;
-        for (count = 0; rows_node(&rows, &row, &used_gpus); count++) {
+        struct node_used used;
+        for (count = 0; rows_node(&rows, &row, &used); count++) {
             add_node(&row, &past->fleet);
             free(newest);
             newest = xstrdup(row.name);

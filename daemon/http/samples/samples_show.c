@@ -151,8 +151,8 @@ static json_t *find_devices(struct reader *reader, const char *node, struct err 
 {
     autorows struct rows rows = reader_node(reader, node, err);
     struct node_row row;
-    int64_t used_gpus;
-    if (rows_node(&rows, &row, &used_gpus)) {
+    struct node_used used;
+    if (rows_node(&rows, &row, &used)) {
         return json_parse(row.devices, strlen(row.devices), err);
     }
     if (!rows.failed) {

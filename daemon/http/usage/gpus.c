@@ -304,10 +304,10 @@ static bool list_nodes(struct listing *listing, struct err *err)
     autorows struct rows rows = reader_nodes_from(listing->pieces.request->server->reader, listing->node,
                                                   listing->index != NODE_DONE, GPUS_PIECE_NODES, err);
     struct node_row row;
-    int64_t used_gpus;
+    struct node_used used;
     int nodes = 0;
     for (size_t gpus = 0; gpus < GPUS_PIECE && !listing->full; nodes++) {
-        if (!rows_node(&rows, &row, &used_gpus)) {
+        if (!rows_node(&rows, &row, &used)) {
             listing->over = nodes < GPUS_PIECE_NODES;
             break;
         }

@@ -51,7 +51,7 @@ static enum node_state shown_state(const struct server *server, const struct nod
 }
 
 void node_facts_read(const struct server *server, const struct node_row *row, const json_t *devices,
-                     int64_t used_gpus, struct node_facts *ret_facts)
+                     const struct node_used *used, struct node_facts *ret_facts)
 {
     int64_t heartbeat_ms = outbox_last_heartbeat(server->outbox, row->name);
     int64_t gpus = (int64_t)json_array_size(devices);
@@ -62,7 +62,7 @@ void node_facts_read(const struct server *server, const struct node_row *row, co
         .heartbeat_age_ms = heartbeat_ms >= 0 ? server->now_ms - heartbeat_ms : -1,
         .gpu_type = type_of(devices),
         .gpus = gpus,
-        .free_gpus = count_free(gpus, used_gpus, unavailable_gpus),
+        .free_gpus = count_free(gpus, used->gpus, unavailable_gpus),
         .unavailable_gpus = unavailable_gpus,
         .unavailable = unavailable,
     };

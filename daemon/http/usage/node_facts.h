@@ -10,6 +10,7 @@
 #include "daemon/core/model/rows.h"
 #include "proto/states.h"
 
+struct node_used;
 struct server;
 
 struct node_facts {
@@ -21,8 +22,8 @@ struct node_facts {
     const char *unavailable;  /* why the first of these is so; or NULL. Borrowed from devices */
 };
 
-/* devices are those of the row, parsed; used_gpus are held by live attempts. */
+/* devices are those of the row, parsed. */
 void node_facts_read(const struct server *server, const struct node_row *row, const json_t *devices,
-                     int64_t used_gpus, struct node_facts *ret_facts);
+                     const struct node_used *used, struct node_facts *ret_facts);
 
 #endif

@@ -159,12 +159,12 @@ static bool walk_nodes(struct making *making, struct err *err)
     autorows struct rows rows =
         reader_nodes(server->reader, making->last != NULL ? making->last : "", OVERVIEW_PIECE_NODES, err);
     struct node_row row;
-    int64_t used_gpus;
+    struct node_used used;
     int count = 0;
-    for (; rows_node(&rows, &row, &used_gpus); count++) {
+    for (; rows_node(&rows, &row, &used); count++) {
         autojson json_t *devices = json_parse(row.devices, strlen(row.devices), NULL);
         struct node_facts facts;
-        node_facts_read(server, &row, devices, used_gpus, &facts);
+        node_facts_read(server, &row, devices, &used, &facts);
         count_node(making->picture, &row, &facts, windows_keep_free(windows, &row, server->wall_ms));
         free(making->last);
         making->last = xstrdup(row.name);

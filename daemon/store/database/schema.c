@@ -543,7 +543,7 @@ static const char *const version_11[] = {
 };
 
 /* Roles of people who only look, and of those who look after the cluster; when tokens were used; which jobs a
- * node had; what people did. */
+ * node had; what people did; CPUs and memory. */
 static const char *const version_12[] = {
     REMADE("tokens", TABLE_OF_TOKENS, NEW_IN_TOKENS),
     "CREATE INDEX tokens_created ON tokens (created_ms, id)",
@@ -571,6 +571,12 @@ static const char *const version_12[] = {
     "  detail TEXT, -- JSON object; NULL: there is no more to say\n"
     "  hash BLOB NOT NULL CHECK (length(hash) = 32) -- of the row, and of the hash of the row before\n"
     ") STRICT",
+    "ALTER TABLE nodes ADD COLUMN millicpus /* that jobs may have, in thousandths; 0: not told */ INTEGER "
+    "NOT "
+    "NULL DEFAULT 0",
+    "ALTER TABLE nodes ADD COLUMN memory_bytes /* likewise */ INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE members ADD COLUMN millicpus /* that it holds, in thousandths */ INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE members ADD COLUMN memory_bytes /* likewise */ INTEGER NOT NULL DEFAULT 0",
     NULL,
 };
 

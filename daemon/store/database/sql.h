@@ -82,12 +82,17 @@
     "SELECT key, created_ms FROM jobs INDEXED BY " index " WHERE key < ?1 AND " condition                    \
     " ORDER BY key DESC LIMIT 1 OFFSET ?2"
 
-/* Rows (node, devices) of all live attempts. */
+/* Rows (node, devices, millicpus, memory_bytes) of all live attempts. */
 #define SQL_LIVE_MEMBERS                                                                                     \
-    "(SELECT node, devices FROM attempts INDEXED BY attempts_live JOIN members USING (epoch) "               \
+    "(SELECT node, devices, millicpus, memory_bytes FROM attempts INDEXED BY attempts_live JOIN members "    \
+    "USING (epoch) "                                                                                         \
     "WHERE attempts." SCHEMA_ATTEMPT_IS_LIVE ") "
 /* How many devices a list like "0,1,5" names. */
 #define SQL_DEVICE_COUNT "length(devices) - length(replace(devices, ',', '')) + (devices <> '')"
+
+/* What is held of a node. */
+#define SQL_USED                                                                                             \
+    "sum(" SQL_DEVICE_COUNT ") AS used, sum(millicpus) AS used_cpus, sum(memory_bytes) AS used_memory"
 
 /* At most ?2 parts of attempts of the job ?1: the first of them, whatever is asked of them. */
 #define SQL_PARTS(columns, table)                                                                            \
@@ -334,16 +339,15 @@
       "SELECT id, job_key, number, attempts.state FROM attempts JOIN jobs ON jobs.key = job_key "            \
       "WHERE epoch = ?")                                                                                     \
     X(NODE, READER,                                                                                          \
-      "SELECT {nodes}, "                                                                                     \
-      "(SELECT coalesce(sum(" SQL_DEVICE_COUNT "), 0) FROM " SQL_LIVE_MEMBERS "WHERE node = ?1) "            \
-      "FROM nodes WHERE name = ?1")                                                                          \
+      "SELECT {nodes}, coalesce(used, 0), coalesce(used_cpus, 0), coalesce(used_memory, 0) FROM nodes "      \
+      "CROSS JOIN (SELECT " SQL_USED " FROM " SQL_LIVE_MEMBERS "WHERE node = ?1) WHERE name = ?1")           \
     X(NODES, READER,                                                                                         \
-      "SELECT {nodes}, coalesce(used, 0) FROM nodes LEFT JOIN "                                              \
-      "(SELECT node, sum(" SQL_DEVICE_COUNT ") AS used FROM " SQL_LIVE_MEMBERS "GROUP BY node) "             \
+      "SELECT {nodes}, coalesce(used, 0), coalesce(used_cpus, 0), coalesce(used_memory, 0) FROM nodes "      \
+      "LEFT JOIN (SELECT node, " SQL_USED " FROM " SQL_LIVE_MEMBERS "GROUP BY node) "                        \
       "ON node = name WHERE name > ? ORDER BY name LIMIT ?")                                                 \
     X(NODE_GPUS, READER, "SELECT iif(slots, '[]', devices) FROM nodes WHERE name = ?")                       \
     X(NODES_FROM, READER,                                                                                    \
-      "SELECT {nodes}, 0 FROM nodes WHERE name >= ?1 AND (?2 OR name > ?1) ORDER BY name LIMIT ?3")          \
+      "SELECT {nodes}, 0, 0, 0 FROM nodes WHERE name >= ?1 AND (?2 OR name > ?1) ORDER BY name LIMIT ?3")    \
     X(ALLOCATIONS, READER,                                                                                   \
       "SELECT job_key, node_rank, id, jobs.name, owner, project, node, devices, " SQL_DEVICE_COUNT ", "      \
       "first_rank, local_ranks, attempts.created_ms "                                                        \

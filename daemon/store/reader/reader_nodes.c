@@ -138,14 +138,16 @@ bool rows_result(struct rows *rows, struct result_row *ret_row, const void **ret
     return rows_end(rows, &query);
 }
 
-bool rows_node(struct rows *rows, struct node_row *ret_row, int64_t *ret_used_gpus)
+bool rows_node(struct rows *rows, struct node_row *ret_row, struct node_used *ret_used)
 {
     struct query query = rows_query(rows);
     if (!rows_step(rows, &query)) {
         return false;
     }
     query_read_row(&query, TABLE_nodes, ret_row);
-    *ret_used_gpus = query_read_number(&query);
+    ret_used->gpus = query_read_number(&query);
+    ret_used->millicpus = query_read_number(&query);
+    ret_used->memory_bytes = query_read_number(&query);
     return rows_end(rows, &query);
 }
 

@@ -77,6 +77,10 @@ bool text_to_duration_ms(const char *string, int64_t *ret_ms);
 /* Writes "1.4 s", "3 min", "2 h 05 min" for people; buffer has 32 bytes or more. */
 void text_from_duration_ms(int64_t ms, char *buffer, size_t size);
 
+/* Reads "1048576", "512M", "64G", "1T" as bytes; K, M, G and T stand for powers of 1024, also in the
+ * spellings MB, Mi and MiB, in any case. False for any other text or if it does not fit. */
+bool text_to_size(const char *string, int64_t *ret_bytes);
+
 /* Reads RFC 3339 with any offset, "2026-11-21T09:30:00.125Z", as milliseconds since 1970; finer digits are
  * cut off. False for anything else, including leap seconds. */
 bool text_to_wall_ms(const char *string, int64_t *ret_wall_ms);

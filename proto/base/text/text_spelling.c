@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "proto/base/clock.h"
 
@@ -109,6 +110,25 @@ bool text_to_duration_ms(const char *string, int64_t *ret_ms)
         return true;
     }
     return read_duration_parts(string, ret_ms);
+}
+
+bool text_to_size(const char *string, int64_t *ret_bytes)
+{
+    static const char letters[] = "KMGT";
+    int64_t count, factor = 1;
+    const char *at = string;
+    if (!read_digits(&at, false, &count)) {
+        return false;
+    }
+    const char *letter = is_letter((char)(*at | 0x20)) ? strchr(letters, *at & ~0x20) : NULL;
+    if (letter != NULL) {
+        factor <<= 10 * (letter - letters + 1);
+        at++;
+        bool spelled =
+            *at == '\0' || strcasecmp(at, "B") == 0 || strcasecmp(at, "i") == 0 || strcasecmp(at, "iB") == 0;
+        at = spelled ? "" : at;
+    }
+    return *at == '\0' && !__builtin_mul_overflow(count, factor, ret_bytes);
 }
 
 /* Prints "3 min", or "3 min 05 s" if there is a rest. */

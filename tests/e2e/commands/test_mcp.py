@@ -226,7 +226,7 @@ def test_the_same_key_makes_one_job(environment: Environment, ada: Api) -> None:
 
 def test_the_error_of_a_field_comes_through(environment: Environment) -> None:
     async def conversation(agent: Agent) -> None:
-        problem = await agent.fail("submit_job", command=["true"], gpus=0)
+        problem = await agent.fail("submit_job", command=["true"], gpus=-1)
         assert (problem["code"], problem["field"]) == ("invalid_field", "gpus") and "gpus" in problem["detail"]
         problem = await agent.fail("submit_job", command=["true"], gpus=1, priorty=3)
         assert (problem["code"], problem["field"]) == ("unknown_field", "priorty") and "priority" in problem["hint"]

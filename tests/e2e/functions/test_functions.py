@@ -444,7 +444,9 @@ def test_a_controller_that_goes_away_is_waited_for(make_cluster: Callable[..., C
 
 
 WRONG = [
-    ("gpus=0", "f.distributed()", "gpus"),
+    ("gpus=-1", "f.distributed()", "gpus"),
+    ("gpus=1, memory='1X'", "f.distributed()", "memory"),
+    ("gpus=1, cpus=0", "f.distributed()", "cpus"),
     ("gpus=1, remote=True, gpu_type='cpuu'", "f.distributed()", "did you mean cpu?"),
     ("gpus=1, remote=False, gpu_type='H100'", "f.distributed()", "no registered node has the GPU type H100; registered: cpu"),
     ("gpus=1, remote=True, retries=-1", "f.distributed()", "retries"),

@@ -13,6 +13,9 @@
 #include "proto/wire/protocol.h"
 #include "tests/sim/node/host_parts.h"
 
+#define HOST_CPUS_EACH   8 /* for each device */
+#define HOST_MEMORY_EACH (32 * GIB)
+
 static char *text_and_free(json_t *json)
 {
     char *text = json_text(json);
@@ -96,6 +99,8 @@ void exchange_register(struct host *host)
                                        .address = address,
                                        .reserved = host->reserved,
                                        .isolation = ISOLATION_CGROUP2,
+                                       .millicpus = host->device_count * HOST_CPUS_EACH * 1000,
+                                       .memory_bytes = host->device_count * HOST_MEMORY_EACH,
                                        .devices = devices,
                                        .device_count = (size_t)host->device_count,
                                        .has_nonce = true,

@@ -144,8 +144,8 @@ static json_t *labels_of(const char *text)
 
 enum err_code cluster_register(struct cluster *cluster, const struct node_ask *ask)
 {
-    size_t count = ask->gpus > 0 ? (size_t)ask->gpus : 1;
-    autofree struct device *devices = xalloc(count * sizeof *devices);
+    size_t count = ask->gpus > 0 ? (size_t)ask->gpus : (size_t)(ask->gpus + 1);
+    autofree struct device *devices = xzalloc(count * sizeof *devices);
     for (size_t i = 0; i < count; i++) {
         devices[i] = (struct device){.index = (int64_t)i,
                                      .uuid = "GPU",
@@ -167,6 +167,8 @@ enum err_code cluster_register(struct cluster *cluster, const struct node_ask *a
         .labels = labels,
         .devices = ask->devices != NULL ? ask->devices : devices,
         .device_count = ask->devices != NULL ? ask->device_count : count,
+        .millicpus = ask->cpus * 1000,
+        .memory_bytes = ask->memory_gib * GIB,
         .attempts = ask->attempts,
         .attempt_count = ask->attempt_count,
         .expires_at_ms = wall_of(cluster, ask->expires_ms),
@@ -196,7 +198,9 @@ static size_t read_dependencies(const struct cluster *cluster, const struct job_
 static struct job_spec spec_of(const struct job_ask *ask)
 {
     struct job_spec spec = {
-        .gpus = ask->gpus > 0 ? ask->gpus : 1,
+        .gpus = ask->gpus > 0 ? ask->gpus : ask->gpus + 1,
+        .millicpus = ask->millicpus,
+        .memory_bytes = ask->memory_gib * GIB,
         .gpu_type = ask->type,
         .project = ask->project,
         .remote = ask->local == NULL,

@@ -49,9 +49,10 @@ enum err_code cluster_step(struct cluster *cluster, const struct input *input);
 /* Fields that are left out get the value named here. */
 struct node_ask {
     const char *name;
-    const char *type; /* "A10" */
-    int64_t gpus;     /* 1 */
-    const char *pool; /* NULL */
+    const char *type;         /* "A10" */
+    int64_t gpus;             /* 1; -1: none */
+    int64_t cpus, memory_gib; /* 0: its agent does not say */
+    const char *pool;         /* NULL */
     bool reserved;
     const char *host;    /* the node's own name */
     const char *boot;    /* "boot-1" */
@@ -72,9 +73,10 @@ enum err_code cluster_register(struct cluster *cluster, const struct node_ask *a
 
 struct job_ask {
     const char *id;
-    int64_t gpus;     /* 1 */
-    const char *type; /* NULL: any */
-    const char *pool; /* NULL */
+    int64_t gpus;                  /* 1; -1: none */
+    int64_t millicpus, memory_gib; /* in all; 0: what belongs to its GPUs */
+    const char *type;              /* NULL: any */
+    const char *pool;              /* NULL */
     enum use_reserved reserved;
     const char *local;     /* NULL: remote=true; else remote=false on this host */
     bool by_node;          /* launch_mode = node */

@@ -141,7 +141,7 @@ void ledger_hold(struct ledger *ledger, const struct attempt_row *attempt, const
         gpus += device_count(members[i].devices);
     }
     ledger->held_ms += gpus * (attempt->ended_ms - attempt->created_ms);
-    ledger->ended_count++;
+    ledger->ended_count += gpus > 0; /* the hours are of GPUs */
 }
 
 void ledger_add_hour(struct ledger *ledger, const struct hour_row *hour)

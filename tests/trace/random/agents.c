@@ -178,6 +178,10 @@ static void register_agent(struct agents *agents, struct agent *agent)
                            .host = agent->host,
                            .boot = agent->boot,
                            .address = agent->name[0] == 'g' ? "127.0.0.1" : "10.0.0.1"};
+    if (agent->name[0] != 'b') { /* that one is of an earlier version */
+        ask.cpus = agent->gpus * 4;
+        ask.memory_gib = agent->gpus * 16;
+    }
     struct node_attempt listed[HELD_MAX];
     for (size_t i = 0; i < agent->held_count; i++) {
         static const enum member_state told[] = {MEMBER_ORDERED, MEMBER_PREPARED, MEMBER_RUNNING,

@@ -115,7 +115,13 @@ static void submit_one(struct walk *walk)
         .stale = chance_of(chance, 50),
     };
     ask.spread = chance_of(chance, 10);
-    if (ask.local == NULL && chance_of(chance, 15)) {
+    if (chance_of(chance, 15)) {
+        ask.gpus = -1;
+        ask.type = chance_of(chance, 95) ? NULL : ask.type;
+    }
+    ask.millicpus = chance_of(chance, 25) ? (int64_t)(100 + chance_below(chance, 12000)) : 0;
+    ask.memory_gib = chance_of(chance, 15) ? (int64_t)(1 + chance_below(chance, 40)) : 0;
+    if (ask.local == NULL && ask.gpus > 0 && chance_of(chance, 15)) {
         ask.nodes = (int64_t)(1 + chance_below(chance, 3));
         ask.gpus = ask.nodes * (int64_t)(1 + chance_below(chance, 3));
     }
@@ -253,6 +259,7 @@ static const char *const bounds[] = {
     "{\"max_gpus\":{\"*\":12},\"weight\":3}",
     "{\"max_running_jobs\":1,\"max_queued_jobs\":30}",
     "{\"gpu_hours\":{\"hours\":0.01,\"period_s\":60}}",
+    "{\"max_cpus\":50,\"max_memory\":\"200G\"}",
 };
 
 /* Of a project or a user, with force or without; or somebody asks. No limit is such that a job which was let
@@ -262,7 +269,7 @@ static void set_limits(struct walk *walk)
     struct cluster *cluster = walk->cluster;
     struct chance *chance = &walk->chance;
     const char *name = projects[chance_below(chance, 2)], *user = owners[chance_below(chance, 2)];
-    const char *quota = quotas[chance_below(chance, 4)], *bound = bounds[chance_below(chance, 4)];
+    const char *quota = quotas[chance_below(chance, 4)], *bound = bounds[chance_below(chance, 5)];
     switch (chance_below(chance, 4)) {
     case 0:
         limit(cluster, ACCOUNT_PROJECT, name, quota);

@@ -541,7 +541,7 @@ static void market_look(struct market *market)
         }
         const struct attempt_row *row = rows_attempt(market->cluster->rows, attempt_id);
         if (attempt_id != market->seen[i] && row->claim == CLAIM_ENTITLED) {
-            market->entitled_gpus += job_of(market->cluster, id)->job_class->request.gpus;
+            market->entitled_gpus += job_of(market->cluster, id)->job_class->request.units;
         }
         market->seen[i] = attempt_id;
         if (row->cause == CAUSE_PREEMPTED && market->gone[i] != attempt_id) {

@@ -198,6 +198,39 @@ START_TEST(what_is_no_whole_number_in_range_is_refused_and_changes_nothing)
 }
 END_TEST
 
+static void assert_size(const char *string, int64_t expected)
+{
+    int64_t bytes = -1;
+    ck_assert_msg(text_to_size(string, &bytes), "%s", string);
+    ck_assert_int_eq(bytes, expected);
+}
+
+START_TEST(sizes_are_read_as_people_write_them)
+{
+    assert_size("0", 0);
+    assert_size("1048576", 1048576);
+    assert_size("4K", 4096);
+    assert_size("512M", 512LL << 20);
+    assert_size("64g", 64LL << 30);
+    assert_size("64GB", 64LL << 30);
+    assert_size("64Gi", 64LL << 30);
+    assert_size("2GiB", 2LL << 30);
+    assert_size("8388607T", 8388607LL << 40);
+}
+END_TEST
+
+START_TEST(sizes_that_could_mean_two_things_or_do_not_fit_are_refused)
+{
+    static const char *const wrong[] = {"",      "G",    "-1G", "1.5G",     "1 G",
+                                        "1 ",    "1P",   "1GG", "1iB",      "1B",
+                                        "1Gib ", "1G1M", "0x1", "8388608T", "9223372036854775808"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        int64_t bytes = 42;
+        ck_assert_msg(!text_to_size(wrong[i], &bytes), "%s", wrong[i]);
+    }
+}
+END_TEST
+
 static void assert_duration(const char *string, int64_t expected_ms)
 {
     int64_t ms = -1;
@@ -409,6 +442,8 @@ static void add_spelling_tests(TCase *cases)
 {
     tcase_add_test(cases, whole_numbers_are_read_to_both_ends_of_their_range);
     tcase_add_test(cases, what_is_no_whole_number_in_range_is_refused_and_changes_nothing);
+    tcase_add_test(cases, sizes_are_read_as_people_write_them);
+    tcase_add_test(cases, sizes_that_could_mean_two_things_or_do_not_fit_are_refused);
     tcase_add_test(cases, durations_are_read_as_people_write_them);
     tcase_add_test(cases, durations_that_could_mean_two_things_or_do_not_fit_are_refused);
     tcase_add_test(cases, durations_are_shown_in_at_most_two_units);

@@ -172,7 +172,7 @@ END_TEST
 START_TEST(wrong_fields_are_refused_with_their_line)
 {
     assert_refused("gpus: 1\ncomand: x\n", "2: comand is not a known field", "did you mean command?");
-    assert_refused("command: [a]\ngpus: two\n", "2: gpus must be a whole number from 1 to 65536", "");
+    assert_refused("command: [a]\ngpus: two\n", "2: gpus must be a whole number from 0 to 65536", "");
     assert_refused("command: [a]\ngpus: 1\nenv:\n  A: 1\n  RANK: 1\n", "5: env.RANK is set by gpuctl itself",
                    "leave it out");
     assert_refused("command: [a]\ntime_limit: soon\n",

@@ -274,7 +274,7 @@ START_TEST(gpus_and_nodes_follow_from_any_two_of_three_options)
     struct spec_options options;
     struct err err;
     plain(&options);
-    options.gpus = shapes[_i].gpus;
+    options.gpus = shapes[_i].gpus > 0 ? shapes[_i].gpus : NOT_GIVEN;
     options.nodes = shapes[_i].nodes;
     options.gpus_per_node = shapes[_i].each;
     const char *base = shapes[_i].base;

@@ -59,6 +59,7 @@ END_TEST
     "'project':'q','priority':-1000,'time_limit_s':3600,'grace_s':1.5,'lease_s':60,'retries':100,"           \
     "'early_signal':{'signal':'HUP','before_s':2.5},"                                                        \
     "'traceparent':'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01','tracestate':'a=b',"            \
+    "'cpus':131072.5,'memory':1099511627776,"                                                                \
     "'infra_retries':0,'on_disconnect':'requeue','host_id':'" HASH "'}"
 
 START_TEST(a_full_spec_is_read_field_by_field)
@@ -66,6 +67,8 @@ START_TEST(a_full_spec_is_read_field_by_field)
     struct job_spec spec = spec_taken(parse_quoted(FULL));
     ck_assert_str_eq(spec.name, "train-1");
     ck_assert_int_eq(spec.gpus, LIMIT_GPUS);
+    ck_assert_int_eq(spec.millicpus, 131072500);
+    ck_assert_int_eq(spec.memory_bytes, 1024 * GIB);
     ck_assert_str_eq(spec.gpu_type, "A10");
     ck_assert(!spec.remote);
     ck_assert_int_eq(spec.use_reserved_pool, USE_RESERVED_FALSE);
@@ -95,6 +98,19 @@ START_TEST(a_full_spec_is_read_field_by_field)
     ck_assert_str_eq(spec.host_id, HASH);
     ck_assert_str_eq(spec.traceparent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     ck_assert_str_eq(spec.tracestate, "a=b");
+    job_spec_finish(&spec);
+}
+END_TEST
+
+START_TEST(memory_may_be_written_as_people_write_it_and_gpus_may_be_none)
+{
+    struct job_spec spec = spec_taken(parse_quoted("{'gpus':0,'command':['x'],'cpus':2.0,'memory':'512M'}"));
+    ck_assert_int_eq(spec.gpus, 0);
+    ck_assert_int_eq(spec.millicpus, 2000);
+    ck_assert_int_eq(spec.memory_bytes, 512 * MIB);
+    autojson json_t *canonical = job_spec_encode(&spec);
+    autojson json_t *expected = parse_quoted("{'gpus':0,'command':['x'],'cpus':2,'memory':536870912}");
+    ck_assert(json_equal(canonical, expected));
     job_spec_finish(&spec);
 }
 END_TEST
@@ -291,6 +307,7 @@ Suite *jobspec_suite(void)
     tcase_add_test(taken, the_least_spec_gets_the_defaults);
     tcase_add_test(taken, null_is_the_same_as_absent);
     tcase_add_test(taken, a_full_spec_is_read_field_by_field);
+    tcase_add_test(taken, memory_may_be_written_as_people_write_it_and_gpus_may_be_none);
     tcase_add_test(taken, an_early_signal_may_have_sig_before_its_name_and_comes_a_minute_before_the_limit);
     tcase_add_test(taken, a_spec_survives_encode_and_decode);
     tcase_add_test(taken, a_function_stands_instead_of_a_command);

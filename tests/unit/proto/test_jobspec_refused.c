@@ -24,7 +24,18 @@ static const struct refused refuseds[] = {
     {"{'gpus':3,'nodes':2}", ERR_FIELD, "nodes"},
     {"{'gpus':2,'nodes':0}", ERR_FIELD, "nodes"},
     {"{'gpus':2,'nodes':2,'remote':false,'host_id':'" HASH "'}", ERR_FIELD, "nodes"},
-    {"{'gpus':0}", ERR_FIELD, "gpus"},
+    {"{'gpus':0,'gpu_type':'A10'}", ERR_FIELD, "gpu_type"},
+    {"{'gpus':0,'nodes':2}", ERR_FIELD, "nodes"},
+    {"{'cpus':0}", ERR_FIELD, "cpus"},
+    {"{'cpus':-2}", ERR_FIELD, "cpus"},
+    {"{'cpus':1.0005}", ERR_FIELD, "cpus"},
+    {"{'cpus':1048577}", ERR_FIELD, "cpus"},
+    {"{'cpus':'4'}", ERR_FIELD, "cpus"},
+    {"{'gpus':8,'cpus':0.007}", ERR_FIELD, "cpus"},
+    {"{'memory':1048576}", ERR_FIELD, "memory"},
+    {"{'memory':'1025T'}", ERR_FIELD, "memory"},
+    {"{'memory':'much'}", ERR_FIELD, "memory"},
+    {"{'gpus':8,'memory':'31M'}", ERR_FIELD, "memory"},
     {"{'gpus':-1}", ERR_FIELD, "gpus"},
     {"{'gpus':65537}", ERR_FIELD, "gpus"},
     {"{'gpus':1.5}", ERR_FIELD, "gpus"},
@@ -169,10 +180,10 @@ START_TEST(what_is_no_object_is_refused)
 }
 END_TEST
 
-START_TEST(no_gpus_are_told_to_be_at_least_one)
+START_TEST(fewer_gpus_than_none_are_told_what_the_number_means)
 {
-    struct err err = spec_refusal(spec_with("{'gpus':0}"));
-    ck_assert_msg(strstr(err.text, "at least 1") != NULL, "%s", err.text);
+    struct err err = spec_refusal(spec_with("{'gpus':-1}"));
+    ck_assert_msg(strstr(err.text, "at least 0") != NULL, "%s", err.text);
 }
 END_TEST
 
@@ -377,7 +388,7 @@ Suite *jobspec_refused_suite(void)
     tcase_add_loop_test(refused, a_wrong_field_is_refused_by_its_path, 0, REFUSEDS);
     tcase_add_test(refused, a_missing_field_is_told_with_a_remedy);
     tcase_add_test(refused, what_is_no_object_is_refused);
-    tcase_add_test(refused, no_gpus_are_told_to_be_at_least_one);
+    tcase_add_test(refused, fewer_gpus_than_none_are_told_what_the_number_means);
     tcase_add_test(refused, a_command_as_one_string_is_told_to_be_split);
     tcase_add_test(refused, a_function_beside_a_command_is_told_to_leave_one_out);
     tcase_add_test(refused, a_payload_without_its_header_line_is_told_what_belongs_there);

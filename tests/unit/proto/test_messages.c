@@ -34,6 +34,8 @@ START_TEST(register_arrives_as_it_was_sent)
                                        .pool = "big",
                                        .reserved = true,
                                        .slots = true,
+                                       .millicpus = 64000,
+                                       .memory_bytes = 1LL << 39,
                                        .isolation = ISOLATION_CGROUP2,
                                        .expires_at_ms = 1795253400125,
                                        .labels = labels,
@@ -47,6 +49,8 @@ START_TEST(register_arrives_as_it_was_sent)
     ck_assert_str_eq(copy.name, "n1");
     ck_assert_str_eq(copy.pool, "big");
     ck_assert(copy.reserved && copy.slots);
+    ck_assert_int_eq(copy.millicpus, 64000);
+    ck_assert_int_eq(copy.memory_bytes, 1LL << 39);
     ck_assert_int_eq(copy.isolation, ISOLATION_CGROUP2);
     ck_assert_int_eq(copy.expires_at_ms, 1795253400125);
     ck_assert_uint_eq(copy.device_count, 2);
@@ -178,6 +182,8 @@ static void assert_run(const struct order *order)
     ck_assert_uint_eq(order->device_count, 2);
     ck_assert_int_eq(order->devices[0], 3);
     ck_assert_int_eq(order->devices[1], 5);
+    ck_assert_int_eq(order->millicpus, 1500);
+    ck_assert_int_eq(order->memory_bytes, 1 << 30);
     ck_assert_str_eq(order->master_address, "10.0.0.1");
     ck_assert_int_eq(order->master_port, 29500);
     ck_assert_str_eq(order->addresses, "10.0.0.1:29500,10.0.0.2:0");
@@ -207,6 +213,8 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
                               .world = 6,
                               .devices = devices,
                               .device_count = 2,
+                              .millicpus = 1500,
+                              .memory_bytes = 1 << 30,
                               .master_address = "10.0.0.1",
                               .master_port = 29500,
                               .addresses = "10.0.0.1:29500,10.0.0.2:0",

@@ -67,8 +67,20 @@ START_TEST(a_job_that_waits_shows_nulls)
 END_TEST
 
 static struct placement_view placements[] = {
-    {.node = "n1", .first_rank = 0, .local_ranks = 2, .devices = "0,1", .state = MEMBER_EXITED},
-    {.node = "n2", .node_rank = 1, .first_rank = 2, .local_ranks = 1, .devices = "3", .state = MEMBER_LOST},
+    {.node = "n1",
+     .first_rank = 0,
+     .local_ranks = 2,
+     .devices = "0,1",
+     .millicpus = 8000,
+     .memory_bytes = 64,
+     .state = MEMBER_EXITED},
+    {.node = "n2",
+     .node_rank = 1,
+     .first_rank = 2,
+     .local_ranks = 1,
+     .devices = "3",
+     .millicpus = 500,
+     .state = MEMBER_LOST},
 };
 
 START_TEST(a_single_job_shows_spec_and_nodes)
@@ -106,9 +118,11 @@ START_TEST(a_single_job_shows_spec_and_nodes)
          "code':0,"
          "'failed_rank':0,'failed_node':'n2','idle_since':null,'cause':'NODE_LOST','reason':'n2 was fenced',"
          "'array':null,'array_id':null,'task':null,'spec':{'gpus':3},"
-         "'nodes':[{'node':'n1','node_rank':0,'first_rank':0,'local_ranks':2,'devices':'0,1','state':'EXITED'"
+         "'nodes':[{'node':'n1','node_rank':0,'first_rank':0,'local_ranks':2,'devices':'0,1','cpus':8.000,'"
+         "memory_bytes':64,'state':'EXITED'"
          "},"
-         "{'node':'n2','node_rank':1,'first_rank':2,'local_ranks':1,'devices':'3','state':'LOST'}]}",
+         "{'node':'n2','node_rank':1,'first_rank':2,'local_ranks':1,'devices':'3','cpus':0.500,'memory_bytes'"
+         ":0,'state':'LOST'}]}",
          copy);
     ck_assert_int_eq(copy.exit_code, 0);
     ck_assert_int_eq(copy.failed_rank, 0);
@@ -263,6 +277,10 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_heartbeat)
                              .free_gpus = 1,
                              .unavailable_gpus = 1,
                              .unavailable = "GPU is lost",
+                             .millicpus = 64000,
+                             .free_millicpus = 1500,
+                             .memory_bytes = 512,
+                             .free_memory_bytes = 7,
                              .address = "10.0.0.1",
                              .version = "0.1.0",
                              .host_id = "h",
@@ -279,7 +297,8 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_heartbeat)
     SHOW(node_view, &view,
          "{'name':'n1','state':'DRAINING','pool':'reserved','pool_kind':'reserved','gpu_type':'A10','gpus':4,"
          "'free_gpus':1,'unavailable_gpus':1,'unavailable':'GPU is "
-         "lost','address':'10.0.0.1','version':'0.1.0','host_id':'h','isolation':'cgroup1','slots':"
+         "lost','cpus':64.000,'free_cpus':1.500,'memory_bytes':512,'free_memory_bytes':7,'address':'10.0.0.1'"
+         ",'version':'0.1.0','host_id':'h','isolation':'cgroup1','slots':"
          "true,"
          "'beat_age_s':12.034,'reason':'new "
          "fan','labels':{'zone':'a'},'expires_at':'2026-11-21T09:30:00.125Z',"
@@ -302,7 +321,8 @@ START_TEST(a_node_that_never_heartbeat_shows_null)
     struct node_view view = {.name = "n1", .heartbeat_age_ms = -1};
     SHOW(node_view, &view,
          "{'name':'n1','state':'READY','pool':null,'pool_kind':'on-demand','gpu_type':null,'gpus':0,'free_"
-         "gpus':0,'unavailable_gpus':0,'unavailable':null,"
+         "gpus':0,'unavailable_gpus':0,'unavailable':null,'cpus':0.000,'free_cpus':0.000,'memory_bytes':0,'"
+         "free_memory_bytes':0,"
          "'address':null,'version':null,'host_id':null,'isolation':'none','slots':false,'beat_age_s':null,"
          "'reason':null,'labels':null,'expires_at':null,'window':null,'devices':null}",
          copy);

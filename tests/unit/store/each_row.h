@@ -26,13 +26,14 @@ EACH_ROW(window, window, window_row)
 EACH_ROW(token, token, token_row)
 
 static inline bool each_node(struct rows asked,
-                             bool (*visit)(const struct node_row *row, int64_t used_gpus, void *closure),
+                             bool (*visit)(const struct node_row *row, const struct node_used *used,
+                                           void *closure),
                              void *closure)
 {
     autorows struct rows rows = asked;
     struct node_row row;
-    int64_t used_gpus;
-    while (rows_node(&rows, &row, &used_gpus) && visit(&row, used_gpus, closure)) {
+    struct node_used used;
+    while (rows_node(&rows, &row, &used) && visit(&row, &used, closure)) {
     }
     return !rows.failed;
 }

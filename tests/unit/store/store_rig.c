@@ -308,16 +308,18 @@ bool visit_result(const struct result_row *row, const void *bytes, void *closure
     return true;
 }
 
-bool visit_node(const struct node_row *row, int64_t used_gpus, void *closure)
+bool visit_node(const struct node_row *row, const struct node_used *used, void *closure)
 {
     text_printf(closure,
                 "%s boot %s agent %s host %s version %s at %s pool %s %s %s %s isolation %s slots %d devices "
                 "%s since "
-                "%" PRId64 " heard %" PRId64 " until %" PRId64 " or %" PRId64 " used %" PRId64 "\n",
+                "%" PRId64 " heard %" PRId64 " until %" PRId64 " or %" PRId64 " has %" PRId64 " %" PRId64
+                " used %" PRId64 " %" PRId64 " %" PRId64 "\n",
                 row->name, row->boot_id, row->agent_id, row->host_id, row->version, row->address, row->pool,
                 pool_kind_text(row->pool_kind), node_state_text(row->state), or_null(row->reason),
                 isolation_text(row->isolation), row->slots, row->devices, row->registered_ms, row->heard_ms,
-                row->expires_at_ms, row->agent_expires_at_ms, used_gpus);
+                row->expires_at_ms, row->agent_expires_at_ms, row->millicpus, row->memory_bytes, used->gpus,
+                used->millicpus, used->memory_bytes);
     return true;
 }
 

@@ -56,7 +56,7 @@ bool visit_attempt(const struct attempt_row *row, void *closure);
 bool visit_member(const struct member_row *row, void *closure);
 bool visit_rank(const struct rank_row *row, void *closure);
 bool visit_result(const struct result_row *row, const void *bytes, void *closure);
-bool visit_node(const struct node_row *row, int64_t used_gpus, void *closure);
+bool visit_node(const struct node_row *row, const struct node_used *used, void *closure);
 bool visit_token(const struct token_row *row, void *closure);
 void visit_blob(const struct blob_row *row, void *closure);
 

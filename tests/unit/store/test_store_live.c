@@ -29,7 +29,7 @@ static bool load_limits(const struct limits_row *row, void *closure, struct err 
 
 static bool load_node(const struct node_row *row, void *closure, struct err *err)
 {
-    return visit_node(row, 0, closure);
+    return visit_node(row, &(struct node_used){0}, closure);
 }
 
 static bool load_window(const struct window_row *row, void *closure, struct err *err)
@@ -122,8 +122,8 @@ START_TEST(a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_t
                                 member_insert(10, 0, "gpu-1", "3"), newest, next_member, member, b, a},
               14);
     autotext struct text expected = {0};
-    visit_node(&a.node, 0, &expected);
-    visit_node(&b.node, 0, &expected);
+    visit_node(&a.node, &(struct node_used){0}, &expected);
+    visit_node(&b.node, &(struct node_used){0}, &expected);
     print_job(&expected, &first.job.birth, &first.job.life);
     print_job(&expected, &second.job.birth, &second.job.life);
     visit_attempt(&newest.attempt, &expected);

@@ -307,6 +307,8 @@ START_TEST(a_node_that_registers_again_is_overwritten)
                                    .state = NODE_DRAINING,
                                    .isolation = ISOLATION_NONE,
                                    .slots = true,
+                                   .millicpus = 7500,
+                                   .memory_bytes = 1LL << 40,
                                    .devices = "[]",
                                    .agent_id = "i",
                                    .registered_ms = 99};
@@ -314,30 +316,36 @@ START_TEST(a_node_that_registers_again_is_overwritten)
     rig_write((struct change[]){other, node_put("gpu-1"), again}, 3);
     autotext struct text written = {0};
     autotext struct text read = {0};
-    visit_node(&again.node, 0, &written);
-    visit_node(&other.node, 0, &written);
+    visit_node(&again.node, &(struct node_used){0}, &written);
+    visit_node(&other.node, &(struct node_used){0}, &written);
     ck_assert(each_node(reader_nodes(rig.reader, "", ALL_ROWS, &rig.err), visit_node, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
 }
 END_TEST
 
-START_TEST(used_gpus_are_the_devices_of_live_attempts)
+START_TEST(what_is_used_of_a_node_is_what_live_attempts_hold)
 {
     struct change ended = attempt_insert(1, 7, 1);
     ended.attempt.state = ATTEMPT_ENDED;
     struct change node = node_put("gpu-1");
-    rig_write((struct change[]){node, node_put("gpu-2"), ended, member_insert(1, 0, "gpu-1", "0"),
-                                attempt_insert(2, 7, 2), member_insert(2, 0, "gpu-1", "1,2"),
-                                member_insert(2, 1, "gpu-2", "0"), attempt_insert(3, 8, 1),
-                                member_insert(3, 0, "gpu-1", "3"), member_insert(3, 1, "gpu-2", "")},
+    struct change members[] = {member_insert(1, 0, "gpu-1", "0"), member_insert(2, 0, "gpu-1", "1,2"),
+                               member_insert(2, 1, "gpu-2", "0"), member_insert(3, 0, "gpu-1", "3"),
+                               member_insert(3, 1, "gpu-2", "")};
+    static const int64_t held[][2] = {{1000, 1}, {6000, 150}, {1000, 0}, {2000, 50}, {500, 7}};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        members[i].member.millicpus = held[i][0];
+        members[i].member.memory_bytes = held[i][1];
+    }
+    rig_write((struct change[]){node, node_put("gpu-2"), ended, members[0], attempt_insert(2, 7, 2),
+                                members[1], members[2], attempt_insert(3, 8, 1), members[3], members[4]},
               10);
     autotext struct text one = {0};
     autotext struct text written = {0};
-    visit_node(&node.node, 3, &written);
+    visit_node(&node.node, &(struct node_used){3, 8000, 200}, &written);
     ck_assert(each_node(reader_node(rig.reader, "gpu-1", &rig.err), visit_node, &one));
     ck_assert_str_eq(one.bytes, written.bytes);
     struct change second = node_put("gpu-2");
-    visit_node(&second.node, 1, &written);
+    visit_node(&second.node, &(struct node_used){1, 1500, 7}, &written);
     autotext struct text all = {0};
     ck_assert(each_node(reader_nodes(rig.reader, "", ALL_ROWS, &rig.err), visit_node, &all));
     ck_assert_str_eq(all.bytes, written.bytes);
@@ -436,7 +444,7 @@ START_TEST(a_node_goes_with_the_tokens_that_are_bound_to_it)
     rig_write_one((struct change){.kind = CHANGE_NODE_DELETE, .node = {.name = "gpu-1"}});
     autotext struct text nodes = {0}, left = {0}, read = {0}, expected = {0};
     struct change kept = node_put("gpu-2");
-    visit_node(&kept.node, 0, &left);
+    visit_node(&kept.node, &(struct node_used){0}, &left);
     ck_assert(each_node(reader_nodes(rig.reader, "", ALL_ROWS, &rig.err), visit_node, &nodes));
     ck_assert_str_eq(nodes.bytes, left.bytes);
     struct token_row first = tokens[0].token;
@@ -580,7 +588,7 @@ Suite *store_rows_suite(void)
     tcase_add_test(cases, members_read_back_by_node_rank);
     tcase_add_test(cases, the_last_word_on_a_rank_stays);
     tcase_add_test(cases, a_node_that_registers_again_is_overwritten);
-    tcase_add_test(cases, used_gpus_are_the_devices_of_live_attempts);
+    tcase_add_test(cases, what_is_used_of_a_node_is_what_live_attempts_hold);
     tcase_add_test(cases, tokens_read_back_oldest_first_and_revoked_when_they_were);
     tcase_add_test(cases, a_join_token_is_used_once_and_goes_when_it_expired_long_ago);
     tcase_add_test(cases, a_node_goes_with_the_tokens_that_are_bound_to_it);

@@ -87,7 +87,7 @@ def distributed(
 
     def decorate_and_leave_open(function: Callable[P, R]) -> DistributedFunction[P, R]:
         decorated: DistributedFunction[P, R] = decorate(function)
-        decorated._options.gpus = asked.gpus
+        decorated._options.gpus = asked.gpus or None
         decorated._options.remote = None if remote is None else launcher._flag("remote", remote)
         return decorated
 
@@ -113,9 +113,9 @@ def ray_launch(
     asked = wanted(num_accelerators, accelerator_type, gpus, gpu_type)
     if asked.gpus == 0 or remote is None:
         open_options = launcher.Options()
-        open_options.gpus, open_options.gpu_type, open_options.remote = asked.gpus, asked.gpu_type, remote
+        open_options.gpus, open_options.gpu_type, open_options.remote = asked.gpus or None, asked.gpu_type, remote
         closed = defaults.resolve(connect(Messages()), open_options)
-        asked, remote = asked._replace(gpus=closed.gpus), closed.remote
+        asked, remote = asked._replace(gpus=closed.gpus or 0), closed.remote
     return ray.ray_launch(gpus=asked.gpus, gpu_type=asked.gpu_type, remote=bool(remote), timeout=timeout, **options)
 
 

@@ -61,8 +61,10 @@ _DATABRICKS_TYPES = {"h100_80gb": "H100", "a10g": "A10G|A10"}
 class Options:
     """The arguments of `distributed`, by their names. The controller checks values that only it can judge."""
 
-    gpus: int  # 0: as many as one node has; the call asks for the number
+    gpus: int | None  # None: as many as one node has; the call asks for the number
     gpu_type: str | None
+    cpus: float | None
+    memory: int | str | None
     remote: bool | None  # None: False with the user's own instance, else True
     run_async: bool
     name: str | None
@@ -133,8 +135,8 @@ class DistributedFunction(_Typed["P", "R"]):
 
     @property
     def gpus(self) -> int:
-        """The number of GPUs; 0: as many as one node has."""
-        return self._options.gpus
+        """The number of GPUs; 0: none, or as many as one node has where the decorator left that open."""
+        return self._options.gpus or 0
 
     num_accelerators = gpus
 
@@ -149,7 +151,7 @@ class DistributedFunction(_Typed["P", "R"]):
         from serverless_gpu.compute import AcceleratorType, GPUType
 
         try:
-            return AcceleratorType.from_gpu_type(GPUType(self._options.gpu_type), self._options.gpus)
+            return AcceleratorType.from_gpu_type(GPUType(self._options.gpu_type), self.gpus)
         except ValueError:
             return None
 
@@ -196,7 +198,7 @@ class DistributedFunction(_Typed["P", "R"]):
         return DistributedFunction(functools.partial(self.__wrapped__, instance), self._options)
 
     def __repr__(self) -> str:
-        gpus = self._options.gpus or "a node's"
+        gpus = "a node's" if self._options.gpus is None else self._options.gpus
         return f"<distributed {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)} on {gpus} GPUs>"
 
 
@@ -238,6 +240,8 @@ if TYPE_CHECKING:
         exclude: Names = None,
         placement: str | None = None,
         nodes: int | None = None,
+        cpus: float | None = None,
+        memory: int | str | None = None,
     ) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]: ...
 
 
@@ -271,10 +275,12 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     exclude: Names = None,
     placement: str | None = None,
     nodes: int | None = None,
+    cpus: float | None = None,
+    memory: int | str | None = None,
 ) -> Callable[[Callable[P, R]], Any]:
     """Make a function that runs once per GPU: `@distributed(gpus=8, gpu_type="H100", remote=True)`.
 
-    gpus           how many GPUs, the total over all nodes; one rank runs for each
+    gpus           how many GPUs, the total over all nodes; one rank runs for each. 0: one rank without a GPU
     gpu_type       of all of them, such as "H100"; letter case does not matter; ["H100", "A100"] or "H100|A100" takes the first that fits;
                    None takes any one type
     remote         True: any nodes; False: the GPUs of this machine, with its Python and working folder
@@ -307,6 +313,8 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     avoid, exclude names of nodes that are taken only if no others fit, or never
     placement      "pack" (the default): on as few nodes as possible; "spread": on as many as possible, with equal shares
     nodes          exactly this many, with equal numbers of GPUs; None: as placement says
+    cpus           how many CPUs, the total over all nodes, 8 or 0.5; None: those that belong to its GPUs
+    memory         how much memory, likewise: bytes, or "64G"; None: what belongs to its GPUs
     quiet          True: show neither the ranks' output nor why the job waits; None: True with run_async only
 
     Raises TypeError for wrong types and ValueError for wrong values; errors about gpus, gpu_type and timeout are both.
@@ -335,6 +343,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.avoid, options.exclude = _names("avoid", avoid), _names("exclude", exclude)
     options.placement = _text("placement", placement)
     options.nodes = None if nodes is None else _whole("nodes", nodes)
+    options.cpus, options.memory = _cpus(cpus), _memory(memory)
     options.run_async = _flag("run_async", run_async)
     options.quiet = options.run_async if quiet is None else _flag("quiet", quiet)
 
@@ -359,9 +368,23 @@ def _whole(name: str, value: Any, wrong: type[Exception] = TypeError) -> int:
 
 def _gpus(value: Any) -> int:
     gpus = _whole("gpus", value, GPUValidationError)
-    if gpus < 1:
-        raise GPUValidationError(f"gpus must be at least 1, it is {gpus}; give the total over all nodes, one rank runs for each")
+    if gpus < 0:
+        raise GPUValidationError(f"gpus must be at least 0, it is {gpus}; give the total over all nodes, one rank runs for each, and one for 0")
     return gpus
+
+
+def _cpus(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"cpus must be a number, not {value!r}")
+    return value
+
+
+def _memory(value: Any) -> int | str | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, str))):
+        raise TypeError(f"memory must be a number of bytes or a text such as '64G', not {value!r}")
+    return value
 
 
 def _count(name: str, value: Any) -> int:

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/launch/cgroup.h"
+#include "agent/launch/node_size.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
@@ -38,7 +39,7 @@ static void expect_limit(struct cgroup_root *root, int64_t devices, const char *
     autofree char *path = xprintf("%s/pids.max", folder);
     autofree char *text = NULL;
     ck_assert(file_replace(path, "", 0, 0600, &err));
-    ck_assert(cgroup_limit_set(root, folder, devices, &err));
+    ck_assert(cgroup_limit_set(root, folder, &(struct cgroup_limits){.devices = devices}, &err));
     ck_assert(file_read(path, 64, &text, &length, &err));
     ck_assert_str_eq(text, expected);
 }
@@ -56,7 +57,7 @@ START_TEST(a_limit_that_cannot_be_set_is_told)
 {
     struct err err;
     struct cgroup_root root = {.isolation = ISOLATION_CGROUP2, .processes = 10, .most = 25};
-    ck_assert(!cgroup_limit_set(&root, folder, 1, &err));
+    ck_assert(!cgroup_limit_set(&root, folder, &(struct cgroup_limits){.devices = 1}, &err));
     ck_assert_ptr_nonnull(strstr(err.text, "cannot limit the processes"));
 }
 END_TEST
@@ -65,7 +66,95 @@ START_TEST(no_limit_is_set_where_the_cgroup_cannot_count)
 {
     struct err err;
     struct cgroup_root root = {.isolation = ISOLATION_CGROUP2};
-    ck_assert(cgroup_limit_set(&root, folder, 1, &err));
+    ck_assert(cgroup_limit_set(&root, folder, &(struct cgroup_limits){.devices = 1}, &err));
+}
+END_TEST
+
+/* What the file in the folder holds; the caller frees it. */
+static char *content_of(const char *name)
+{
+    struct err err;
+    size_t length;
+    char *text = NULL;
+    autofree char *path = xprintf("%s/%s", folder, name);
+    ck_assert_msg(file_read(path, 64, &text, &length, &err), "%s: %s", name, err.text);
+    return text;
+}
+
+static void make_file(const char *name, const char *text)
+{
+    struct err err;
+    autofree char *path = xprintf("%s/%s", folder, name);
+    ck_assert(file_replace(path, text, strlen(text), 0600, &err));
+}
+
+static void expect_amounts(int64_t millicpus, int64_t memory_bytes, const char *weight, const char *most)
+{
+    struct err err;
+    struct cgroup_root root = {.isolation = ISOLATION_CGROUP2, .processes = 10, .most = 25};
+    const struct cgroup_limits limits = {1, millicpus, memory_bytes};
+    make_file("pids.max", "");
+    make_file("cpu.weight", "");
+    make_file("memory.max", "");
+    ck_assert_msg(cgroup_limit_set(&root, folder, &limits, &err), "%s", err.text);
+    autofree char *written = content_of("cpu.weight"), *limit = content_of("memory.max");
+    ck_assert_str_eq(written, weight);
+    ck_assert_str_eq(limit, most);
+}
+
+START_TEST(an_attempt_has_its_share_of_the_cpus_and_no_more_than_its_memory)
+{
+    expect_amounts(4000, 1 << 30, "400", "1073741824");
+    expect_amounts(500, 1 << 20, "50", "1048576");
+    expect_amounts(1, 0, "1", "");
+    expect_amounts(1024000, 0, "10000", "");
+    expect_amounts(0, 0, "", "");
+}
+END_TEST
+
+START_TEST(a_host_without_the_controllers_of_cpus_and_memory_limits_processes_alone)
+{
+    struct err err;
+    struct cgroup_root root = {.isolation = ISOLATION_CGROUP2, .processes = 10, .most = 25};
+    make_file("pids.max", "");
+    make_file("cgroup.procs", "");
+    autofree char *weight = xprintf("%s/cpu.weight", folder);
+    ck_assert(cgroup_limit_set(&root, folder, &(struct cgroup_limits){1, 4000, 1 << 30}, &err));
+    ck_assert_int_ne(access(weight, F_OK), 0);
+}
+END_TEST
+
+START_TEST(the_agent_offers_what_the_cgroups_around_it_leave)
+{
+    autofree char *inner = xprintf("%s/machine/agent", folder), *outer = xprintf("%s/machine", folder);
+    ck_assert_int_eq(mkdir(outer, 0700), 0);
+    ck_assert_int_eq(mkdir(inner, 0700), 0);
+    struct node_size size = {.millicpus = 64000, .memory_bytes = 1LL << 40};
+    node_size_within(folder, inner, &size);
+    ck_assert_int_eq(size.millicpus, 64000);
+    ck_assert_int_eq(size.memory_bytes, 1LL << 40);
+    make_file("machine/cpu.max", "250000 100000\n");
+    make_file("machine/memory.max", "max\n");
+    make_file("machine/agent/cpu.max", "max 100000\n");
+    make_file("machine/agent/memory.max", "8589934592\n");
+    node_size_within(folder, inner, &size);
+    ck_assert_int_eq(size.millicpus, 2500);
+    ck_assert_int_eq(size.memory_bytes, 8LL << 30);
+}
+END_TEST
+
+START_TEST(what_the_operator_says_the_node_has_is_what_it_offers)
+{
+    struct node_size size;
+    node_size_find(3, 1LL << 30, &size);
+    ck_assert_int_eq(size.millicpus, 3000);
+    ck_assert_int_eq(size.memory_bytes, 1LL << 30);
+    node_size_find(0, 0, &size);
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    ck_assert_int_ge(size.millicpus, 1);
+    ck_assert_int_le(size.millicpus, sysconf(_SC_NPROCESSORS_ONLN) * 1000);
+    ck_assert_int_gt(size.memory_bytes, 0);
+    ck_assert_int_le(size.memory_bytes, memory - memory / 16);
 }
 END_TEST
 
@@ -80,7 +169,7 @@ START_TEST(an_agent_that_ends_leaves_no_cgroup)
         return; /* no cgroups on this host, or not for us */
     }
     cgroup_limit(&root, 4096);
-    ck_assert(cgroup_make(&root, 7, 1, &made, &err));
+    ck_assert(cgroup_make(&root, 7, &(struct cgroup_limits){.devices = 1}, &made, &err));
     ck_assert_int_eq(access(made, F_OK), 0);
     ck_assert(cgroup_clear(made));
     autofree char *leaf =
@@ -237,7 +326,7 @@ static void live_in(const char *mount, const char *unit)
     ck_assert_int_eq(root.isolation, ISOLATION_CGROUP2);
     ck_assert_int_eq(root.counts, counted);
     cgroup_limit(&root, 10);
-    ck_assert_msg(cgroup_make(&root, 7, 1, &made, &err), "%s", err.text);
+    ck_assert_msg(cgroup_make(&root, 7, &(struct cgroup_limits){.devices = 1}, &made, &err), "%s", err.text);
     pid_t rank = fork();
     if (rank == 0) {
         pause();
@@ -289,6 +378,10 @@ Suite *cgroup_suite(void)
     tcase_add_test(cases, an_attempt_has_its_processes_by_the_device_and_leaves_half_of_the_kernels);
     tcase_add_test(cases, a_limit_that_cannot_be_set_is_told);
     tcase_add_test(cases, no_limit_is_set_where_the_cgroup_cannot_count);
+    tcase_add_test(cases, an_attempt_has_its_share_of_the_cpus_and_no_more_than_its_memory);
+    tcase_add_test(cases, a_host_without_the_controllers_of_cpus_and_memory_limits_processes_alone);
+    tcase_add_test(cases, the_agent_offers_what_the_cgroups_around_it_leave);
+    tcase_add_test(cases, what_the_operator_says_the_node_has_is_what_it_offers);
     tcase_add_test(cases, an_agent_that_ends_leaves_no_cgroup);
     tcase_add_loop_test(cases, attempts_go_where_no_other_program_manages_cgroups, 0,
                         sizeof bases / sizeof bases[0]);

@@ -117,7 +117,7 @@ class DistributedFunctionCall(Job):
         if self.state != "SUCCEEDED":
             raise failure.of(controller, self.job_id, self._seal_key)
         rows = [row for row in results.rows(controller, self.job_id) if row["kind"] == "value"]
-        wanted = len(rows) if self._options.launch_mode == "node" else self._options.gpus
+        wanted = len(rows) if self._options.launch_mode == "node" else self._options.gpus or 1
         missing = sorted(set(range(wanted)) - {row["rank"] for row in rows})
         if missing or not rows:
             raise JobFailed(f"job {self.job_id} succeeded, but the result of rank {(missing or [0])[0]} is not stored", job_id=self.job_id)
@@ -224,8 +224,9 @@ class DistributedFunctionCall(Job):
 
     def _count_ranks(self) -> int:
         """Return the number of ranks; with one rank a node, the job must have been placed."""
-        if self._options.launch_mode != "node" or self._options.gpus == 1:
-            return self._options.gpus
+        ranks = self._options.gpus or 1
+        if self._options.launch_mode != "node" or ranks == 1:
+            return ranks
         return len(self._controller.get(f"/v1/jobs/{self.job_id}")["nodes"])
 
     # --- interrupts and errors ---

@@ -49,11 +49,11 @@ def slot_type(controller: Controller, remote: bool) -> str | None:
 
 def resolve(controller: Controller, options: Options) -> Options:
     """Return the options with all open values filled in."""
-    if options.gpus > 0 and options.remote is not None:
+    if options.gpus is not None and options.remote is not None:
         return options
     closed = copy.copy(options)
     if options.remote is None:
         closed.remote = not controller.context.embedded
-    if options.gpus == 0:
+    if options.gpus is None:
         closed.gpus = gpus_of_a_node(controller, options.gpu_type, bool(closed.remote))
     return closed

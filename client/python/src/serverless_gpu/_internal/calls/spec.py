@@ -89,6 +89,8 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
     fields: dict[str, Any] = {
         "name": options.name or name_of(function),
         "gpu_type": options.gpu_type,
+        "cpus": options.cpus,
+        "memory": options.memory,
         "use_reserved_pool": _use_reserved_pool(),
         "pool": options.pool or os.environ.get("DATABRICKS_REMOTE_GPU_POOL_ID"),
         "constraints": dict(options.constraints),
