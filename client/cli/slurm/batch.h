@@ -59,9 +59,9 @@ enum batch_fate {
     X(priority, 0, "priority", "N", "the higher, the earlier: -1000 to 1000", BATCH_HONOURED, "")            \
     X(container, 0, "container", "PATH", "not supported", BATCH_REFUSED, "install it on the nodes")          \
     X(input, 'i', "input", "FILE", "not supported", BATCH_REFUSED, "read the file inside of the script")     \
-    X(mem, 0, "mem", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not limited")                                 \
-    X(mem_per_cpu, 0, "mem-per-cpu", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not limited")                 \
-    X(mem_per_gpu, 0, "mem-per-gpu", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not limited")                 \
+    X(mem, 0, "mem", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not reserved")                                \
+    X(mem_per_cpu, 0, "mem-per-cpu", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not reserved")                \
+    X(mem_per_gpu, 0, "mem-per-gpu", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not reserved")                \
     X(tmp, 0, "tmp", "SIZE", NOT_HERE, BATCH_NOTED, "space on disks is not reserved")                        \
     X(cpus_per_gpu, 0, "cpus-per-gpu", "N", NOT_HERE, BATCH_NOTED, "cores are not reserved")                 \
     X(threads_per_core, 0, "threads-per-core", "N", NOT_HERE, BATCH_NOTED, "cores are not reserved")         \

@@ -305,7 +305,9 @@ static void note_differences(struct translation *t)
                   (long long)t->size.nodes);
     }
     if (o->cpus_per_task != NULL) {
-        notes_add(t->notes, "--cpus-per-task %s: the job's environment says so, but cores are not reserved",
+        notes_add(t->notes,
+                  "--cpus-per-task %s: the job's environment says so, but cores are not reserved; `gpuctl "
+                  "submit --cpus` does",
                   o->cpus_per_task);
     }
     if ((o->output != NULL || o->error != NULL) && !o->wait) {

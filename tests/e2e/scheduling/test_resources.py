@@ -119,7 +119,9 @@ def test_what_cannot_be_is_refused(sized: Cluster, spec: dict[str, Any], field: 
 
 
 def test_the_command_line_asks_for_them(sized: Cluster) -> None:
-    ran = gpuctl(sized, "run", "--gpus", "0", "--cpus", "0.5", "--memory", "256M", "--", "sh", "-c", "echo $GPUCTL_CPUS $GPUCTL_MEMORY_BYTES")
+    ran = gpuctl(
+        sized, "run", "--gpus", "0", "--cpus", "0.5", "--memory", "256M", "--", "sh", "-c", "echo $GPUCTL_CPUS $GPUCTL_MEMORY_BYTES"
+    )
     assert (ran.returncode, ran.stdout) == (0, f"0.5 {256 << 20}\n"), ran
     wrong = gpuctl(sized, "submit", "--cpus", "many", "--", "true")
     assert wrong.returncode == 2 and "--cpus many is not a number" in wrong.stderr, wrong
@@ -146,6 +148,12 @@ def test_a_function_runs_without_a_gpu(sized: Cluster, tmp_path: Path) -> None:
         "print(cpus.distributed())\n"
     )
     ran = subprocess.run(
-        [PYTHON, str(script)], env={**os.environ, **environment(sized)}, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        [PYTHON, str(script)],
+        env={**os.environ, **environment(sized)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert ran.stdout.endswith("['2']\n"), ran

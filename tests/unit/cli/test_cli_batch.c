@@ -289,9 +289,10 @@ START_TEST(what_means_something_else_here_is_noted)
         "\"directory=/home/me\",\"--\",\".gpuctl/batch/s.sh\",\"--lr\",\"1\"],"
         "\"env\":{\"SLURM_CPUS_PER_TASK\":\"8\",\"SLURM_GPUS\":\"1\",\"SLURM_JOB_NAME\":\"a b\"},"
         "\"gpus\":1,\"launch_mode\":\"node\",\"name\":\"a-b\"}",
-        "--mem is left out: memory is not limited\n"
+        "--mem is left out: memory is not reserved\n"
         "--job-name: the job is named a-b\n"
-        "--cpus-per-task 8: the job's environment says so, but cores are not reserved\n"
+        "--cpus-per-task 8: the job's environment says so, but cores are not reserved; `gpuctl submit "
+        "--cpus` does\n"
         "--output: output is kept by the controller, see gpuctl logs; files are written with --wait\n");
 }
 END_TEST

@@ -369,7 +369,9 @@ def _whole(name: str, value: Any, wrong: type[Exception] = TypeError) -> int:
 def _gpus(value: Any) -> int:
     gpus = _whole("gpus", value, GPUValidationError)
     if gpus < 0:
-        raise GPUValidationError(f"gpus must be at least 0, it is {gpus}; give the total over all nodes, one rank runs for each, and one for 0")
+        raise GPUValidationError(
+            f"gpus must be at least 0, it is {gpus}; give the total over all nodes, one rank runs for each, and one for 0"
+        )
     return gpus
 
 

@@ -19,6 +19,7 @@ DEPTH = 8  # of functions that capture functions
 
 def _failure(value: Any) -> Exception | None:
     """Return the exception that pickling the value raises, or None."""
+
     class Sink:
         def write(self, piece: bytes) -> int:
             return len(piece)
