@@ -50,6 +50,9 @@ enum change_kind {
     CHANGE_LOST_PUT,      /* beyond LIMIT_LOST_ROWS nothing is kept */
     CHANGE_WEBHOOK_PUT,
     CHANGE_WEBHOOK_DELETE, /* webhook.id, with its deliveries */
+    CHANGE_SECRET_PUT,
+    CHANGE_SECRET_SEAL,   /* of one that is there still */
+    CHANGE_SECRET_DELETE, /* owner, project and name; there need not be one */
     CHANGE_DELIVERY_INSERT,
     CHANGE_DELIVERY_UPDATE,    /* life; one that retention has removed stays so */
     CHANGE_DELIVERIES_GIVE_UP, /* the pending ones of delivery.webhook up to delivery.key, for its error */
