@@ -293,6 +293,17 @@ static bool delete_deliveries(struct store *store, const char *webhook, struct e
     return query_run(&query, NULL, err);
 }
 
+/* Those who are members of a later project of that name must not get them. */
+static bool delete_secrets(struct store *store, const struct limits_row *limits, struct err *err)
+{
+    if (limits->kind != ACCOUNT_PROJECT) {
+        return true;
+    }
+    struct query query = query_begin(&store->connection, SQL_DELETE_SECRETS_OF_PROJECT);
+    query_bind_text(&query, limits->name);
+    return query_run(&query, NULL, err);
+}
+
 static bool give_up_deliveries(struct store *store, const struct delivery_row *row, struct err *err)
 {
     struct query query = query_begin(&store->connection, SQL_GIVE_UP_DELIVERIES);
@@ -367,6 +378,7 @@ static bool apply(struct store *store, const struct change *change, struct err *
            (change->kind != CHANGE_USE_PUT || delete_upload(store, &change->use, err)) &&
            (change->kind != CHANGE_MEMBER_INSERT || put_node_job(store, &change->member, err)) &&
            (change->kind != CHANGE_WEBHOOK_DELETE || delete_deliveries(store, change->webhook.id, err)) &&
+           (change->kind != CHANGE_LIMITS_DELETE || delete_secrets(store, &change->limits, err)) &&
            (change->kind != CHANGE_NODE_DELETE || revoke_tokens_of(store, change->node.name, err)) &&
            write_row(store, &writes[change->kind], &change->job, err);
 }

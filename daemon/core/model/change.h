@@ -44,7 +44,7 @@ enum change_kind {
     CHANGE_HOUR_ADD,     /* what is not its key is added to what is there */
     CHANGE_HOURS_TRIM,   /* hour.hour_ms: the rows of the oldest hour, unless it began after that */
     CHANGE_LIMITS_PUT,
-    CHANGE_LIMITS_DELETE, /* kind and name of limits */
+    CHANGE_LIMITS_DELETE, /* kind and name of limits; of a project, with its secrets */
     CHANGE_WINDOW_INSERT,
     CHANGE_WINDOW_DELETE, /* window.id */
     CHANGE_LOST_PUT,      /* beyond LIMIT_LOST_ROWS nothing is kept */

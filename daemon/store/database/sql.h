@@ -230,6 +230,7 @@
     X(PUT_SECRET, WRITER, SQL_PUT("secrets"))                                                                \
     X(UPDATE_SECRET, WRITER, SQL_UPDATE("secrets"))                                                          \
     X(DELETE_SECRET, WRITER, SQL_DELETE("secrets"))                                                          \
+    X(DELETE_SECRETS_OF_PROJECT, WRITER, "DELETE FROM secrets WHERE owner = '' AND project = ?")             \
     X(DELETE_DELIVERIES, WRITER, "DELETE FROM deliveries WHERE webhook = ?")                                 \
     X(INSERT_DELIVERY, WRITER, SQL_INSERT("deliveries"))                                                     \
     X(UPDATE_DELIVERY, WRITER, SQL_UPDATE("deliveries"))                                                     \

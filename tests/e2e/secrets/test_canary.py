@@ -22,8 +22,10 @@ gate, end = sys.argv[1:]
 values = [os.environ["CANARY"], open(os.environ["CANARY_FILE"]).read()]
 print(*values)
 print(*values, file=sys.stderr, flush=True)
+folder, name = os.path.split(os.environ["GPUCTL_SOCKET"])
+os.chdir(folder)  # the whole path may be too long for an address
 talk = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-talk.connect(os.environ["GPUCTL_SOCKET"])
+talk.connect(name)
 talk.send(json.dumps({"metrics": {"loss": 1.0}, "note": values[0], "rank": 0}).encode())
 print("ready", flush=True)
 while not os.path.exists(gate):

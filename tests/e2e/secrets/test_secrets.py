@@ -209,6 +209,16 @@ def test_who_leaves_the_project_takes_its_secrets_from_jobs_that_start_later(clu
     assert "secret OF_LEFT is not there" in cluster.api.wait(job)["reason"]
 
 
+def test_a_project_that_is_removed_takes_its_secrets_along(cluster: Cluster) -> None:
+    cluster.api.call("PUT", "/v1/accounts/projects/short", {"members": {"uma": "user"}})
+    uma = cluster.user("uma")
+    put(uma, "OF_SHORT", draw(), "short")
+    cluster.api.call("DELETE", "/v1/accounts/projects/short")
+    assert refused(lambda: uma.get("/v1/secrets?project=short")).status == 403
+    cluster.api.call("PUT", "/v1/accounts/projects/short", {"members": {"eve": "user"}})
+    assert cluster.user("eve").get("/v1/secrets?project=short")["secrets"] == []
+
+
 def test_a_value_that_no_variable_holds_asks_for_a_file(cluster: Cluster) -> None:
     ann = cluster.user("ann")
     ann.call("PUT", "/v1/secrets/BINARY", {"base64": base64.b64encode(b"a\0b").decode()})
@@ -296,6 +306,7 @@ def sealed(cluster: Cluster) -> list[bytes]:
 
 def test_a_new_key_seals_all_and_the_old_one_goes(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster(1)
+    assert cluster.api.post("/v1/secrets/rotate") == {"sealed": 0, "unreadable": 0}
     ann, values = cluster.user("ann"), {f"S{i}": draw() for i in range(3)}
     for name, value in values.items():
         put(ann, name, value)
