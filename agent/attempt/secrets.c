@@ -30,7 +30,9 @@ static void wipe_values(const json_t *values)
     const json_t *value;
     size_t i;
     json_array_foreach (values, i, value) {
-        explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+        if (json_is_string(value)) {
+            explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+        }
     }
 }
 

@@ -127,6 +127,9 @@ void mask_stream_destroy(struct mask_stream *stream)
 static void window_append(struct mask_stream *stream, const char *bytes, size_t length)
 {
     size_t needed = stream->length + length;
+    if (length == 0) {
+        return;
+    }
     if (needed > stream->room) {
         char *window = xalloc(2 * needed);
         if (stream->length > 0) {

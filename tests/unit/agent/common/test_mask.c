@@ -108,6 +108,8 @@ START_TEST(a_text_that_was_cut_does_not_end_with_a_part_of_a_value)
     ck_assert_str_eq(cut, "wrong ***");
     ck_assert_str_eq(harmless, "wrong pass");
     ck_assert_str_eq(free_of_secrets, "password123");
+    autofree char *empty = mask_text(mask, xstrdup(""));
+    ck_assert_str_eq(empty, "");
     ck_assert_ptr_null(mask_text(mask, NULL));
     struct mask *unknown = mask_create_unknown();
     ck_assert_ptr_null(mask_text(unknown, xstrdup("anything")));
