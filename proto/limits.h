@@ -178,9 +178,16 @@
 #define LIMIT_NAME_BYTES       63
 #define LIMIT_COMMAND_WORDS    4096
 /* well below Linux's 128 KiB for one argument */
-#define LIMIT_COMMAND_BYTES     (64 * KIB)
-#define LIMIT_ENV_VARIABLES     512
-#define LIMIT_ENV_BYTES         (64 * KIB)
+#define LIMIT_COMMAND_BYTES (64 * KIB)
+#define LIMIT_ENV_VARIABLES 512
+#define LIMIT_ENV_BYTES     (64 * KIB)
+/* secrets of a job, each of at most LIMIT_SECRET_BYTES: as variables they are 1 MiB, half of what Linux lets
+ * a program have */
+#define LIMIT_JOB_SECRETS 16
+/* half of Linux's 128 KiB for one variable; a private key is 4 KiB */
+#define LIMIT_SECRET_BYTES (64LL * KIB)
+/* a shorter value is not masked in output: too much else looks like it */
+#define LIMIT_MASKED_BYTES      8
 #define LIMIT_LABELS            64
 #define LIMIT_LABEL_VALUE_BYTES 255
 #define LIMIT_FILES             64

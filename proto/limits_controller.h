@@ -295,6 +295,16 @@
 #define LIMIT_AUDIT_LOOKS     4096
 #define DEFAULT_KEEP_AUDIT_MS (400LL * 24 * HOUR_MS)
 
+/* --- secrets --- */
+/* of one person, of one project, and of all: 64 MiB of the largest, which a new key seals in one transaction
+ */
+#define LIMIT_SECRETS_OF_OWNER 64
+#define LIMIT_SECRETS          1024
+/* the largest value in base64, with its name and its project */
+#define LIMIT_SECRET_BODY_BYTES (96 * KIB)
+/* keys in the file: the newest, and older ones that a rotation has not come to the end with */
+#define LIMIT_SECRET_KEYS 8
+
 /* --- webhooks --- */
 /* of one person, and of all: each event is compared with each, 10 ns */
 #define LIMIT_WEBHOOKS_OF_OWNER 20

@@ -75,6 +75,7 @@ void attempt_destroy(struct attempt *attempt)
         job_spec_finish(&attempt->spec);
     }
     finish_order(attempt);
+    attempt_secrets_finish(&attempt->secrets);
     user_finish(&attempt->user);
     cleanup_close(&attempt->environment_lock);
     free(attempt->environment);
@@ -106,6 +107,7 @@ void attempt_order(struct attempt *attempt, const struct order *order)
     json_incref(order->json); /* its strings */
     attempt->order.spec = spec;
     attempt->order.devices = devices;
+    attempt_secrets_take(&attempt->secrets, &attempt->order, attempt->run);
 }
 
 void attempt_claim(struct attempt *attempt, const struct reconciler_action *action)
@@ -194,7 +196,7 @@ void attempt_exited(struct attempt *attempt)
     }
     if (has_results(&attempt->record)) {
         attempt->results = results_collect(attempt->context->uploads, attempt->logs, &attempt->record,
-                                           results_are_ready, attempt);
+                                           attempt->secrets.mask, results_are_ready, attempt);
     }
     if (attempt->results == NULL || results_ready(attempt->results)) {
         hear(attempt, NEWS_EXITED);
@@ -438,6 +440,7 @@ static void take_facts(struct attempt *attempt, const struct launch *launch, boo
     }
     attempt->holds_port = launch->port_first != 0;
     attempt->received_us = launch->received_us;
+    attempt_secrets_adopt(&attempt->secrets, (size_t)launch->secrets_wanted);
     if (attempt->cgroup != NULL && launch->granted > 0) { /* the last agent turned the controllers off */
         const struct cgroup_limits limits = {launch->granted, launch->millicpus, launch->memory_bytes};
         cgroup_limit_set(cgroups, attempt->cgroup, &limits, NULL);

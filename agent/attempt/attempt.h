@@ -28,6 +28,7 @@
 #include "agent/output/uploads.h"
 #include "agent/launch/users.h"
 #include "agent/launch/warm.h"
+#include "agent/attempt/secrets.h"
 #include "proto/spec/jobspec.h"
 
 /* The context that all attempts of a node share. */
@@ -93,6 +94,7 @@ struct attempt {
     /* The order, and its preparation; stage.c. */
     struct order order; /* its json, spec and devices are owned */
     bool ordered;       /* false: the attempt was adopted, and no order has come yet */
+    struct attempt_secrets secrets;
     struct job_spec spec;
     struct user user; /* that its ranks run as; name NULL: the agent's */
     struct fill *fills;

@@ -219,7 +219,7 @@ static char *said_of(const struct attempt *attempt, enum report_kind kind)
 json_t *report_make(struct attempt *attempt, enum report_kind kind)
 {
     const struct agent_context *context = attempt->context;
-    autofree char *said = said_of(attempt, kind);
+    autofree char *said = mask_text(attempt->secrets.mask, said_of(attempt, kind));
     autofree char *start = start_of(attempt, kind);
     struct report_message message = {.node = context->config.name,
                                      .boot_id = context->boot_id,

@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/attempt/attempt.h"
+#include "agent/common/fd_message.h"
 #include "agent/common/launch_file.h"
 #include "agent/launch/contract.h"
 #include "agent/base/stage_file.h"
@@ -443,6 +445,9 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put_int(launch, "memory_bytes", attempt->order.memory_bytes);
     launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
     launch_put_int(launch, "log_limit", log_limit(context));
+    if (attempt->spec.secret_count > 0) {
+        launch_put_int(launch, "secrets", (int64_t)attempt->spec.secret_count);
+    }
     compose_user(attempt, launch);
     if (attempt->cgroup != NULL) {
         launch_put(launch, "cgroup", attempt->cgroup);
@@ -481,6 +486,19 @@ static bool take_warm_shim(struct attempt *attempt, struct text *text)
     return taken;
 }
 
+/* With the secrets, if there are any: a shim has both or neither. */
+static bool assign(struct attempt *attempt, struct err *err)
+{
+    autofree char *message = xprintf("assign %s", attempt->run);
+    autoclose int secrets = attempt->secrets.count > 0 ? attempt_secrets_give(&attempt->secrets, err) : -1;
+    if (attempt->secrets.count > 0 && secrets < 0) {
+        return false;
+    }
+    return fd_message_send(attempt->shim.fd, message, strlen(message), &secrets, secrets >= 0 ? 1 : 0,
+                           MSG_DONTWAIT) ||
+           err_set(err, ERR_IO, "the shim does not listen");
+}
+
 static bool hand_over(struct attempt *attempt, struct err *err)
 {
     autotext struct text text = {0};
@@ -488,8 +506,7 @@ static bool hand_over(struct attempt *attempt, struct err *err)
     compose(attempt, &text);
     return stage_file_put(path, text.bytes, text.length, err) &&
            (take_warm_shim(attempt, &text) || shims_take(attempt->context->shims, &attempt->shim, err)) &&
-           (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
-            err_set(err, ERR_IO, "the shim does not listen"));
+           assign(attempt, err);
 }
 
 static void finish(struct attempt *attempt)
@@ -497,6 +514,10 @@ static void finish(struct attempt *attempt)
     struct err err;
     if (attempt->term_ms != 0 && attempt->term_ms <= clock_boot_ms()) {
         attempt->phase = PHASE_LEASE;
+        return;
+    }
+    if (attempt->secrets.problem != NULL) {
+        attempt_over(attempt, CAUSE_EXEC_FAILED, attempt->secrets.problem);
         return;
     }
     if (!hand_over(attempt, &err)) {

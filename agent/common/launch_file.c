@@ -74,6 +74,19 @@ static void env_add(struct launch *launch, char *value)
     }
 }
 
+/* A variable is one of all ranks, wherever it stands. */
+static bool secret_add(struct launch *launch, char *value, bool file, struct err *err)
+{
+    if (launch->secret_count == LIMIT_JOB_SECRETS || strchr(value, '=') == NULL) {
+        return err_set(err, ERR_MALFORMED, "launch file: secret after %zu others", launch->secret_count);
+    }
+    launch->secrets[launch->secret_count++] = (struct launch_secret){.pair = value, .file = file};
+    if (!file) {
+        list_add(&launch->env, &launch->env_count, value);
+    }
+    return true;
+}
+
 static bool field_take(struct launch *launch, const char *key, char *value, struct err *err)
 {
     const struct {
@@ -93,6 +106,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
                    {"failed_grace_ms", &launch->failed_grace_ms, 0, LIMIT_GRACE_MS},
                    {"uid", &launch->uid, 1, UINT32_MAX - 1},
                    {"gid", &launch->gid, 1, UINT32_MAX - 1},
+                   {"secrets", &launch->secrets_wanted, 0, LIMIT_JOB_SECRETS},
                    {"granted", &launch->granted, 0, LIMIT_NODE_DEVICES},
                    {"millicpus", &launch->millicpus, 0, LIMIT_CPUS * 1000LL},
                    {"memory_bytes", &launch->memory_bytes, 0, LIMIT_MEMORY_BYTES},
@@ -116,6 +130,8 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
         env_add(launch, value);
     } else if (strcmp(key, "pattern") == 0 && launch->pattern_count < LAUNCH_PATTERNS) {
         launch->patterns[launch->pattern_count++] = value;
+    } else if (strcmp(key, "secret") == 0 || strcmp(key, "secret_file") == 0) {
+        return secret_add(launch, value, strcmp(key, "secret_file") == 0, err);
     } else if (strcmp(key, "group") == 0) {
         return group_add(launch, value, err);
     } else if (strcmp(key, "rank") == 0) {

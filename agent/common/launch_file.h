@@ -11,6 +11,7 @@
 
 #include "proto/base/err.h"
 #include "proto/base/text/text.h"
+#include "proto/limits.h"
 
 /* --- writing */
 
@@ -28,6 +29,12 @@ struct launch_rank {
     int number;
     char **env;
     size_t env_count;
+};
+
+/* A secret of the ranks; the text is not in the launch file, but comes with the shim's order to take it. */
+struct launch_secret {
+    const char *pair; /* VARIABLE=VALUE, or of a file VARIABLE=BASE64 */
+    bool file;
 };
 
 /* A launch file that was read. All texts point into `bytes`. */
@@ -51,6 +58,9 @@ struct launch {
     size_t argument_count;
     char **env;
     size_t env_count;
+    struct launch_secret secrets[LIMIT_JOB_SECRETS];
+    size_t secret_count;
+    int64_t secrets_wanted; /* as many have to come */
     struct launch_rank *ranks;
     size_t rank_count;
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -503,6 +504,9 @@ int main(int argc, char **argv)
     struct err err = {0};
     bool done;
     json_begin();
+    if (geteuid() == 0) {
+        prctl(PR_SET_DUMPABLE, 0); /* it holds secrets; without root it could not read its own fdinfo then */
+    }
     if (argc > 1 && strcmp(argv[1], "join") == 0) {
         return join_run(argc - 1, argv + 1, look, &err) ? 0 : fail(&err);
     }

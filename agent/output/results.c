@@ -37,6 +37,7 @@ struct results {
     char *logs;
     struct item *items; /* one for each rank of the record */
     size_t count;
+    const struct mask *mask; /* or NULL */
     struct rank_exit *ranks;
     int64_t inline_bytes, json_bytes, error_bytes; /* space left in the report */
     struct upload *upload;                         /* under way ... */
@@ -161,7 +162,7 @@ static void take_error_file(struct results *results, struct item *item)
     int64_t most =
         results->error_bytes < LIMIT_ERROR_FILE_BYTES ? results->error_bytes : LIMIT_ERROR_FILE_BYTES;
     item->kind = RESULT_EXCEPTION;
-    item->json = read_json(results, item, SHIM_ERRORS_FOLDER, most);
+    item->json = mask_text(results->mask, read_json(results, item, SHIM_ERRORS_FOLDER, most));
     results->error_bytes -= item->json != NULL ? (int64_t)strlen(item->json) : 0;
 }
 
@@ -246,7 +247,7 @@ static int by_rank(const void *left, const void *right)
 }
 
 struct results *results_collect(struct uploads *uploads, const char *logs, const struct record *record,
-                                void (*ready)(void *closure), void *closure)
+                                const struct mask *mask, void (*ready)(void *closure), void *closure)
 {
     struct results *results = xzalloc(sizeof *results);
     int64_t ignored;
@@ -257,6 +258,7 @@ struct results *results_collect(struct uploads *uploads, const char *logs, const
                                 .json_bytes = LIMIT_EXIT_JSON_BYTES,
                                 .error_bytes = LIMIT_EXIT_ERROR_BYTES,
                                 .count = record->rank_count,
+                                .mask = mask,
                                 .ready = ready,
                                 .closure = closure};
     results->items = xzalloc((results->count + 1) * sizeof *results->items);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/common/mask.h"
 #include "agent/output/record.h"
 #include "agent/output/uploads.h"
 #include "proto/wire/messages.h"
@@ -13,9 +14,10 @@
 struct results;
 
 /* Collects the results that the ranks of an exit record left in their attempt's folder. If all are small,
- * results_ready is true on return. Otherwise it uploads large ones as blobs, and calls ready once. */
+ * results_ready is true on return. Error files are masked; mask NULL: they have no secrets. Otherwise it
+ * uploads large ones as blobs, and calls ready once. */
 struct results *results_collect(struct uploads *uploads, const char *logs, const struct record *record,
-                                void (*ready)(void *closure), void *closure);
+                                const struct mask *mask, void (*ready)(void *closure), void *closure);
 /* NULL is allowed. */
 void results_destroy(struct results *results);
 

@@ -235,7 +235,7 @@ static const struct shim unassigned = {
     .timer = -1,
     .null = -1,
     .timer_ms = SHIM_NEVER,
-    .agent_socket = {.fd = -1, .listener = -1},
+    .agent_socket = {.fd = -1, .listener = -1, .given = -1},
     .port = {.lock = -1, .socket = -1},
     .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
     .warm = {.source = -1, .cgroup = -1, .breeder = -1},
@@ -254,6 +254,7 @@ static void shim_finish(struct shim *shim)
     warm_end(shim);
     port_release(&shim->port);
     agent_socket_finish(&shim->agent_socket);
+    secrets_forget(shim);
     launch_finish(&shim->launch);
     free(shim->ranks);
     cleanup_close(&shim->deaths);

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "agent/common/launch_file.h"
+#include "agent/common/mask.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/clock.h"
 #include "proto/base/text/text.h"
@@ -95,7 +96,8 @@ struct stream {
     int64_t dropped; /* bytes since the last marker */
     int tail;        /* file of the last bytes; -1: none; shim_tail.c writes this and the next two */
     int64_t tail_bytes;
-    int64_t passed; /* bytes written to the ring, including those overwritten since */
+    int64_t passed;             /* bytes written to the ring, including those overwritten since */
+    struct mask_stream *masked; /* NULL: its bytes are stored as they come */
 };
 
 /* The step at which the start of a rank failed, sent through its `report` pipe. gpuctl_warm.py writes it,
@@ -122,7 +124,8 @@ struct rank {
 
 struct agent_socket {
     int fd, listener;
-    char *said[FACT_COUNT];         /* the last message about each fact; NULL: the fact does not hold */
+    int given;              /* descriptor that came with the message that is being handled; -1: none */
+    char *said[FACT_COUNT]; /* the last message about each fact; NULL: the fact does not hold */
     bool output_grown, output_told; /* files have grown; the agent was told and has not looked yet */
 };
 
@@ -176,6 +179,7 @@ struct shim {
     struct launch launch;             /* shim_launch.c */
     struct agent_socket agent_socket; /* shim_agent_socket.c */
     struct port port;                 /* shim_port.c */
+    struct mask *mask;                /* values of secrets; NULL: none; shim_launch.c */
     struct metrics metrics;           /* shim_metrics.c */
     struct memory memory;             /* shim_memory.c */
     struct warm warm;                 /* shim_warm.c */
@@ -233,11 +237,18 @@ void attempt_reuse(struct shim *shim);
 int64_t attempt_due_ms(const struct shim *shim);
 void attempt_clock(struct shim *shim, int64_t now_ms);
 
-/* shim_launch.c. launch_read reads the launch file of the current folder; on failure *launch is unchanged.
+/* shim_launch.c. launch_read reads the launch file of the current folder, behind the secrets in a file
+ * without a name (-1: none); on failure *launch is unchanged. secrets_take prepares the masking of output,
+ * and keeps the values out of core dumps; secrets_store writes those that ranks get as files; secrets_remove
+ * removes the files, secrets_forget all else.
  * launch_environment builds the
  * environment of one rank, which the caller frees in one call. `added` holds NAME=VALUE entries, ended by
  * NULL; the launch file takes precedence over them. The result has room for one more entry at its end. */
-bool launch_read(struct launch *launch, struct why *why);
+bool launch_read(struct launch *launch, int secrets, struct why *why);
+void secrets_take(struct shim *shim);
+bool secrets_store(const struct shim *shim, struct why *why);
+void secrets_remove(const struct shim *shim);
+void secrets_forget(struct shim *shim);
 char **launch_environment(const struct launch *launch, size_t rank, char *const *added);
 
 /* shim_rank.c. ranks_offer gives the ranks to warm workers, if there are enough workers; rank_is_offered says
@@ -288,12 +299,14 @@ void stream_append(struct stream *stream, const char *bytes, size_t length);
 void stream_end(struct stream *stream, int rank, const char *kind);
 
 /* shim_tail.c. tail_reserve sets space aside for a tail in a stream that was just opened. tail_open makes the
- * file of the last bytes. tail_take takes a chunk from the pipe, and returns as read does. tail_lost returns
- * the bytes lost so far. tail_append writes the kept bytes to the stream's file and closes the tail. */
+ * file of the last bytes. tail_take takes a chunk from the pipe, and returns as read does; tail_put takes
+ * bytes, and returns how many. tail_lost returns the bytes lost so far. tail_append writes the kept bytes to
+ * the stream's file and closes the tail. */
 void tail_reserve(struct stream *stream);
 bool tail_open(struct stream *stream, const char *logs, int rank, const char *kind);
 void tail_close(struct stream *stream);
 ssize_t tail_take(struct stream *stream);
+size_t tail_put(struct stream *stream, const char *bytes, size_t length);
 int64_t tail_lost(const struct stream *stream);
 void tail_append(struct stream *stream);
 

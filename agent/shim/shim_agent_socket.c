@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/common/fd_message.h"
 #include "proto/base/cleanup.h"
 
 static void agent_socket_close(struct agent_socket *agent_socket)
@@ -77,11 +78,12 @@ void agent_socket_accept(struct shim *shim)
 
 void agent_socket_receive(struct shim *shim)
 {
-    char text[LIMIT_SHIM_MESSAGE + 1];
+    char text[LIMIT_SHIM_MESSAGE + 2];
     if (shim->agent_socket.fd < 0) {
         return; /* closed earlier in this turn */
     }
-    ssize_t length = recv(shim->agent_socket.fd, text, sizeof text, MSG_DONTWAIT);
+    autoclose int given = -1;
+    ssize_t length = fd_message_receive(shim->agent_socket.fd, text, sizeof text, &given);
     if (length < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) {
         /* a reset precedes the last messages of an agent that closed with some of ours unread */
         return;
@@ -95,8 +97,9 @@ void agent_socket_receive(struct shim *shim)
         shim_log_error("ignores a message of more than %d bytes", LIMIT_SHIM_MESSAGE);
         return;
     }
-    text[length] = '\0';
+    shim->agent_socket.given = given;
     order_work(shim, text);
+    shim->agent_socket.given = -1;
 }
 
 void agent_socket_say(struct shim *shim, enum fact fact, const char *format, ...)

@@ -38,6 +38,8 @@ static void attempt_release(struct shim *shim)
     output_finish(shim);
     metrics_finish(shim);
     port_release(&shim->port);
+    secrets_remove(shim);
+    secrets_forget(shim);
     if (cgroup_open(shim, &ignored)) {
         cgroup_vacate(shim);
     }
@@ -63,9 +65,10 @@ static bool hold(struct shim *shim, struct why *why)
 
 static bool launch_take(struct shim *shim, const char *folder, struct why *why)
 {
-    if (!launch_read(&shim->launch, why)) {
+    if (!launch_read(&shim->launch, shim->agent_socket.given, why)) {
         return false;
     }
+    secrets_take(shim);
     shim->failed = shim->launch.rank_count;
     shim->ranks = xalloc(shim->launch.rank_count * sizeof *shim->ranks);
     for (size_t i = 0; i < shim->launch.rank_count; i++) {
@@ -143,7 +146,7 @@ static bool attempt_ready(struct shim *shim)
         return true;
     }
     if (!attempt_port(shim, &why) || !cgroup_open(shim, &why) || !metrics_open(shim, &why) ||
-        !record_reserve(shim, &why) || !output_open(shim, &why) ||
+        !record_reserve(shim, &why) || !output_open(shim, &why) || !secrets_store(shim, &why) ||
         !shared_shut(&shim->shared, shim->launch.tmp, &why)) {
         attempt_decline(shim, why.text);
         return false;

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,18 +31,136 @@ static ssize_t bytes_read(int fd, char *bytes, size_t room)
     return got < 0 ? -1 : size;
 }
 
-bool launch_read(struct launch *launch, struct why *why)
+/* Both files as one: the secrets first, so that what the launch file says has precedence. */
+bool launch_read(struct launch *launch, int secrets, struct why *why)
 {
     struct err err;
     autoclose int fd = open(SHIM_LAUNCH_FILE, O_RDONLY | O_CLOEXEC);
-    size_t room = fd >= 0 ? room_for(fd) : 1;
+    size_t first = secrets >= 0 ? room_for(secrets) : 0;
+    size_t room = first + (fd >= 0 ? room_for(fd) : 1);
     autofree char *bytes = xalloc(room);
-    ssize_t size = fd >= 0 ? bytes_read(fd, bytes, room) : -1;
+    ssize_t begin = secrets >= 0 ? bytes_read(secrets, bytes, first) : 0;
+    ssize_t size = fd >= 0 && begin >= 0 ? bytes_read(fd, bytes + begin, room - (size_t)begin) : -1;
     if (size < 0) {
         return why_set(why, "launch file: %s", strerror(errno));
     }
-    return launch_parse(give(bytes), (size_t)size, launch, &err) || why_set(why, "%s", err.text);
+    struct launch read = {0};
+    if (!launch_parse(give(bytes), (size_t)(begin + size), &read, &err)) {
+        return why_set(why, "%s", err.text);
+    }
+    if (read.secret_count != (size_t)read.secrets_wanted) {
+        why_set(why, "%zu secrets came with the order, not %lld", read.secret_count,
+                (long long)read.secrets_wanted);
+        launch_finish(&read);
+        return false;
+    }
+    *launch = read;
+    return true;
 }
+
+/* --- secrets -------------------------------------------------------------------------------------------- */
+
+/* The value of a file; the caller wipes it. */
+static bool secret_decode(const struct launch_secret *secret, uint8_t **ret_bytes, size_t *ret_length)
+{
+    const char *base64 = strchr(secret->pair, '=') + 1;
+    return text_from_base64(base64, strlen(base64), ret_bytes, ret_length);
+}
+
+static void secret_wipe(uint8_t *bytes, size_t length)
+{
+    explicit_bzero(bytes, length);
+    free(bytes);
+}
+
+void secrets_take(struct shim *shim)
+{
+    const struct launch *launch = &shim->launch;
+    if (launch->secret_count == 0) {
+        return;
+    }
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    shim->mask = mask_create();
+    for (size_t i = 0; i < launch->secret_count; i++) {
+        const struct launch_secret *secret = &launch->secrets[i];
+        uint8_t *bytes;
+        size_t length;
+        if (!secret->file) {
+            const char *value = strchr(secret->pair, '=') + 1;
+            mask_add(shim->mask, value, strlen(value));
+        } else if (secret_decode(secret, &bytes, &length)) {
+            mask_add(shim->mask, bytes, length);
+            secret_wipe(bytes, length);
+        }
+    }
+}
+
+/* Of the ranks' user, who may read it and nothing else; the folder lets pass who knows a name. */
+static bool secret_write(const struct launch *launch, const struct launch_secret *secret, struct why *why)
+{
+    uint8_t *bytes;
+    size_t length;
+    autofree char *path =
+        xprintf("%s/%.*s", SHIM_SECRETS_FOLDER, (int)strcspn(secret->pair, "="), secret->pair);
+    if (!secret_decode(secret, &bytes, &length)) {
+        return why_set(why, "secret file %s: it is not base64", path);
+    }
+    autoclose int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+    bool written = file >= 0 && write(file, bytes, length) == (ssize_t)length &&
+                   (launch->uid < 0 || fchown(file, (uid_t)launch->uid, (gid_t)launch->gid) == 0);
+    secret_wipe(bytes, length);
+    return written || why_set(why, "secret file %s: %s", path, strerror(errno));
+}
+
+bool secrets_store(const struct shim *shim, struct why *why)
+{
+    const struct launch *launch = &shim->launch;
+    bool made = false;
+    for (size_t i = 0; i < launch->secret_count; i++) {
+        if (!launch->secrets[i].file) {
+            continue;
+        }
+        if (!made && mkdir(SHIM_SECRETS_FOLDER, 0711) != 0) {
+            return why_set(why, "folder %s: %s", SHIM_SECRETS_FOLDER, strerror(errno));
+        }
+        made = true;
+        if (!secret_write(launch, &launch->secrets[i], why)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void secrets_remove(const struct shim *shim)
+{
+    const struct launch *launch = &shim->launch;
+    for (size_t i = 0; i < launch->secret_count; i++) {
+        const char *pair = launch->secrets[i].pair;
+        autofree char *path = xprintf("%s/%.*s", SHIM_SECRETS_FOLDER, (int)strcspn(pair, "="), pair);
+        if (launch->secrets[i].file) {
+            unlink(path);
+        }
+    }
+    if (launch->secret_count > 0) {
+        rmdir(SHIM_SECRETS_FOLDER);
+    }
+}
+
+void secrets_forget(struct shim *shim)
+{
+    if (shim->mask == NULL) {
+        return;
+    }
+    mask_destroy(shim->mask);
+    shim->mask = NULL;
+    for (size_t i = 0; i < shim->launch.secret_count; i++) {
+        char *pair = (char *)(uintptr_t)shim->launch.secrets[i].pair;
+        explicit_bzero(pair, strlen(pair));
+    }
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+}
+
+/* --- the environment ------------------------------------------------------------------------------------ */
 
 /* An environment that is being made, with the lengths of the names: most names differ by their lengths. */
 struct entries {

@@ -88,6 +88,21 @@ static void batch_store(struct shim *shim, const char *bytes, size_t length)
     }
 }
 
+/* A batch has whole lines, so no value goes on behind it. */
+static void batch_keep(struct shim *shim, const char *bytes, size_t length)
+{
+    if (shim->mask == NULL) {
+        batch_store(shim, bytes, length);
+        return;
+    }
+    autotext struct text shown = {0};
+    struct mask_stream *stream = mask_stream_create(shim->mask);
+    mask_feed(stream, bytes, length, &shown);
+    mask_end(stream, &shown);
+    mask_stream_destroy(stream);
+    batch_store(shim, shown.bytes, shown.length);
+}
+
 /* False: the socket is empty. */
 static bool batch_move(struct shim *shim)
 {
@@ -95,7 +110,7 @@ static bool batch_move(struct shim *shim)
     bool empty;
     size_t length = batch_take(&shim->metrics, bytes, &empty);
     if (length > 0) {
-        batch_store(shim, bytes, length);
+        batch_keep(shim, bytes, length);
         lines_receive(shim, bytes, length);
     }
     return !empty;

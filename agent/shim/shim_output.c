@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves bytes from the pipes of the ranks to the files on disk. Bytes are spliced and never changed. A rank
- * never waits for its file: bytes that the file does not take are dropped. shim_stream.c owns the file with
- * its limit and its gaps; shim_agent_socket.c tells the agent that files have grown. */
+/* Moves bytes from the pipes of the ranks to the files on disk. Bytes are spliced and never changed, unless
+ * the ranks have secrets: then mask.c sees them first. A rank never waits for its file: bytes that the file
+ * does not take are dropped. shim_stream.c owns the file with its limit and its gaps; shim_agent_socket.c
+ * tells the agent that files have grown. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ bool output_open(struct shim *shim, struct why *why)
         }
         tail_reserve(stream);
         stream->state = STREAM_STORES;
+        stream->masked = shim->mask != NULL ? mask_stream_create(shim->mask) : NULL;
     }
     return true;
 }
@@ -97,14 +99,63 @@ static ssize_t stream_store(const struct shim *shim, struct stream *stream)
     return stream_drop(shim, stream);
 }
 
-/* Opens the tail when the stream reaches its limit. */
-static ssize_t stream_keep_last(const struct shim *shim, struct stream *stream, size_t index)
+/* Opens the tail when the stream reaches its limit. False: there is none. */
+static bool stream_has_tail(const struct shim *shim, struct stream *stream, size_t index)
 {
     if (stream->tail < 0 && stream->dropped == 0) { /* else the tail was given up */
         tail_open(stream, shim->launch.logs, shim->launch.ranks[index / 2].number, stream_names[index % 2]);
     }
-    return stream->tail >= 0 ? tail_take(stream) : stream_drop(shim, stream);
+    return stream->tail >= 0;
 }
+
+/* --- masked streams ------------------------------------------------------------------------------------- */
+
+/* Stores bytes that do not come from the pipe as they are. */
+static void stream_put(const struct shim *shim, size_t index, const char *bytes, size_t length)
+{
+    struct stream *stream = &shim->ranks[index / 2].streams[index % 2];
+    while (length > 0) {
+        size_t part = length;
+        if (stream_ready(stream)) {
+            size_t room = (size_t)(stream->limit - stream->stored);
+            part = length < room ? length : room;
+            stream_append(stream, bytes, part);
+        } else if (stream->state == STREAM_FULL && stream_has_tail(shim, stream, index)) {
+            part = tail_put(stream, bytes, length);
+        } else {
+            stream->dropped += (int64_t)length;
+        }
+        bytes += part;
+        length -= part;
+    }
+}
+
+static ssize_t stream_mask(const struct shim *shim, size_t index)
+{
+    struct stream *stream = &shim->ranks[index / 2].streams[index % 2];
+    char bytes[CHUNK_BYTES];
+    ssize_t got = read(stream->pipe, bytes, sizeof bytes);
+    if (got > 0) {
+        autotext struct text shown = {0};
+        mask_feed(stream->masked, bytes, (size_t)got, &shown);
+        stream_put(shim, index, shown.bytes, shown.length);
+    }
+    return got;
+}
+
+static void stream_mask_end(const struct shim *shim, size_t index)
+{
+    struct stream *stream = &shim->ranks[index / 2].streams[index % 2];
+    autotext struct text rest = {0};
+    if (stream->masked != NULL) {
+        mask_end(stream->masked, &rest);
+        stream_put(shim, index, rest.bytes, rest.length);
+        mask_stream_destroy(stream->masked);
+        stream->masked = NULL;
+    }
+}
+
+/* --- moving --------------------------------------------------------------------------------------------- */
 
 /* Moves one chunk. 0: end of the stream; -1: nothing to read now. */
 static ssize_t stream_move(const struct shim *shim, size_t index)
@@ -113,15 +164,20 @@ static ssize_t stream_move(const struct shim *shim, size_t index)
     if (stream->state == STREAM_ENDED) {
         return 0;
     }
+    if (stream->masked != NULL) {
+        return stream_mask(shim, index);
+    }
     if (stream_ready(stream)) {
         return stream_store(shim, stream);
     }
-    return stream->state == STREAM_FULL ? stream_keep_last(shim, stream, index) : stream_drop(shim, stream);
+    return stream->state == STREAM_FULL && stream_has_tail(shim, stream, index) ? tail_take(stream)
+                                                                                : stream_drop(shim, stream);
 }
 
 static void output_end(const struct shim *shim, size_t index)
 {
     struct stream *stream = &shim->ranks[index / 2].streams[index % 2];
+    stream_mask_end(shim, index);
     stream_end(stream, shim->launch.ranks[index / 2].number, stream_names[index % 2]);
     if (stream->pipe >= 0) {
         close(stream->pipe);
@@ -197,6 +253,7 @@ void output_close(struct shim *shim)
             close(stream->pipe);
             close(stream->file);
             tail_close(stream);
+            mask_stream_destroy(stream->masked);
             *stream = (struct stream){.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1};
         }
     }

@@ -66,9 +66,22 @@ static void child_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* A core dump would hold the secrets of the rank. Its program may allow them again. */
+static struct rlimit no_core(void)
+{
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_CORE, &limit);
+    limit.rlim_cur = 0;
+    return limit;
+}
+
 static void child_descriptors(const struct spawn *spawn)
 {
     setrlimit(RLIMIT_NOFILE, &spawn->shim->files);
+    if (spawn->launch->secret_count > 0) {
+        const struct rlimit core = no_core();
+        setrlimit(RLIMIT_CORE, &core);
+    }
     dup2(spawn->shim->null, STDIN_FILENO);
     dup2(spawn->output[0], STDOUT_FILENO);
     dup2(spawn->output[1], STDERR_FILENO);
@@ -314,6 +327,10 @@ static void rank_offer(struct shim *shim, size_t index, char *const *added)
     autoclose int cgroup =
         shim->cgroup >= 0 ? openat(shim->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC) : -1;
     autofree char **env = launch_environment(&shim->launch, index, added);
+    if (shim->launch.secret_count > 0) {
+        const struct rlimit core = no_core();
+        prlimit(shim->warm.workers[index].pid, RLIMIT_CORE, &core, NULL);
+    }
     const struct warm_start start = {.env = env,
                                      .output = {rank->ends[0], rank->ends[1]},
                                      .report = report,

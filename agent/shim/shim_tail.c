@@ -40,17 +40,28 @@ void tail_close(struct stream *stream)
     stream->tail = -1;
 }
 
+/* At most up to the end of the ring. If the disk refuses the bytes, the tail is given up. */
+size_t tail_put(struct stream *stream, const char *bytes, size_t length)
+{
+    loff_t at = stream->passed % stream->tail_bytes;
+    size_t room = (size_t)(stream->tail_bytes - at), part = length < room ? length : room;
+    if (pwrite(stream->tail, bytes, part, at) != (ssize_t)part) {
+        tail_close(stream);
+        stream->dropped += stream->passed + (int64_t)part;
+    } else {
+        stream->passed += (int64_t)part;
+    }
+    return part;
+}
+
 /* For file systems that cannot splice. */
-static ssize_t copy(struct stream *stream, loff_t at, size_t room)
+static ssize_t copy(struct stream *stream, size_t room)
 {
     char bytes[CHUNK_BYTES];
     ssize_t got = read(stream->pipe, bytes, room < sizeof bytes ? room : sizeof bytes);
-    if (got > 0 && pwrite(stream->tail, bytes, (size_t)got, at) != got) {
-        tail_close(stream);
-        stream->dropped += stream->passed + got;
-        return got;
+    if (got > 0) {
+        tail_put(stream, bytes, (size_t)got);
     }
-    stream->passed += got > 0 ? got : 0;
     return got;
 }
 
@@ -67,7 +78,7 @@ ssize_t tail_take(struct stream *stream)
     if (moved >= 0 || errno == EAGAIN || errno == EINTR) {
         return moved;
     }
-    return copy(stream, at, room); /* also if the disk refuses the bytes: then the tail is given up */
+    return copy(stream, room); /* also if the disk refuses the bytes: then the tail is given up */
 }
 
 /* Reads up to one chunk of the kept bytes, from a position counted over all bytes that passed. */

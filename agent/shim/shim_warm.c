@@ -68,8 +68,8 @@ void warm_breed(struct shim *shim, const char *folder)
     struct launch launch = {0};
     struct why why;
     shim->warm.bred = true;
-    bool read =
-        chdir(folder) == 0 ? launch_read(&launch, &why) : why_set(&why, "%s: %s", folder, strerror(errno));
+    bool read = chdir(folder) == 0 ? launch_read(&launch, -1, &why)
+                                   : why_set(&why, "%s: %s", folder, strerror(errno));
     if (chdir("/") != 0 || !read || !source_start(shim, &launch, &why)) {
         warm_end(shim);
         agent_socket_mention(shim, "unfit %s", why.text);

@@ -19,6 +19,7 @@
  *                  {"checkpoint": {...}, "rank": RANK} acknowledges a checkpoint: the rank has saved its
  *                  work. Where the node has one rank, "local_rank" and a "local_world_size" above 1 name one
  *                  of the processes that it started
+ *     secrets/     secrets that ranks get as files; the shim makes it, and removes it at the end
  *     mlflow       the runs that the ranks share; gpuctl_mlflow.py makes it in the ranks, beside rank.sock
  *   STATE/attempts/<attempt id>    disk
  *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
@@ -46,7 +47,8 @@
  *   breed FOLDER              start the program of the launch file in FOLDER, in its cgroup and as its user,
  *                             with fd 3 as the socket on which workers arrive. Only before assign, and once
  *   assign RUN-FOLDER         take this attempt: chdir there, read launch, write shim.pid, listen on
- *                             shim.sock. Only on fd 3, and only while it has none
+ *                             shim.sock. Only on fd 3, and only while it has none. With one descriptor if
+ *                             the job has secrets: a file without a name that stands before launch
  *   prepare                   check, and hold a port if launch says so; answers prepared or declined
  *   start ADDRESS PORT IFACE  after prepared: start the ranks of a gang. "-" stands for an absent argument,
  *                             here and in run
@@ -143,6 +145,10 @@
  *   group           repeated: that user's supplementary groups
  *   tmp             with uid: the folder that is /tmp and /var/tmp for the ranks, where the shim has its own
  *                   mounts
+ *   secrets         so many secrets come with the order; absent: none
+ *   secret          never in the file on disk, as the next: repeated, VARIABLE=VALUE, for all ranks. An env
+ * of the file has precedence secret_file     repeated: VARIABLE=BASE64, a file of the ranks' user in
+ * SHIM_SECRETS_FOLDER of the run folder, from the start to the end of the last process. env has its path
  *   log_limit       bytes of one stream; absent: LIMIT_STREAM_BYTES
  *   torchrun        1: the master is given to a torchrun, too; absent: it is not
  *   arg             repeated: argv
@@ -189,6 +195,7 @@
 #define SHIM_MODULES_FILE   "modules.zip"
 #define SHIM_RANK_SOCKET    "rank.sock"
 #define SHIM_MLFLOW_FILE    "mlflow"
+#define SHIM_SECRETS_FOLDER "secrets" /* of the run folder; a file has the name of its variable */
 #define SHIM_PORT_HEARD     "; another process listens on MASTER_PORT"       /* added to rank 0's reason */
 #define SHIM_PROCESSES_OUT  "; the job had as many processes as it may have" /* added to a rank's reason */
 #define SHIM_STORE_FD       3 /* of the rank that hosts the rendezvous, in $GPUCTL_STORE_FD */

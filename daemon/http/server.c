@@ -44,6 +44,7 @@
 #include "daemon/http/router.h"
 #include "daemon/http/samples/samples.h"
 #include "daemon/http/scrubbing.h"
+#include "daemon/http/secrets/secrets.h"
 #include "daemon/http/submit/batches.h"
 #include "daemon/http/usage/holders.h"
 #include "daemon/http/usage/overview.h"
@@ -354,7 +355,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
     open_parts(server);
     open_names(server);
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
-        (server->projects = projects_load(server->reader, err)) == NULL ||
+        (server->projects = projects_load(server->reader, err)) == NULL || !secrets_open(server, err) ||
         !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
         !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
         !log_searches_open(server, err) || !simulations_open(server, err) || !samples_open(server, err) ||
@@ -442,6 +443,7 @@ void server_close(struct server *server)
     audit_destroy(server->audit);
     auth_destroy(server->auth);
     projects_release(server->projects);
+    secrets_close(server->secrets);
     space_destroy(server->space);
     uploads_destroy(server->uploads);
     reader_close(server->reader);

@@ -51,6 +51,9 @@ static const struct write {
     [CHANGE_WINDOW_DELETE] = {SQL_DELETE_WINDOW, TABLE_windows, ROLE_KEY, false},
     [CHANGE_WEBHOOK_PUT] = {SQL_PUT_WEBHOOK, TABLE_webhooks, ROLE_ALL, false},
     [CHANGE_WEBHOOK_DELETE] = {SQL_DELETE_WEBHOOK, TABLE_webhooks, ROLE_KEY, false},
+    [CHANGE_SECRET_PUT] = {SQL_PUT_SECRET, TABLE_secrets, ROLE_ALL, false},
+    [CHANGE_SECRET_SEAL] = {SQL_UPDATE_SECRET, TABLE_secrets, ROLE_KEY | ROLE_LIFE, true},
+    [CHANGE_SECRET_DELETE] = {SQL_DELETE_SECRET, TABLE_secrets, ROLE_KEY, true},
     [CHANGE_DELIVERY_INSERT] = {SQL_INSERT_DELIVERY, TABLE_deliveries, ROLE_ALL, false},
     [CHANGE_DELIVERY_UPDATE] = {SQL_UPDATE_DELIVERY, TABLE_deliveries, ROLE_KEY | ROLE_LIFE, true},
     [CHANGE_AUDIT_INSERT] = {SQL_INSERT_AUDIT, TABLE_audit, ROLE_ALL, false},
@@ -290,6 +293,17 @@ static bool delete_deliveries(struct store *store, const char *webhook, struct e
     return query_run(&query, NULL, err);
 }
 
+/* Those who are members of a later project of that name must not get them. */
+static bool delete_secrets(struct store *store, const struct limits_row *limits, struct err *err)
+{
+    if (limits->kind != ACCOUNT_PROJECT) {
+        return true;
+    }
+    struct query query = query_begin(&store->connection, SQL_DELETE_SECRETS_OF_PROJECT);
+    query_bind_text(&query, limits->name);
+    return query_run(&query, NULL, err);
+}
+
 static bool give_up_deliveries(struct store *store, const struct delivery_row *row, struct err *err)
 {
     struct query query = query_begin(&store->connection, SQL_GIVE_UP_DELIVERIES);
@@ -364,6 +378,7 @@ static bool apply(struct store *store, const struct change *change, struct err *
            (change->kind != CHANGE_USE_PUT || delete_upload(store, &change->use, err)) &&
            (change->kind != CHANGE_MEMBER_INSERT || put_node_job(store, &change->member, err)) &&
            (change->kind != CHANGE_WEBHOOK_DELETE || delete_deliveries(store, change->webhook.id, err)) &&
+           (change->kind != CHANGE_LIMITS_DELETE || delete_secrets(store, &change->limits, err)) &&
            (change->kind != CHANGE_NODE_DELETE || revoke_tokens_of(store, change->node.name, err)) &&
            write_row(store, &writes[change->kind], &change->job, err);
 }

@@ -317,6 +317,18 @@ struct rows reader_blob_uses(struct reader *reader, int64_t after, int64_t limit
                              struct err *err);
 bool rows_blob_use(struct rows *rows, struct blob_use *ret_use);
 
+/* --- secrets -------------------------------------------------------------------------------------------- */
+
+/* One secret; those of a person or a project by name; those of all. owner or project is "". */
+struct rows reader_secret(struct reader *reader, const char *owner, const char *project, const char *name,
+                          struct err *err);
+struct rows reader_secrets(struct reader *reader, const char *owner, const char *project, struct err *err);
+struct rows reader_all_secrets(struct reader *reader, struct err *err);
+bool rows_secret(struct rows *rows, struct secret_row *ret_row);
+/* How many there are, and of one person or project. */
+bool reader_secret_counts(struct reader *reader, const char *owner, const char *project, int64_t *ret_all,
+                          int64_t *ret_own, struct err *err);
+
 /* --- webhooks ------------------------------------------------------------------------------------------- */
 
 /* One webhook, or the next ones by id behind `after`, "" for the first; owner NULL: of all people. */

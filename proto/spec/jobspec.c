@@ -194,6 +194,11 @@ static bool decode_env(const struct field *field, json_t *value, struct job_spec
     return jobspec_check_env(value, err);
 }
 
+static bool decode_secrets(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return jobspec_decode_secrets(value, &spec->secrets, &spec->secret_count, err);
+}
+
 static bool decode_labels(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
     spec->labels = value;
@@ -314,6 +319,7 @@ static const struct field fields[] = {
     FIELD("nodes", nodes, decode_int, 1, LIMIT_ATTEMPT_NODES),
     FIELD("launch_mode", launch_mode, decode_launch_mode, 0, 0),
     FIELD("env", env, decode_env, 0, 0),
+    FIELD("secrets", secrets, decode_secrets, 0, 0),
     FIELD("labels", labels, decode_labels, 0, 0),
     FIELD("files", files, decode_files, 0, 0),
     FIELD("environment", environment, decode_environment, 0, 0),
@@ -450,7 +456,7 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
         .infra_retries = DEFAULT_INFRA_RETRIES,
     };
     if (!member_holder(json, err) || !decode_members(&spec, err) || !check_whole(&spec, lease_min_ms, err) ||
-        !jobspec_check_tasks(&spec, err) ||
+        !jobspec_check_tasks(&spec, err) || !jobspec_check_secrets(&spec, err) ||
         !jobspec_make_terms(spec.constraints, spec.avoid, spec.exclude, &spec.terms, err)) {
         job_spec_finish(&spec);
         return false;
@@ -461,6 +467,7 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
 
 void job_spec_finish(struct job_spec *spec)
 {
+    free(spec->secrets);
     free(spec->files);
     free(spec->dependencies);
     free(spec->terms);
@@ -529,6 +536,9 @@ json_t *job_spec_encode(const struct job_spec *spec)
         member_put(json, "function", function);
     }
     put_copy(json, "env", spec->env);
+    if (spec->secret_count > 0) {
+        member_put(json, "secrets", jobspec_encode_secrets(spec->secrets, spec->secret_count));
+    }
     put_copy(json, "labels", spec->labels);
     if (spec->file_count > 0) {
         member_put(json, "files", jobspec_encode_files(spec->files, spec->file_count));

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
+#include "proto/limits.h"
 #include "proto/states.h"
 
 /* A file that each node copies into the job's working directory before the ranks start. */
@@ -55,6 +56,13 @@ struct job_dependency {
     enum dependency when;
 };
 
+/* A secret that ranks get: NAME[=VARIABLE][:file]. */
+struct job_secret {
+    char name[LIMIT_NAME_BYTES + 1];
+    char variable[LIMIT_NAME_BYTES + sizeof "_FILE"];
+    bool file; /* the variable has the path of a file with the value, instead of the value */
+};
+
 /* All strings are borrowed from json, which the spec owns. */
 struct job_spec {
     json_t *json;
@@ -74,8 +82,10 @@ struct job_spec {
     enum launch_mode launch_mode;
     const json_t *command; /* array of at least one string; NULL: the job is a function */
     struct job_function function;
-    const json_t *env;      /* object of strings, or NULL */
-    const json_t *labels;   /* object of strings, or NULL */
+    const json_t *env;          /* object of strings, or NULL */
+    const json_t *labels;       /* object of strings, or NULL */
+    struct job_secret *secrets; /* owned */
+    size_t secret_count;
     struct job_file *files; /* owned */
     size_t file_count;
     struct job_environment environment;
@@ -132,6 +142,9 @@ static inline bool job_spec_has_environment(const struct job_spec *spec)
 {
     return spec->environment.requirements != NULL || spec->environment.blob != NULL;
 }
+
+/* Whether a secret may have this name: that of an environment variable, of at most LIMIT_NAME_BYTES. */
+bool jobspec_is_secret_name(const char *name);
 
 /* The text of a spec as people see it: function.inline, which may be long, becomes function.inline_bytes.
  * Values of variables with secret names, and credentials in addresses of requirements, become "***". All else

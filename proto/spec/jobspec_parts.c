@@ -115,7 +115,7 @@ static const char *const our_variables[] = {
     "TORCHELASTIC_ERROR_FILE",
 };
 
-static bool is_ours(const char *name)
+bool jobspec_is_our_variable(const char *name)
 {
     for (size_t i = 0; i < sizeof our_variables / sizeof our_variables[0]; i++) {
         if (strcmp(our_variables[i], name) == 0) {
@@ -125,7 +125,7 @@ static bool is_ours(const char *name)
     return strncmp(name, "GPUCTL_", strlen("GPUCTL_")) == 0;
 }
 
-static bool is_variable_name(const char *name)
+bool jobspec_is_variable_name(const char *name)
 {
     static const char *const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
     bool digit_first = name[0] >= '0' && name[0] <= '9';
@@ -142,11 +142,11 @@ static bool refuse_member(const char *object, const char *name, const char *hint
 
 static bool check_variable(const char *name, const json_t *value, struct err *err)
 {
-    if (!is_variable_name(name)) {
+    if (!jobspec_is_variable_name(name)) {
         return refuse_member("env", name, "letters, digits and '_', no digit first",
                              "is not the name of an environment variable", err);
     }
-    if (is_ours(name)) {
+    if (jobspec_is_our_variable(name)) {
         return refuse_member("env", name, "leave it out", "is set by gpuctl itself", err);
     }
     return json_is_string(value) || json_is_null(value) ||

@@ -13,6 +13,9 @@
 bool jobspec_check_command(const json_t *command, struct err *err);
 bool jobspec_check_env(json_t *env, struct err *err);
 bool jobspec_check_labels(json_t *labels, struct err *err);
+/* Whether it is the name of an environment variable, and of one that only gpuctl sets. */
+bool jobspec_is_variable_name(const char *name);
+bool jobspec_is_our_variable(const char *name);
 
 /* Strings are borrowed from json. */
 bool jobspec_decode_function(const json_t *json, struct job_function *ret_function, struct err *err);
@@ -49,6 +52,14 @@ bool jobspec_decode_dependencies(const json_t *json, struct job_dependency **ret
                                  struct err *err);
 /* New reference. */
 json_t *jobspec_encode_dependencies(const struct job_dependency *after, size_t count);
+
+/* The caller frees *ret_secrets, also after a failure. jobspec_check_secrets checks them against the other
+ * fields, when all are decoded. */
+bool jobspec_decode_secrets(const json_t *json, struct job_secret **ret_secrets, size_t *ret_count,
+                            struct err *err);
+bool jobspec_check_secrets(const struct job_spec *spec, struct err *err);
+/* New reference. */
+json_t *jobspec_encode_secrets(const struct job_secret *secrets, size_t count);
 
 /* Whether the path is relative and each part is a plain name. */
 bool jobspec_is_inner_path(const char *path);

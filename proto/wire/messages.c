@@ -180,6 +180,9 @@ static json_t *encode_order(const struct order *order)
         member_put_int(json, "task", order->task);
         member_put_int(json, "tasks", order->tasks);
     }
+    if (order->secrets != NULL) {
+        member_put(json, "secrets", json_incref(order->secrets));
+    }
     if (order->spec != NULL) {
         member_put(json, "spec", json_incref(order->spec));
     }
@@ -194,6 +197,12 @@ static bool decode_spec(const json_t *json, struct order *order, struct err *err
         return err_field(err, ERR_FIELD, "spec", NULL, "spec is missing or no object");
     }
     return true;
+}
+
+static bool decode_secrets(const json_t *json, struct order *order, struct err *err)
+{
+    return json_object_get(json, "secrets") == NULL ||
+           member_read_array(json, "secrets", LIMIT_JOB_SECRETS, &order->secrets, err);
 }
 
 static bool decode_order(json_t *json, struct order *order, struct err *err)
@@ -227,7 +236,7 @@ static bool decode_order(json_t *json, struct order *order, struct err *err)
            json_read_text(json, "array_id", &order->array_id, err) &&
            json_read_int(json, "task", 0, LIMIT_ARRAY_TASKS - 1, &order->task, err) &&
            json_read_int(json, "tasks", 0, LIMIT_ARRAY_TASKS, &order->tasks, err) &&
-           decode_spec(json, order, err);
+           decode_secrets(json, order, err) && decode_spec(json, order, err);
 }
 
 /* --- poll --- */

@@ -219,6 +219,9 @@ struct order {
     const char *traceparent, *tracestate;
     const char *array_id; /* of the job's array; NULL: the job is no task */
     int64_t task, tasks;  /* the task's number, from 0, and the number of tasks */
+    /* The values of the spec's secrets, in its order: base64, or null where the job may not have it any more.
+     * NULL: the spec names none. Borrowed like the spec. */
+    json_t *secrets;
     json_t *spec; /* the job spec (of a task: that of its array); absent in STOP. Borrowed in an encode, part
                      of json after a decode */
 };

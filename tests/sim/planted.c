@@ -127,6 +127,9 @@ static bool is_dropped(const struct change *change)
     case CHANGE_USAGE_DELETE:
     case CHANGE_HOUR_ADD:
     case CHANGE_HOURS_TRIM:
+    case CHANGE_SECRET_PUT:
+    case CHANGE_SECRET_SEAL:
+    case CHANGE_SECRET_DELETE:
     case CHANGE_WEBHOOK_PUT:
     case CHANGE_WEBHOOK_DELETE:
     case CHANGE_DELIVERY_INSERT:

@@ -213,8 +213,31 @@ static const struct verb verb_lost = {
     .rows = {rows_format},
 };
 
+/* --- rotate-secrets-key --- */
+
+static bool rotate_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    autojson json_t *answer = api_ask(call->api, "POST", NULL, err, "/v1/secrets/rotate");
+    const long long sealed = json_integer_value(json_object_get(answer, "sealed"));
+    const long long unreadable = json_integer_value(json_object_get(answer, "unreadable"));
+    return answer_note(call, answer, err, "%lld secrets are sealed under a new key%s", sealed,
+                       unreadable > 0 ? "; some could not be opened: the controller's log names them" : "");
+}
+
+static const struct verb verb_rotate = {
+    .name = "rotate-secrets-key",
+    .summary = "Seal all secrets under a new key.",
+    .details = "The older key goes once nothing is sealed under it. Backups from before can be opened with "
+               "it alone: "
+               "keep\n"
+               "your copy of it as long as them.",
+    OF_THE_CONTROLLER,
+    .rows = {rows_format},
+    .run = rotate_run,
+};
+
 static const struct verb *const nested[] = {&verb_backups, &verb_backup,    &verb_restore, &verb_check,
-                                            &verb_lost,    &verb_retention, NULL};
+                                            &verb_lost,    &verb_retention, &verb_rotate,  NULL};
 
 const struct verb verb_admin = {
     .name = "admin",

@@ -43,6 +43,8 @@ const struct option_row spec_rows[] = {
     ROW_FLAG(struct spec_options, local, 0, "local", "on a node of this host"),
     ROW_LIST(struct spec_options, env, 'e', "env", "NAME[=VALUE]",
              "variable of the ranks; without a value, the one here"),
+    ROW_LIST(struct spec_options, secrets, 0, "secret", "NAME[=VARIABLE][:file]",
+             "secret for the ranks, in a variable or as a file; see `gpuctl secret`"),
     ROW_TEXT(struct spec_options, job_file, 'f', "job-file", "FILE",
              "YAML that describes the job; options win over it"),
     ROW_FLAG(struct spec_options, ignore_unsupported, 0, "ignore-unsupported",
@@ -377,6 +379,7 @@ static void set_place(json_t *spec, const struct spec_options *options,
     set_nodes(spec, "avoid", &options->avoid);
     set_nodes(spec, "exclude", &options->exclude);
     set_nodes(spec, "notify", &options->notify);
+    set_nodes(spec, "secrets", &options->secrets);
     if (options->local) {
         json_object_set_new(spec, "remote", json_false());
     }

@@ -44,12 +44,15 @@ enum change_kind {
     CHANGE_HOUR_ADD,     /* what is not its key is added to what is there */
     CHANGE_HOURS_TRIM,   /* hour.hour_ms: the rows of the oldest hour, unless it began after that */
     CHANGE_LIMITS_PUT,
-    CHANGE_LIMITS_DELETE, /* kind and name of limits */
+    CHANGE_LIMITS_DELETE, /* kind and name of limits; of a project, with its secrets */
     CHANGE_WINDOW_INSERT,
     CHANGE_WINDOW_DELETE, /* window.id */
     CHANGE_LOST_PUT,      /* beyond LIMIT_LOST_ROWS nothing is kept */
     CHANGE_WEBHOOK_PUT,
     CHANGE_WEBHOOK_DELETE, /* webhook.id, with its deliveries */
+    CHANGE_SECRET_PUT,
+    CHANGE_SECRET_SEAL,   /* of one that is there still */
+    CHANGE_SECRET_DELETE, /* owner, project and name; there need not be one */
     CHANGE_DELIVERY_INSERT,
     CHANGE_DELIVERY_UPDATE,    /* life; one that retention has removed stays so */
     CHANGE_DELIVERIES_GIVE_UP, /* the pending ones of delivery.webhook up to delivery.key, for its error */

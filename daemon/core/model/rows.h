@@ -331,6 +331,16 @@ struct member_use {
     X(S, TEXT, reason, LIFE)       /* why it is not; or NULL */                                              \
     X(S, NUMBER, failing_ms, LIFE) /* since when no try has succeeded; 0: the last one has */
 
+/* A secret of a person or of a project: one of owner and project is "". */
+#define SECRET_ROW(X, S)                                                                                     \
+    X(S, TEXT, owner, KEY)                                                                                   \
+    X(S, TEXT, project, KEY)                                                                                 \
+    X(S, TEXT, name, KEY)                                                                                    \
+    X(S, TEXT, set_by, LIFE) /* who has set it last */                                                       \
+    X(S, NUMBER, set_ms, LIFE)                                                                               \
+    X(S, NUMBER, sealed_size, LIFE)                                                                          \
+    X(S, BYTES, sealed, LIFE) /* the value, as daemon/vault/vault.h seals it */
+
 /* An event that a webhook is told of. Rows are made in the transaction of their event. */
 #define DELIVERY_ROW(X, S)                                                                                   \
     X(S, NUMBER, key, KEY) /* incarnation << 32 | n: in order of the events, and never used twice */         \
@@ -426,6 +436,7 @@ struct job_row {
     X(lost, lost, LOST_ROW)                                                                                  \
     X(webhooks, webhook, WEBHOOK_ROW)                                                                        \
     X(deliveries, delivery, DELIVERY_ROW)                                                                    \
+    X(secrets, secret, SECRET_ROW)                                                                           \
     X(audit, audit, AUDIT_ROW)
 
 #define ROW_STRUCT(table, row, COLUMNS)                                                                      \

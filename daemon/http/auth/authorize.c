@@ -139,6 +139,12 @@ bool authorize_submit(const struct projects *projects, const struct identity *wh
     return authorize_priority(projects, who, project, spec->priority, 0, err);
 }
 
+bool authorize_secrets(const struct projects *projects, const char *name, const char *project)
+{
+    const struct account_limits *limits = projects_find(projects, project);
+    return limits != NULL && projects_role(limits, name) >= ROLE_USER;
+}
+
 /* --- experiments, runs and models ----------------------------------------------------------------------- */
 
 /* Operators see and change what is others', but their names do not lead to it: an experiment of theirs may

@@ -53,6 +53,7 @@ struct server {
     struct queue_snapshot *queue; /* the newest; NULL: none yet */
     struct specs *specs;
     struct staging_board *stagings;
+    struct secrets *secrets;
     struct space *space;
     struct uploads *uploads;
     struct mlflow *mlflow;

@@ -14,6 +14,7 @@
 #include "daemon/http/orders/specs.h"
 #include "daemon/http/orders/staging_board.h"
 #include "daemon/http/request/request.h"
+#include "daemon/http/secrets/secrets.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
@@ -118,12 +119,12 @@ static uint64_t version_of(const struct outbox *outbox, const struct box *box)
 
 /* --- answers -------------------------------------------------------------------------------------------- */
 
-/* The names of an order's ranks towards tracking and traces. */
+/* What an order gets on its way out: the names of its ranks towards tracking and traces, and secrets. */
 struct names {
     char token[RANK_TOKEN_BYTES];
     char run_id[TRACKING_RUN_ID_BYTES];
     char traceparent[TRACE_PARENT_BYTES];
-    json_t *spec; /* owned: as the order has it */
+    json_t *spec, *secrets; /* owned: as the order has them */
 };
 
 static void name_tracking(const struct server *server, struct order *order, struct names *names)
@@ -189,6 +190,8 @@ static bool fill_orders(const struct outbox *outbox, const struct box *box, uint
             }
             name_tracking(outbox->server, order, &names[reply->order_count]);
             name_trace(outbox->server, order, &names[reply->order_count]);
+            order->secrets = names[reply->order_count].secrets =
+                secrets_for_order(outbox->server, order, order->spec);
             order->spec = names[reply->order_count].spec = spec_for_node(order->spec);
         }
         reply->order_count++;
@@ -263,6 +266,7 @@ static void answer(const struct outbox *outbox, struct box *box, struct request 
     for (size_t i = 0; i < room; i++) {
         json_decref(specs[i]);
         json_decref(names[i].spec);
+        json_decref(names[i].secrets);
     }
     for (size_t i = 0; i < reply.staging_count; i++) {
         json_decref(stagings[i].json);

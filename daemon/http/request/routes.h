@@ -123,6 +123,12 @@
           "List what a webhook was told")                                                                    \
     SEND(POST, "/v1/webhooks/{id}/replay", USER, JSON, LIMIT_JSON_BYTES, false, deliveries_replay, 0,        \
          "Send deliveries again")                                                                            \
+    PLAIN(GET, "/v1/secrets", USER, "project", secrets_list, 0, "List secrets, without their values")        \
+    SEND(PUT, "/v1/secrets/{name}", USER, JSON, LIMIT_SECRET_BODY_BYTES, false, secrets_put, 0,              \
+         "Set a secret")                                                                                     \
+    PLAIN(DELETE, "/v1/secrets/{name}", USER, "project", secrets_remove, 0, "Remove a secret")               \
+    SEND(POST, "/v1/secrets/rotate", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, secrets_rotate, 0,       \
+         "Seal all secrets under a new key")                                                                 \
     PLAIN(GET, "/v1/tokens", ADMIN, "limit cursor", tokens_list, 0, "List tokens")                           \
     SEND(POST, "/v1/tokens", ADMIN, JSON, LIMIT_JSON_BYTES, false, tokens_make, 0, "Make a token")           \
     SEND(POST, "/v1/tokens/{id}/revoke", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, tokens_revoke, 0,    \

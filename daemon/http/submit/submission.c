@@ -13,6 +13,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/orders/specs.h"
 #include "daemon/http/request/request.h"
+#include "daemon/http/secrets/secrets.h"
 #include "daemon/store/store.h"
 #include "proto/base/crypto/hash.h"
 #include "proto/limits_controller.h"
@@ -123,6 +124,7 @@ bool submission_read(const struct request *request, json_t *spec, const char *te
     take_trace(request, spec, text, &length, &submission->body);
     if (!job_spec_decode(spec, server->config.lease_min_ms, &submission->spec, err) ||
         !authorize_submit(server->projects, request->who, &submission->spec, err) ||
+        !secrets_check(request, &submission->spec, err) ||
         !job_spec_each_blob(&submission->spec, blob_exists, &search) ||
         !dependencies_read(request, &submission->spec, &submission->dependencies, err)) {
         return false;

@@ -543,7 +543,7 @@ static const char *const version_11[] = {
 };
 
 /* Roles of people who only look, and of those who look after the cluster; when tokens were used; which jobs a
- * node had; what people did; CPUs and memory. */
+ * node had; what people did; CPUs and memory; secrets. */
 static const char *const version_12[] = {
     REMADE("tokens", TABLE_OF_TOKENS, NEW_IN_TOKENS),
     "CREATE INDEX tokens_created ON tokens (created_ms, id)",
@@ -577,6 +577,16 @@ static const char *const version_12[] = {
     "ALTER TABLE nodes ADD COLUMN memory_bytes /* likewise */ INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE members ADD COLUMN millicpus /* that it holds, in thousandths */ INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE members ADD COLUMN memory_bytes /* likewise */ INTEGER NOT NULL DEFAULT 0",
+    "CREATE TABLE secrets ( -- what jobs ask for by name\n"
+    "  owner TEXT NOT NULL, -- '': it is a project's\n"
+    "  project TEXT NOT NULL, -- '': it is a person's\n"
+    "  name TEXT NOT NULL,\n"
+    "  set_by TEXT NOT NULL, -- who has set it last\n"
+    "  set_ms INTEGER NOT NULL,\n"
+    "  sealed_size INTEGER NOT NULL, -- bytes of sealed\n"
+    "  sealed BLOB NOT NULL, -- the value, under a key that is not in the database\n"
+    "  PRIMARY KEY (owner, project, name)\n"
+    ") STRICT",
     NULL,
 };
 

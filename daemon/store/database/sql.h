@@ -232,6 +232,10 @@
       "DELETE FROM hours WHERE hour_ms = (SELECT min(hour_ms) FROM hours) AND hour_ms <= ?")                 \
     X(PUT_WEBHOOK, WRITER, SQL_PUT("webhooks"))                                                              \
     X(DELETE_WEBHOOK, WRITER, SQL_DELETE("webhooks"))                                                        \
+    X(PUT_SECRET, WRITER, SQL_PUT("secrets"))                                                                \
+    X(UPDATE_SECRET, WRITER, SQL_UPDATE("secrets"))                                                          \
+    X(DELETE_SECRET, WRITER, SQL_DELETE("secrets"))                                                          \
+    X(DELETE_SECRETS_OF_PROJECT, WRITER, "DELETE FROM secrets WHERE owner = '' AND project = ?")             \
     X(DELETE_DELIVERIES, WRITER, "DELETE FROM deliveries WHERE webhook = ?")                                 \
     X(INSERT_DELIVERY, WRITER, SQL_INSERT("deliveries"))                                                     \
     X(UPDATE_DELIVERY, WRITER, SQL_UPDATE("deliveries"))                                                     \
@@ -375,6 +379,11 @@
     X(OLDEST_WAITING, READER,                                                                                \
       "SELECT created_ms FROM jobs INDEXED BY jobs_live WHERE " SCHEMA_JOB_IS_LIVE                           \
       " AND state IN ('QUEUED', 'STAGING') ORDER BY key LIMIT 1")                                            \
+    X(SECRET, READER, "SELECT {secrets} FROM secrets WHERE owner = ?1 AND project = ?2 AND name = ?3")       \
+    X(SECRETS, READER, "SELECT {secrets} FROM secrets WHERE owner = ?1 AND project = ?2 ORDER BY name")      \
+    X(ALL_SECRETS, READER, "SELECT {secrets} FROM secrets ORDER BY owner, project, name")                    \
+    X(SECRET_COUNTS, READER,                                                                                 \
+      "SELECT count(*), count(*) FILTER (WHERE owner = ?1 AND project = ?2) FROM secrets")                   \
     X(WEBHOOK, READER, "SELECT {webhooks} FROM webhooks WHERE id = ?")                                       \
     X(WEBHOOKS, READER,                                                                                      \
       "SELECT {webhooks} FROM webhooks WHERE (?1 IS NULL OR owner = ?1) AND id > ?2 ORDER BY id LIMIT ?3")   \

@@ -247,6 +247,9 @@ def test_variables_travel_beside_the_explicit_ones(fake: FakeController, project
     sent = call(fake, remote=True, env={"OTHER": "explicit", "GONE": None})
     assert sent["env"] == {"MY_FLAG": "notebook", "OTHER": "explicit", "GONE": None}
     assert "env" not in call(fake, remote=True, inherit_env=False)
+    monkeypatch.setenv("KEY_FILE", "of the notebook")
+    sent = call(fake, remote=True, secrets=["MY_FLAG", "A=OTHER", "KEY:file", "B=GONE:file"])
+    assert "env" not in sent and sent["secrets"] == ["MY_FLAG", "A=OTHER", "KEY:file", "B=GONE:file"]
 
 
 def test_what_is_said_about_variables_has_no_values(

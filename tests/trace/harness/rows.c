@@ -461,6 +461,9 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_DELIVERY_UPDATE:
     case CHANGE_DELIVERIES_GIVE_UP:
         return;
+    case CHANGE_SECRET_PUT:
+    case CHANGE_SECRET_SEAL:
+    case CHANGE_SECRET_DELETE:
     case CHANGE_BLOB_DELETE:
     case CHANGE_REMOVAL_PIECE:
     case CHANGE_REPLIES_AGE:

@@ -20,6 +20,7 @@ Suite *folder_pool_suite(void);
 Suite *journal_suite(void);
 Suite *controller_client_suite(void);
 Suite *machine_sampler_suite(void);
+Suite *mask_suite(void);
 Suite *output_suite(void);
 Suite *results_suite(void);
 Suite *port_taken_suite(void);

@@ -53,6 +53,7 @@ END_TEST
 #define FULL                                                                                                 \
     "{'name':'train-1','gpus':65536,'gpu_type':'A10','remote':false,'use_reserved_pool':false,'pool':'p',"   \
     "'launch_mode':'node','command':['python','','x y'],'env':{'HF_HOME':'t','_x9':'','NONE':null},"         \
+    "'secrets':['HF_TOKEN','A=B_2','KEY:file','KEY=CREDENTIALS:file'],"                                      \
     "'labels':{'team':'nlp'},'files':[{'path':'a/b.py','text':'print(1)','executable':true},"                \
     "{'path':'a/c','base64':'aGk='},{'path':'d','blob':'" HASH                                               \
     "'}],'workdir':'/data','python':'python3.11',"                                                           \
@@ -61,6 +62,13 @@ END_TEST
     "'traceparent':'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01','tracestate':'a=b',"            \
     "'cpus':131072.5,'memory':1099511627776,"                                                                \
     "'infra_retries':0,'on_disconnect':'requeue','host_id':'" HASH "'}"
+
+static void assert_secret(const struct job_secret *secret, const char *name, const char *variable, bool file)
+{
+    ck_assert_str_eq(secret->name, name);
+    ck_assert_str_eq(secret->variable, variable);
+    ck_assert(secret->file == file);
+}
 
 START_TEST(a_full_spec_is_read_field_by_field)
 {
@@ -77,6 +85,11 @@ START_TEST(a_full_spec_is_read_field_by_field)
     ck_assert_uint_eq(json_array_size(spec.command), 3);
     ck_assert_str_eq(json_string_value(json_object_get(spec.env, "HF_HOME")), "t");
     ck_assert_str_eq(json_string_value(json_object_get(spec.labels, "team")), "nlp");
+    ck_assert_uint_eq(spec.secret_count, 4);
+    assert_secret(&spec.secrets[0], "HF_TOKEN", "HF_TOKEN", false);
+    assert_secret(&spec.secrets[1], "A", "B_2", false);
+    assert_secret(&spec.secrets[2], "KEY", "KEY_FILE", true);
+    assert_secret(&spec.secrets[3], "KEY", "CREDENTIALS", true);
     ck_assert_uint_eq(spec.file_count, 3);
     ck_assert_str_eq(spec.files[0].path, "a/b.py");
     ck_assert_str_eq(spec.files[0].text, "print(1)");

@@ -194,12 +194,16 @@ static void assert_run(const struct order *order)
     ck_assert_str_eq(order->tracking_run_id, "0f");
     ck_assert_str_eq(order->traceparent, "00-t-s-01");
     ck_assert_str_eq(order->tracestate, "a=b");
+    ck_assert_uint_eq(json_array_size(order->secrets), 2);
+    ck_assert_str_eq(json_string_value(json_array_get(order->secrets, 0)), "aGk=");
+    ck_assert(json_is_null(json_array_get(order->secrets, 1)));
     ck_assert_int_eq(json_integer_value(json_object_get(order->spec, "gpus")), 6);
 }
 
 START_TEST(poll_reply_arrives_as_it_was_sent)
 {
     autojson json_t *spec = parse_quoted("{'gpus':6,'command':['x']}");
+    autojson json_t *secrets = parse_quoted("['aGk=',null]");
     int64_t devices[] = {3, 5};
     uint64_t live[] = {ATTEMPT_ID, ATTEMPT_ID + 1};
     struct order orders[] = {{.attempt_id = ATTEMPT_ID,
@@ -225,6 +229,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
                               .tracking_run_id = "0f",
                               .traceparent = "00-t-s-01",
                               .tracestate = "a=b",
+                              .secrets = secrets,
                               .spec = spec},
                              {.attempt_id = ATTEMPT_ID + 1,
                               .phase = ORDER_STOP,
@@ -259,6 +264,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.orders[1].cause, CAUSE_TIME_LIMIT);
     ck_assert_int_eq(copy.orders[1].signal, EARLY_NONE);
     ck_assert_ptr_null(copy.orders[1].spec);
+    ck_assert_ptr_null(copy.orders[1].secrets);
     ck_assert_ptr_null(copy.orders[1].master_address);
     ck_assert_ptr_null(copy.orders[1].tracking_token);
     ck_assert_ptr_null(copy.orders[1].traceparent);

@@ -11,7 +11,8 @@ static Suite *(*const SUITES[])(void) = {
     store_job_index_suite, store_live_suite,    store_replies_suite, store_retention_suite,
     store_open_suite,      store_check_suite,   store_copy_suite,    store_incarnation_suite,
     store_migration_suite, store_sync_suite,    store_use_suite,     store_audit_suite,
-    store_webhooks_suite,  store_disk_suite,    store_scrub_suite,   store_crash_suite,
+    store_webhooks_suite,  store_secrets_suite, store_disk_suite,    store_scrub_suite,
+    store_crash_suite,
 };
 
 int main(int argc, char **argv)

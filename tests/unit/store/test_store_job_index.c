@@ -200,14 +200,15 @@ START_TEST(a_database_of_the_eighth_version_gets_the_index_with_the_migration)
     fill(1, JOBS);
     int64_t before = count("SELECT value FROM meta WHERE name = 'indexed'");
     rig_close();
-    rig_meddle("DROP TABLE node_jobs; DROP TABLE audit; ALTER TABLE tokens DROP COLUMN used_ms;"
-               "ALTER TABLE nodes DROP COLUMN millicpus; ALTER TABLE nodes DROP COLUMN memory_bytes;"
-               "ALTER TABLE members DROP COLUMN millicpus; ALTER TABLE members DROP COLUMN memory_bytes;"
-               "DROP TABLE webhooks; DROP TABLE deliveries; ALTER TABLE jobs DROP COLUMN idle_since_ms;"
-               "DROP TABLE hours; ALTER TABLE members DROP COLUMN use;"
-               "DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; ALTER TABLE nodes DROP "
-               "COLUMN heard_ms; DELETE FROM meta WHERE "
-               "name = 'indexed'; PRAGMA user_version = 8");
+    rig_meddle(
+        "DROP TABLE node_jobs; DROP TABLE audit; DROP TABLE secrets; ALTER TABLE tokens DROP COLUMN used_ms;"
+        "ALTER TABLE nodes DROP COLUMN millicpus; ALTER TABLE nodes DROP COLUMN memory_bytes;"
+        "ALTER TABLE members DROP COLUMN millicpus; ALTER TABLE members DROP COLUMN memory_bytes;"
+        "DROP TABLE webhooks; DROP TABLE deliveries; ALTER TABLE jobs DROP COLUMN idle_since_ms;"
+        "DROP TABLE hours; ALTER TABLE members DROP COLUMN use;"
+        "DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; ALTER TABLE nodes DROP "
+        "COLUMN heard_ms; DELETE FROM meta WHERE "
+        "name = 'indexed'; PRAGMA user_version = 8");
     rig_reopen();
     ck_assert_int_ge(count("SELECT value FROM meta WHERE name = 'indexed'"), before);
     ck_assert_int_lt(count("SELECT count(DISTINCT run) FROM job_ids"), 64);

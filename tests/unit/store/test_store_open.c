@@ -101,7 +101,7 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 /* What version 12 brought. */
 #define WITHOUT_VERSION_12                                                                                   \
-    "DROP TABLE node_jobs; DROP TABLE audit;" DROP_COLUMN("tokens", "used_ms")                               \
+    "DROP TABLE node_jobs; DROP TABLE audit; DROP TABLE secrets;" DROP_COLUMN("tokens", "used_ms")           \
         DROP_COLUMN("nodes", "millicpus") DROP_COLUMN("nodes", "memory_bytes")                               \
             DROP_COLUMN("members", "millicpus") DROP_COLUMN("members", "memory_bytes")
 

@@ -76,6 +76,7 @@ class Options:
     placement: str | None
     nodes: int | None
     env: Mapping[str, str | None]  # None: not set, even if this process has it
+    secrets: list[str]
     inherit_env: bool
     requirements: Requirements
     working_dir: WorkingDir
@@ -220,6 +221,7 @@ if TYPE_CHECKING:
         project: str | None = None,
         pool: str | None = None,
         env: Mapping[str, str | None] | None = None,
+        secrets: Names = None,
         inherit_env: bool = True,
         requirements: Requirements = True,
         working_dir: WorkingDir = True,
@@ -255,6 +257,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     project: str | None = None,
     pool: str | None = None,
     env: Mapping[str, str | None] | None = None,
+    secrets: Names = None,
     inherit_env: bool = True,
     requirements: Requirements = True,
     working_dir: WorkingDir = True,
@@ -288,6 +291,8 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     name, project, labels    to find the job by; the default name is the function's
     pool           of the nodes; None takes $DATABRICKS_REMOTE_GPU_POOL_ID, or any
     env            variables of the ranks, beside rank, world and rendezvous; a value of None keeps the variable from the ranks
+    secrets        names of secrets (`gpuctl secret set HF_TOKEN`): "HF_TOKEN" is a variable of the ranks of that name, "HF_TOKEN=TOKEN" one
+                   of another name; with ":file" behind it the value is in a file, and the variable HF_TOKEN_FILE, or TOKEN, has its path
     inherit_env    True: with remote=True, variables that this notebook has set are sent, too, and variables that frameworks read (HF_,
                    WANDB_, NCCL_, ...); False: only `env` is sent
     requirements   True: with remote=True, the nodes install the packages of this Python, in its versions; None or False: none; the path
@@ -327,6 +332,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.remote = _flag("remote", remote)
     options.name, options.project, options.pool = _text("name", name), _text("project", project), _text("pool", pool)
     options.env, options.labels = _variables(env), _texts("labels", labels)
+    options.secrets = _names("secrets", secrets, "texts such as HF_TOKEN or KEY:file")
     options.inherit_env = _flag("inherit_env", inherit_env)
     options.requirements = _requirements(requirements)
     options.working_dir = _working_dir(working_dir)
@@ -434,11 +440,11 @@ def _types(value: Any) -> str | None:
     return None if text is None else _DATABRICKS_TYPES.get(text.lower(), text)
 
 
-def _names(name: str, value: Any) -> list[str]:
+def _names(name: str, value: Any, what: str = "names of nodes") -> list[str]:
     names = [] if value is None else [value] if isinstance(value, str) else list(value)
     for item in names:
         if not isinstance(item, str) or not item:
-            raise TypeError(f"{name} must be names of nodes, not {item!r}")
+            raise TypeError(f"{name} must be {what}, not {item!r}")
     return names
 
 

@@ -65,7 +65,7 @@ static void ready(void *closure)
 static void collect(size_t ranks)
 {
     record.rank_count = ranks;
-    results = results_collect(uploads, rig.folder, &record, ready, NULL);
+    results = results_collect(uploads, rig.folder, &record, NULL, ready, NULL);
     if (!results_ready(results)) {
         rig_run();
         ck_assert_uint_eq(ready_count, 1);
@@ -288,7 +288,7 @@ START_TEST(what_is_cut_keeps_what_is_there)
     write_zeros("results/0.pickle", 10);
     write_zeros("results/1.pickle", LIMIT_EXIT_RESULT_BYTES + 1);
     record.rank_count = 2;
-    results = results_collect(uploads, rig.folder, &record, ready, NULL);
+    results = results_collect(uploads, rig.folder, &record, NULL, ready, NULL);
     ck_assert(!results_ready(results));
     results_cut(results);
     ck_assert(results_ready(results));

@@ -177,6 +177,18 @@ START_TEST(a_priority_is_bounded_by_the_project_but_for_operators)
 }
 END_TEST
 
+START_TEST(secrets_of_a_project_are_its_users_and_no_role_of_a_token_helps)
+{
+    ck_assert(authorize_secrets(projects, "uma", "vision"));
+    ck_assert(!authorize_secrets(projects, "vera", "vision") &&
+              !authorize_secrets(projects, "eve", "vision"));
+    ck_assert(!authorize_secrets(projects, "admin", "vision"));
+    ck_assert(!authorize_secrets(projects, "uma", "public")); /* everybody's */
+    ck_assert(!authorize_secrets(projects, "uma", DEFAULT_PROJECT));
+    ck_assert(!authorize_secrets(projects, "uma", "nowhere"));
+}
+END_TEST
+
 START_TEST(a_change_of_a_project_counts_at_once)
 {
     ck_assert(submits("uma", ROLE_USER, "vision", 5));
@@ -197,6 +209,7 @@ Suite *authorize_suite(void)
     tcase_add_test(cases, a_project_takes_jobs_of_its_members_and_without_members_of_everybody);
     tcase_add_test(cases, strangers_are_not_told_whether_a_project_exists);
     tcase_add_test(cases, a_priority_is_bounded_by_the_project_but_for_operators);
+    tcase_add_test(cases, secrets_of_a_project_are_its_users_and_no_role_of_a_token_helps);
     tcase_add_test(cases, a_change_of_a_project_counts_at_once);
     suite_add_tcase(suite, cases);
     return suite;

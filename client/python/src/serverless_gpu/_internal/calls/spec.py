@@ -100,6 +100,7 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "nodes": options.nodes,
         "launch_mode": options.launch_mode,
         "env": dict(options.env),
+        "secrets": options.secrets,
         "labels": dict(options.labels),
         "python": python,
         "project": options.project,

@@ -130,6 +130,16 @@ def path_within(uploads: Mapping[str, Blob], file: Path) -> str | None:
     return path if any(entry.path == path for entry in bundled.listing.entries) else None
 
 
+def _secret_variables(secrets: list[str]) -> list[str]:
+    """Return the variables that these set, of NAME[=VARIABLE][:file]."""
+    found = []
+    for secret in secrets:
+        named, as_file, _ = secret.partition(":file")
+        name, _, variable = named.partition("=")
+        found.append(variable or (f"{name}_FILE" if as_file else name))
+    return found
+
+
 # --- all of it ---
 
 
@@ -152,7 +162,8 @@ def pack(job: dict[str, Any], options: Options, context: Context, messages: Mess
         job["bundle"] = {"blob": bundled.sha256, **({"python_path": list(inner)} if inner else {})}
         job.pop("workdir", None)
     if options.inherit_env:
-        taken, missed = snapshot.take(options.env, context.url, here=not options.remote)
+        settled = {**options.env, **dict.fromkeys(_secret_variables(options.secrets))}
+        taken, missed = snapshot.take(settled, context.url, here=not options.remote)
         if missed:
             _say_once(messages, f"environment variables that do not travel: {_some(missed)}; env= gives others, and None says not to")
         if taken:
