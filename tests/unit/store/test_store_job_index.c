@@ -201,6 +201,8 @@ START_TEST(a_database_of_the_eighth_version_gets_the_index_with_the_migration)
     int64_t before = count("SELECT value FROM meta WHERE name = 'indexed'");
     rig_close();
     rig_meddle("DROP TABLE node_jobs; DROP TABLE audit; ALTER TABLE tokens DROP COLUMN used_ms;"
+               "ALTER TABLE tokens DROP COLUMN project; ALTER TABLE tokens DROP COLUMN subject;"
+               "ALTER TABLE tokens DROP COLUMN groups;"
                "DROP TABLE webhooks; DROP TABLE deliveries; ALTER TABLE jobs DROP COLUMN idle_since_ms;"
                "DROP TABLE hours; ALTER TABLE members DROP COLUMN use;"
                "DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; ALTER TABLE nodes DROP "

@@ -100,7 +100,9 @@ static int take_text(void *closure, int columns, char **values, char **names)
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
 /* What version 12 brought. */
-#define WITHOUT_VERSION_12 "DROP TABLE node_jobs; DROP TABLE audit;" DROP_COLUMN("tokens", "used_ms")
+#define WITHOUT_VERSION_12                                                                                   \
+    "DROP TABLE node_jobs; DROP TABLE audit;" DROP_COLUMN("tokens", "used_ms")                               \
+        DROP_COLUMN("tokens", "project") DROP_COLUMN("tokens", "subject") DROP_COLUMN("tokens", "groups")
 
 /* What versions 11 and later brought. */
 #define WITHOUT_WEBHOOKS                                                                                     \
