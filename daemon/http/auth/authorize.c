@@ -49,9 +49,9 @@ bool authorize_sees_all(const struct identity *who)
 
 /* A project without members is everybody's to submit to, and no reason to see what others do there. Ranks
  * know their owner's name, and not the groups by which that may be a member of their job's project. */
-static enum role role_of(const struct projects *projects, const struct principal *who, const char *project)
+static enum role role_at(const struct account_limits *limits, const struct principal *who,
+                         const char *project)
 {
-    const struct account_limits *limits = projects_find(projects, project);
     if (limits == NULL || limits->member_count == 0) {
         return ROLE_NONE;
     }
@@ -61,6 +61,11 @@ static enum role role_of(const struct projects *projects, const struct principal
     enum role role = projects_role(limits, who->name, who->groups);
     bool by_group = who->job != NULL && strcmp(who->job, project) == 0 && projects_have_groups(limits);
     return by_group && role < ROLE_USER ? ROLE_USER : role;
+}
+
+static enum role role_of(const struct projects *projects, const struct principal *who, const char *project)
+{
+    return role_at(projects_find(projects, project), who, project);
 }
 
 static enum role role_in(const struct projects *projects, const struct identity *who, const char *project)
@@ -125,7 +130,7 @@ static bool may_use(const struct projects *projects, const char *project, const 
     if (limits == NULL) {
         return strcmp(project, DEFAULT_PROJECT) == 0;
     }
-    return limits->member_count == 0 || role_of(projects, who, project) >= ROLE_USER;
+    return limits->member_count == 0 || role_at(limits, who, project) >= ROLE_USER;
 }
 
 bool authorize_priority(const struct projects *projects, const struct identity *who, const char *project,

@@ -148,8 +148,10 @@ bool projects_have_groups(const struct account_limits *project)
 enum role projects_role(const struct account_limits *project, const char *name, const char *groups)
 {
     enum role role = role_of_name(project, name);
-    for (size_t i = first_group(project);
-         groups != NULL && i < project->member_count && is_group(&project->members[i]); i++) {
+    if (groups == NULL) {
+        return role;
+    }
+    for (size_t i = first_group(project); i < project->member_count && is_group(&project->members[i]); i++) {
         const struct project_member *member = &project->members[i];
         if (member->role > role && groups_have(groups, member->name + strlen(MEMBER_GROUP))) {
             role = member->role;
