@@ -107,6 +107,7 @@ def test_a_person_logs_in_works_and_logs_out(provider: Provider, terminal: Termi
     assert (row["status"], row["subject"], json.loads(row["detail"])["subject"]) == (201, token["id"], token["subject"])
     old, ended = Api(cluster.url, terminal.token), terminal.run("logout")
     assert ended.returncode == 0, ended.stderr
+    assert ["DELETE", "/v1/login"] in [[row["method"], row["path"]] for row in cluster.api.get("/v1/audit?owner=ann")["audit"]]
     assert not (terminal.folder / "token").exists() and not (terminal.folder / "login.json").exists()
     with pytest.raises(Problem) as refused:
         old.get("/v1/jobs")
