@@ -9,13 +9,18 @@
 #include <string.h>
 
 #include "daemon/traces/collector.h"
+#include "proto/base/http/fetch.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
 
-#define OPTION_COUNT 45
+#define OPTION_COUNT 53
+
+#define DEFAULT_OIDC_SCOPES  "openid profile email"
+#define DEFAULT_USER_CLAIM   "preferred_username"
+#define DEFAULT_GROUPS_CLAIM "groups"
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -189,6 +194,49 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "headers for it, one a line: \"NAME: VALUE\"",
          .kind = OPTION_TEXT,
          .target = &config->otlp_headers},
+        {.name = "oidc-issuer",
+         .value_name = "URL",
+         .help = "the identity provider that `gpuctl login` logs people in with, by OpenID Connect (default: "
+                 "none)",
+         .kind = OPTION_TEXT,
+         .target = &config->oidc.rules.issuer},
+        {.name = "oidc-client-id",
+         .value_name = "ID",
+         .help = "of gpuctl there: a public client of its own, with the device flow",
+         .kind = OPTION_TEXT,
+         .target = &config->oidc.rules.client_id},
+        {.name = "oidc-scopes",
+         .value_name = "LIST",
+         .help = "that gpuctl asks for (default \"" DEFAULT_OIDC_SCOPES "\")",
+         .kind = OPTION_TEXT,
+         .target = &config->oidc.scopes},
+        {.name = "oidc-user-claim",
+         .value_name = "NAME",
+         .help = "where an ID token has the name of the person, which people must not be able to choose "
+                 "(default " DEFAULT_USER_CLAIM ")",
+         .kind = OPTION_TEXT,
+         .target = &config->oidc.rules.user_claim},
+        {.name = "oidc-user-domain",
+         .value_name = "DOMAIN",
+         .help = "these names end with @DOMAIN, which is left away; others are refused",
+         .kind = OPTION_TEXT,
+         .target = &config->oidc.rules.user_domain},
+        {.name = "oidc-groups-claim",
+         .value_name = "NAME",
+         .help = "where it has their groups (default " DEFAULT_GROUPS_CLAIM ")",
+         .kind = OPTION_TEXT,
+         .target = &config->oidc.rules.groups_claim},
+        {.name = "oidc-role",
+         .value_name = "GROUP=ROLE",
+         .help = "people of the group are viewer, user, operator or admin; may be repeated, the highest "
+                 "counts; *=user is everybody. Who has no role is refused",
+         .kind = OPTION_LIST,
+         .target = &config->oidc_roles},
+        {.name = "login-life",
+         .value_name = "TIME",
+         .help = "how long the token of a login is valid (default 12h)",
+         .kind = OPTION_DURATION,
+         .target = &config->oidc.life_ms},
         {.name = "webhook-networks",
          .value_name = "LIST",
          .help = "private networks that webhooks may be sent to: \"10.0.0.0/8,fd00::/8\" (default: none)",
@@ -328,6 +376,36 @@ static bool read_policy(struct config *config, struct err *err)
                      "%s suspends any job at any time: it is for gpuctl simulate alone", name);
 }
 
+static bool check_oidc(struct config *config, struct err *err)
+{
+    struct issuer_config *oidc = &config->oidc;
+    oidc->roles =
+        (struct group_roles){(const char *const *)config->oidc_roles.items, config->oidc_roles.count};
+    if (oidc->rules.issuer == NULL) {
+        return (oidc->rules.client_id == NULL && oidc->roles.count == 0) ||
+               err_field(err, ERR_USAGE, "--oidc-issuer", "give it, too",
+                         "--oidc-client-id and --oidc-role are for an identity provider, and there is none");
+    }
+    if (!fetch_is_safe(oidc->rules.issuer)) {
+        return err_field(err, ERR_USAGE, "--oidc-issuer", "give https://login.example.org, for instance",
+                         "--oidc-issuer is no https URL");
+    }
+    if (oidc->rules.client_id == NULL || *oidc->rules.client_id == '\0') {
+        return err_field(err, ERR_USAGE, "--oidc-client-id", "make a public client there, for gpuctl alone",
+                         "--oidc-issuer needs --oidc-client-id");
+    }
+    if (oidc->life_ms < 1000 || oidc->life_ms > LIMIT_LOGIN_LIFE_MS) {
+        return err_field(err, ERR_USAGE, "--login-life", "give 12h, for instance",
+                         "the token of a login is valid for a second to 7 days");
+    }
+    if (oidc->roles.count == 0) {
+        return err_field(err, ERR_USAGE, "--oidc-role",
+                         "give ml-team=user, for instance, or *=user for everybody",
+                         "without --oidc-role nobody who logs in has a role here");
+    }
+    return group_roles_check(&oidc->roles, err);
+}
+
 static bool check(struct config *config, struct err *err)
 {
     if (!split_listen(config, err)) {
@@ -370,31 +448,35 @@ static bool check(struct config *config, struct err *err)
     if (config->heartbeat_ms < 50) {
         return err_field(err, ERR_USAGE, "--beat", "give 50ms or more", "nodes cannot report that often");
     }
-    return networks_parse(config->webhook_networks, &config->networks, err);
+    return check_oidc(config, err) && networks_parse(config->webhook_networks, &config->networks, err);
 }
 
 bool config_parse(int argc, char **argv, struct config *ret_config, struct err *err)
 {
-    *ret_config = (struct config){.state = "/var/lib/gpuctl",
-                                  .listen = "127.0.0.1:7070",
-                                  .heartbeat_ms = HEARTBEAT_MS,
-                                  .webhook_pause_ms = DEFAULT_WEBHOOK_PAUSE_MS,
-                                  .lease_min_ms = LIMIT_LEASE_MIN_MS,
-                                  .patience_ms = DEFAULT_PATIENCE_MS,
-                                  .request_wait_ms = DEFAULT_REQUEST_WAIT_MS,
-                                  .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
-                                  .upload_quota_mib = DEFAULT_UPLOAD_QUOTA_BYTES / MIB,
-                                  .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
-                                  .policy = POLICY_DEFAULT,
-                                  .idle_after_ms = DEFAULT_IDLE_AFTER_MS,
-                                  .keep_jobs_ms = DEFAULT_KEEP_JOBS_MS,
-                                  .keep_logs_ms = DEFAULT_KEEP_LOGS_MS,
-                                  .keep_nodes_ms = DEFAULT_KEEP_NODES_MS,
-                                  .keep_usage_ms = DEFAULT_KEEP_USAGE_MS,
-                                  .keep_audit_ms = DEFAULT_KEEP_AUDIT_MS,
-                                  .logs_share_percent = DEFAULT_LOGS_SHARE,
-                                  .backup_interval_ms = DEFAULT_BACKUP_INTERVAL_MS,
-                                  .backup_keep = DEFAULT_BACKUP_KEEP};
+    *ret_config = (struct config){
+        .state = "/var/lib/gpuctl",
+        .listen = "127.0.0.1:7070",
+        .heartbeat_ms = HEARTBEAT_MS,
+        .webhook_pause_ms = DEFAULT_WEBHOOK_PAUSE_MS,
+        .oidc = {.rules = {.user_claim = DEFAULT_USER_CLAIM, .groups_claim = DEFAULT_GROUPS_CLAIM},
+                 .scopes = DEFAULT_OIDC_SCOPES,
+                 .life_ms = DEFAULT_LOGIN_LIFE_MS},
+        .lease_min_ms = LIMIT_LEASE_MIN_MS,
+        .patience_ms = DEFAULT_PATIENCE_MS,
+        .request_wait_ms = DEFAULT_REQUEST_WAIT_MS,
+        .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
+        .upload_quota_mib = DEFAULT_UPLOAD_QUOTA_BYTES / MIB,
+        .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
+        .policy = POLICY_DEFAULT,
+        .idle_after_ms = DEFAULT_IDLE_AFTER_MS,
+        .keep_jobs_ms = DEFAULT_KEEP_JOBS_MS,
+        .keep_logs_ms = DEFAULT_KEEP_LOGS_MS,
+        .keep_nodes_ms = DEFAULT_KEEP_NODES_MS,
+        .keep_usage_ms = DEFAULT_KEEP_USAGE_MS,
+        .keep_audit_ms = DEFAULT_KEEP_AUDIT_MS,
+        .logs_share_percent = DEFAULT_LOGS_SHARE,
+        .backup_interval_ms = DEFAULT_BACKUP_INTERVAL_MS,
+        .backup_keep = DEFAULT_BACKUP_KEEP};
     struct option_spec table[OPTION_COUNT];
     table_fill(ret_config, table);
     char **rest = NULL;
@@ -423,6 +505,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
 void config_finish(struct config *config)
 {
     options_finish_list(&config->host_names);
+    options_finish_list(&config->oidc_roles);
     settings_destroy(config->settings);
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/identity/issuer.h"
 #include "daemon/notify/networks.h"
 #include "proto/base/err.h"
 #include "proto/base/settings/options.h"
@@ -38,7 +39,9 @@ struct config {
     const char *prices, *currency;            /* or NULL */
     const char *otlp_endpoint, *otlp_headers; /* or NULL */
     int64_t logs_share_percent;               /* of the disk */
-    const char *webhook_networks;             /* as written, or NULL */
+    struct issuer_config oidc;                /* the identity provider; its roles are of oidc_roles */
+    struct option_list oidc_roles;
+    const char *webhook_networks; /* as written, or NULL */
     int64_t webhook_pause_ms;
     const char *public_url;     /* NULL: it follows from the names */
     const char *backup_folder;  /* NULL: STATE/backups */

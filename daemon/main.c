@@ -179,6 +179,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .blobs = daemon->blobs,
                                          .worker = daemon->worker,
                                          .notify = daemon->notify,
+                                         .issuer = config->oidc.rules.issuer != NULL ? &config->oidc : NULL,
                                          .webhook_networks = &config->networks,
                                          .store_path = daemon->database,
                                          .state_directory = config->state,

@@ -20,6 +20,15 @@
 #define CLIENT_STREAM_IDLE_S 45
 /* bytes of a stream that wait to be shown; above this the stream is paused */
 #define CLIENT_STREAM_BYTES (4 * MIB)
+/* what an identity provider answers, and what is kept of a login */
+#define CLIENT_LOGIN_BYTES (256 * KIB)
+/* a login at an identity provider that says neither how long it waits nor how often it may be asked: RFC 8628
+ * has 5 s; and the most that is believed */
+#define CLIENT_LOGIN_S       600
+#define CLIENT_LOGIN_PAUSE_S 5
+#define CLIENT_LOGIN_MOST_S  3600
+/* a login is renewed when it ends within this: a command that begins now mostly ends before */
+#define CLIENT_RENEW_MS (15 * 60 * 1000LL)
 /* a reply in memory: a page of 200 jobs with their specs is 13 MiB */
 #define CLIENT_REPLY_BYTES (64 * MIB)
 /* files inside the spec; base64 keeps them below LIMIT_SUBMIT_BYTES */

@@ -417,4 +417,34 @@
 #define METRICS_PIECE_NODES       4
 #define METRICS_PIECE_ALLOCATIONS 16
 
+/* --- identity provider --- */
+/* a group's name, and all groups of a person with a line each: providers cut longer lists, too */
+#define LIMIT_GROUP_BYTES  128
+#define LIMIT_GROUPS_BYTES (8 * KIB)
+/* of tokens that a login gives: a working day, after which the groups are read again ... */
+#define DEFAULT_LOGIN_LIFE_MS (12 * HOUR_MS)
+/* ... and no more than this */
+#define LIMIT_LOGIN_LIFE_MS (7LL * 24 * HOUR_MS)
+/* an ID token: providers that name all groups in it send 8 KiB */
+#define LIMIT_ID_TOKEN_BYTES (32 * KIB)
+/* an ID token is to be used at once: it was made so long ago at most, and clocks may differ so much */
+#define ID_TOKEN_AGE_MS    (10 * 60 * 1000LL)
+#define ID_TOKEN_LEEWAY_MS (2 * 60 * 1000LL)
+/* ID tokens that were used, until they are too old: 1,000 logins in 12 minutes, of 40 bytes */
+#define LIMIT_LOGINS_KEPT 1024
+/* logins that wait to be checked, each for as long as the provider takes; further ones are answered 429 */
+#define LIMIT_LOGINS_WAITING 32
+/* what the identity provider answers: its keys, or where they are */
+#define LIMIT_ISSUER_BYTES (256 * KIB)
+#define LIMIT_ISSUER_KEYS  64
+/* it has so long to answer, and is left alone for so long when it has not */
+#define ISSUER_REPLY_MS 5000
+#define ISSUER_REST_MS  5000
+/* an ID token with a key that is not known has the keys read again, once in this time */
+#define ISSUER_KEYS_MS (60 * 1000LL)
+/* in any case they are read again after this, so that a key that was withdrawn counts no more */
+#define ISSUER_KEYS_OLD_MS HOUR_MS
+/* RSA keys of fewer bits are not used */
+#define ISSUER_RSA_BITS 2048
+
 #endif

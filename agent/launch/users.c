@@ -61,7 +61,7 @@ static bool parse(struct users *users, char *text, struct err *err)
             continue;
         }
         if (owner == NULL || !text_to_int(number, 1, UINT32_MAX - 1, &uid) ||
-            !text_is_name(owner, LIMIT_NAME_BYTES)) {
+            !text_is_owner(owner, LIMIT_NAME_BYTES)) {
             err_set(err, ERR_MALFORMED, "%s/" RECORD ": \"%.64s\" is no number and no owner", users->state,
                     line);
             return err_hint(err, "put the file back as it was: it says whose files are whose on this node");
@@ -188,7 +188,7 @@ static bool is_person(const struct users *users, const struct passwd *entry)
 
 bool users_find(struct users *users, const char *owner, struct user *ret_user, struct err *err)
 {
-    if (!text_is_name(owner, LIMIT_NAME_BYTES)) { /* it becomes a line of the record */
+    if (!text_is_owner(owner, LIMIT_NAME_BYTES)) { /* it becomes a line of the record */
         return err_set(err, ERR_FIELD, "the owner of the job is no name");
     }
     struct user user = {.name = xstrdup(owner)};

@@ -29,6 +29,7 @@
 #include "daemon/http/base/waiters.h"
 #include "daemon/http/events/event_ring.h"
 #include "daemon/http/listener.h"
+#include "daemon/http/logins.h"
 #include "daemon/http/logs/log_searches.h"
 #include "daemon/http/api/uploads.h"
 #include "daemon/http/mlflow/mlflow.h"
@@ -358,9 +359,9 @@ struct server *server_open(const struct server_config *config, struct err *err)
         (server->projects = projects_load(server->reader, err)) == NULL || !secrets_open(server, err) ||
         !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
         !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
-        !log_searches_open(server, err) || !simulations_open(server, err) || !samples_open(server, err) ||
-        !usage_open(server, err) || !backups_open(server, err) || !retention_open(server, err) ||
-        !scrubbing_open(server, err)) {
+        !log_searches_open(server, err) || !simulations_open(server, err) || !logins_open(server, err) ||
+        !samples_open(server, err) || !usage_open(server, err) || !backups_open(server, err) ||
+        !retention_open(server, err) || !scrubbing_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -420,6 +421,7 @@ void server_close(struct server *server)
     samples_close(server);
     log_searches_close(server);
     simulations_close(server);
+    logins_close(server);
     usage_close(server);
     overview_close(server);
     queue_close(server);

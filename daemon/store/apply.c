@@ -33,6 +33,7 @@ static const struct write {
     [CHANGE_NODE_DELETE] = {SQL_DELETE_NODE, TABLE_nodes, ROLE_KEY, false},
     [CHANGE_TOKEN_INSERT] = {SQL_INSERT_TOKEN, TABLE_tokens, ROLE_ALL, false},
     [CHANGE_TOKEN_REVOKE] = {SQL_REVOKE_TOKEN, TABLE_tokens, ROLE_KEY, false},
+    [CHANGE_TOKEN_END] = {0},
     [CHANGE_TOKEN_USE] = {0},
     [CHANGE_TOKENS_RETIRE] = {0},
     [CHANGE_JOIN_INSERT] = {SQL_INSERT_JOIN, TABLE_joins, ROLE_ALL, false},
@@ -154,6 +155,26 @@ static bool delete_old_joins(struct store *store, int64_t now_ms, struct err *er
 {
     struct query query = query_begin(&store->connection, SQL_DELETE_OLD_JOINS);
     query_bind_number(&query, now_ms - JOIN_KEPT_MS);
+    return query_run(&query, NULL, err);
+}
+
+static bool end_token(struct store *store, const struct token_row *token, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_END_TOKEN);
+    query_bind_number(&query, token->expires_ms);
+    query_bind_text(&query, token->id);
+    return run(&query, false, err);
+}
+
+/* The newest token of a login stays, so that it is known whose name it is. */
+static bool delete_ended_logins(struct store *store, const struct token_row *token, struct err *err)
+{
+    if (token->subject == NULL) {
+        return true;
+    }
+    struct query query = query_begin(&store->connection, SQL_DELETE_ENDED_LOGINS);
+    query_bind_text(&query, token->subject);
+    query_bind_number(&query, token->created_ms);
     return query_run(&query, NULL, err);
 }
 
@@ -359,6 +380,9 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return run_for(store, SQL_TRIM_DELIVERIES, change->delivery.created_ms, RETENTION_STEP_BLOBS, NULL,
                        err);
     }
+    if (change->kind == CHANGE_TOKEN_END) {
+        return end_token(store, &change->token, err);
+    }
     if (change->kind == CHANGE_TOKEN_USE) {
         return use_token(store, &change->token, err);
     }
@@ -375,6 +399,7 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return remove_piece(store, change->removal.job_key, err);
     }
     return (change->kind != CHANGE_JOIN_INSERT || delete_old_joins(store, change->join.created_ms, err)) &&
+           (change->kind != CHANGE_TOKEN_INSERT || delete_ended_logins(store, &change->token, err)) &&
            (change->kind != CHANGE_USE_PUT || delete_upload(store, &change->use, err)) &&
            (change->kind != CHANGE_MEMBER_INSERT || put_node_job(store, &change->member, err)) &&
            (change->kind != CHANGE_WEBHOOK_DELETE || delete_deliveries(store, change->webhook.id, err)) &&

@@ -226,12 +226,31 @@ static bool read_idle(const json_t *json, struct account_limits *limits, struct 
                      action);
 }
 
+bool member_group_is_sound(const char *group)
+{
+    size_t length = 0;
+    for (; group[length] != '\0'; length++) {
+        if (length == LIMIT_GROUP_BYTES || (unsigned char)group[length] < ' ' || group[length] == 0x7f) {
+            return false;
+        }
+    }
+    return length > 0;
+}
+
+static bool member_is_sound(const char *name)
+{
+    size_t prefix = strlen(MEMBER_GROUP);
+    return strncmp(name, MEMBER_GROUP, prefix) == 0 ? member_group_is_sound(name + prefix)
+                                                    : text_is_name(name, LIMIT_NAME_BYTES);
+}
+
 static bool read_member(const char *name, const json_t *value, struct account_limits *limits, struct err *err)
 {
     const char *role = json_is_string(value) ? json_string_value(value) : "";
     struct project_member *member = &limits->members[limits->member_count];
-    if (!text_is_name(name, LIMIT_NAME_BYTES)) {
-        return err_field(err, ERR_FIELD, "members", NULL, "\"%.64s\" in members is no name of a user", name);
+    if (!member_is_sound(name)) {
+        return err_field(err, ERR_FIELD, "members", "write ann, or group:ml-team",
+                         "\"%.64s\" in members is no name of a user or a group", name);
     }
     if (!role_from_text(role, &member->role) || member->role < ROLE_VIEWER || member->role > ROLE_OPERATOR) {
         return err_field(err, ERR_FIELD, "members", "write viewer, user or operator",

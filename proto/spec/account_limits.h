@@ -20,8 +20,13 @@ struct type_limit {
     int64_t gpus;
 };
 
+/* Before the name of a group of the identity provider, whose people are members. */
+#define MEMBER_GROUP "group:"
+/* Whether a group may have the name: printable, and at most LIMIT_GROUP_BYTES of it. */
+bool member_group_is_sound(const char *group);
+
 struct project_member {
-    char *name; /* of the owner of tokens */
+    char *name; /* of the owner of tokens; or MEMBER_GROUP and a group */
     enum role role;
 };
 

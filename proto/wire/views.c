@@ -426,6 +426,9 @@ DEFINE_VIEW(window_view, WINDOW, .json = json)
     M(flag, "revoked", revoked)                                                                              \
     M(time, "last_used_at", used_ms)                                                                         \
     M(shown, "node", node)                                                                                   \
+    M(shown, "project", project)                                                                             \
+    M(shown, "subject", subject)                                                                             \
+    M(shown, "groups", groups)                                                                               \
     M(shown, "secret", secret)
 DEFINE_VIEW(token_view, TOKEN, .json = json)
 

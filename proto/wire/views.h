@@ -130,9 +130,12 @@ struct token_view {
     const char *owner;
     int64_t created_ms, expires_ms; /* 0: never */
     bool revoked;
-    int64_t used_ms;    /* its last use, to an hour; 0: none */
-    const char *node;   /* the node that it is bound to; NULL: none */
-    const char *secret; /* the whole token, only when it was just made; else NULL */
+    int64_t used_ms;     /* its last use, to an hour; 0: none */
+    const char *node;    /* the node that it is bound to; NULL: none */
+    const char *project; /* of a service account; NULL: it is of none */
+    const char *subject; /* who logged in, at the identity provider; NULL: nobody did */
+    const char *groups;  /* of them there, a line each; NULL: none */
+    const char *secret;  /* the whole token, only when it was just made; else NULL */
 };
 
 /* What somebody did, or was not allowed to do. */

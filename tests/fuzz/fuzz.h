@@ -18,7 +18,9 @@
     X(batch)                                                                                                 \
     X(filter)                                                                                                \
     X(head)                                                                                                  \
+    X(id_token)                                                                                              \
     X(ignore)                                                                                                \
+    X(issuer)                                                                                                \
     X(jobfile)                                                                                               \
     X(jobspec)                                                                                               \
     X(launch)                                                                                                \

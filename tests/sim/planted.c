@@ -114,6 +114,7 @@ static bool is_dropped(const struct change *change)
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:
+    case CHANGE_TOKEN_END:
     case CHANGE_TOKEN_USE:
     case CHANGE_TOKENS_RETIRE:
     case CHANGE_AUDIT_INSERT:

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl login`: makes this user's programs speak to a controller from now on. It writes three files into
- * the user's configuration folder: config, token and ca.pem. It promises to write nothing before the
- * controller has accepted the token, and to keep the other lines of config. */
+/* `gpuctl login`: makes this user's programs speak to a controller from now on, with a token that exists or
+ * with one of a login at an identity provider. It writes into the user's configuration folder: config, token
+ * and ca.pem, and login.json of such a login. It promises to write nothing before the controller has accepted
+ * the token, and to keep the other lines of config. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/cli/transport/api.h"
+#include "client/cli/transport/saved_login.h"
 #include "client/cli/show/print.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/http/authority.h"
@@ -30,14 +32,16 @@ struct login {
     const struct login_options *options;
     char *url, *token; /* owned, as all that follows */
     char *folder, *config_file, *token_file, *ca_file;
-    char *new_ca_file; /* until the controller has taken the token */
+    char *new_ca_file;        /* until the controller has taken the token */
+    struct saved_login saved; /* its url is NULL: the token is not of an identity provider */
     int64_t ahead_ms;
 };
 
 static const struct option_row login_rows[] = {
     ROW_TEXT(struct login_options, pin, 0, "ca-pin", "PIN", "of the controller's certificate authority"),
     ROW_TEXT(struct login_options, token_file, 0, "token-file", "FILE",
-             "that holds your token; - reads it from stdin"),
+             "that holds your token; - reads it from stdin (without: log in at the controller's identity "
+             "provider)"),
     ROW_TEXT(struct login_options, cacert, 0, "cacert", "FILE", "certificates to trust, instead of --ca-pin",
              .spec.alias = "ca-file"),
     ROW_FLAG(struct login_options, plain_allowed, 0, "insecure-plain-http", "allow http to another host"),
@@ -51,6 +55,7 @@ static void finish(struct login *login)
     if (login->new_ca_file != NULL) {
         unlink(login->new_ca_file);
     }
+    saved_login_finish(&login->saved);
     free(login->url);
     free(login->token);
     free(login->folder);
@@ -63,11 +68,6 @@ static void finish(struct login *login)
 static bool read_token(struct login *login, struct err *err)
 {
     const char *path = login->options->token_file;
-    if (path == NULL) {
-        return err_field(err, ERR_USAGE, "token-file",
-                         "an administrator makes one: gpuctl token create --owner NAME --out FILE",
-                         "login needs the file that holds your token, with --token-file");
-    }
     if (strcmp(path, "-") == 0) {
         char line[TOKEN_BYTES] = "";
         login->token = xstrdup(fgets(line, sizeof line, stdin) != NULL ? line : "");
@@ -92,10 +92,41 @@ static bool fetch_authority(struct login *login, struct err *err)
            file_replace(login->new_ca_file, pem, strlen(pem), 0644, err);
 }
 
+static const char *cacert_of(const struct login *login)
+{
+    return login->new_ca_file != NULL ? login->new_ca_file : login->options->cacert;
+}
+
+/* Has the person log in at the identity provider of the controller. */
+static bool ask_provider(struct login *login, struct err *err)
+{
+    autojson json_t *json = NULL;
+    struct identity_provider provider;
+    struct identity_tokens tokens = {NULL, NULL};
+    if (!saved_login_find(login->url, cacert_of(login), &json, &provider, err)) {
+        if (err->code == ERR_NOT_FOUND) {
+            err_field(err, ERR_USAGE, "token-file",
+                      "an administrator makes one: gpuctl token create --owner NAME --out FILE",
+                      "login needs the file that holds your token, with --token-file: the controller has no "
+                      "identity provider");
+        } else if (err->code == ERR_UNREACHABLE) {
+            authority_blame_clock(login->ahead_ms, err);
+        }
+        return false;
+    }
+    bool good = device_flow_run(&provider, &tokens, err) &&
+                saved_login_trade(login->url, cacert_of(login), &provider, &tokens, &login->saved, err);
+    identity_tokens_finish(&tokens);
+    if (good) {
+        login->token = xstrdup(login->saved.token);
+    }
+    return good;
+}
+
 /* Does the controller take the token? */
 static bool try_token(const struct login *login, struct err *err)
 {
-    const char *cacert = login->new_ca_file != NULL ? login->new_ca_file : login->options->cacert;
+    const char *cacert = cacert_of(login);
     struct context context = {.url = xstrdup(login->url),
                               .token = xstrdup(login->token),
                               .cacert = cacert != NULL ? xstrdup(cacert) : NULL};
@@ -179,7 +210,11 @@ static bool keep(struct login *login, struct err *err)
     if (kept && login->new_ca_file != NULL && rename(login->new_ca_file, login->ca_file) != 0) {
         return err_errno(err, "cannot write %s", login->ca_file);
     }
-    return kept && write_config(login, err);
+    if (kept && login->saved.url == NULL) {
+        saved_login_remove(login->folder); /* one of before */
+    }
+    return kept && (login->saved.url == NULL || saved_login_write(login->folder, &login->saved, err)) &&
+           write_config(login, err);
 }
 
 static bool run(struct login *login, const char *url, struct err *err)
@@ -189,9 +224,11 @@ static bool run(struct login *login, const char *url, struct err *err)
     login->config_file = xprintf("%s/" SETTINGS_CLIENT, login->folder);
     login->token_file = xprintf("%s/token", login->folder);
     login->ca_file = xprintf("%s/ca.pem", login->folder);
-    return context_check_url(login->url, login->options->plain_allowed, err) && read_token(login, err) &&
-           file_make_directories(login->folder, 0700, err) && fetch_authority(login, err) &&
-           try_token(login, err) && keep(login, err);
+    bool named = login->options->token_file != NULL;
+    return context_check_url(login->url, login->options->plain_allowed, err) &&
+           (!named || read_token(login, err)) && file_make_directories(login->folder, 0700, err) &&
+           fetch_authority(login, err) && (named || ask_provider(login, err)) && try_token(login, err) &&
+           keep(login, err);
 }
 
 static bool login_run(const struct call *call, int *ret_exit, struct err *err)
@@ -209,9 +246,11 @@ const struct verb verb_login = {
     .name = "login",
     .arguments = "URL",
     .summary = "Speak to this controller from now on.",
-    .details = "Writes ~/.config/gpuctl/config, with the token and the certificate beside it. The Python "
-               "client reads "
-               "the same.",
+    .details =
+        "Without --token-file you are shown an address and a code: open the address in a browser on "
+        "any device,\nlog in at your identity provider, and enter the code. Writes "
+        "~/.config/gpuctl/config, with the token and\nthe certificate beside it. The Python client reads "
+        "the same.",
     .least = 1,
     .most = 1,
     .reach = REACH_NOTHING,

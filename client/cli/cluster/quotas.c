@@ -127,8 +127,10 @@ static const struct option_row set_rows[] = {
         "what happens to idle jobs: their owners are told; or also they give their GPUs back, and are held"),
     ROW_TEXT(struct set_options, grace, 0, "idle-grace", "TIME",
              "between telling and preempting (15m without)"),
-    ROW_LIST(struct set_options, members, 0, "member", "USER=ROLE",
-             "of a project: who belongs to it, as viewer, user or operator; may be repeated"),
+    ROW_LIST(
+        struct set_options, members, 0, "member", "USER=ROLE",
+        "of a project: who belongs to it, as viewer, user or operator; group:NAME=ROLE is a group of the "
+        "identity provider; may be repeated"),
     ROW_TEXT(struct set_options, priority, 0, "max-priority", "NUMBER",
              "of a project: the highest that users may give a job (0 without)"),
     ROW_FLAG(struct set_options, force, 0, "force",
@@ -289,7 +291,7 @@ static bool apply_idle(json_t *limits, const struct set_options *options, struct
 static bool apply_members(json_t *limits, const struct option_list *list, struct err *err)
 {
     for (size_t i = 0; i < list->count; i++) {
-        const char *equals = strchr(list->items[i], '=');
+        const char *equals = strrchr(list->items[i], '='); /* a group's name may have one */
         if (equals == NULL) {
             return err_field(err, ERR_USAGE, "member", "write ann=user, or ann=none to take ann out",
                              "--member does not take \"%s\"", list->items[i]);

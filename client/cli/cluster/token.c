@@ -23,6 +23,7 @@ static void show_expiry(const json_t *token, const char *member, struct text *ou
 static const struct column columns[] = {COLUMN("ID", "id", cell_plain),
                                         COLUMN("ROLE", "role", cell_plain),
                                         COLUMN("OWNER", "owner", cell_plain),
+                                        COLUMN("PROJECT", "project", cell_plain),
                                         COLUMN("CREATED", "created_at", cell_time),
                                         COLUMN("EXPIRES", "expires_at", show_expiry),
                                         COLUMN("USED", "last_used_at", cell_time),
@@ -41,7 +42,7 @@ static const struct verb verb_list = {
 /* --- create --- */
 
 struct create_options {
-    const char *role, *owner, *out;
+    const char *role, *owner, *service, *project, *out;
     int64_t expires_ms; /* 0: not given */
 };
 
@@ -49,6 +50,10 @@ static const struct option_row create_rows[] = {
     ROW_CHOICE(struct create_options, role, 0, "role", "ROLE", "what it may do",
                "viewer|user|operator|admin|node|monitor", .absent_text = "user", .sent_as = "role"),
     ROW_TEXT(struct create_options, owner, 0, "owner", "NAME", "whose it is", .sent_as = "owner"),
+    ROW_TEXT(struct create_options, service, 0, "service", "NAME",
+             "a service account instead of a person, for CI: service:NAME", .sent_as = "service"),
+    ROW_TEXT(struct create_options, project, 0, "project", "NAME",
+             "of the service account: it submits there, and sees nothing else", .sent_as = "project"),
     ROW_DURATION(struct create_options, expires_ms, 0, "expires", "after which it is no longer valid"),
     ROW_TEXT(struct create_options, out, 0, "out", "FILE",
              "write it there, for you alone, instead of to stdout"),
@@ -69,9 +74,9 @@ static bool create_run(const struct call *call, int *ret_exit, struct err *err)
     const struct create_options *options = call->options;
     autoapi struct api *api = NULL;
     autojson json_t *wanted = json_object();
-    if (options->owner == NULL) {
+    if (options->owner == NULL && options->service == NULL) {
         return err_field(err, ERR_USAGE, "owner", "name the person, or the nodes, that it is for",
-                         "token create needs --owner");
+                         "token create needs --owner, or --service with --project");
     }
     option_send(create_rows, options, wanted);
     if (options->expires_ms > 0) {
@@ -86,7 +91,7 @@ static bool create_run(const struct call *call, int *ret_exit, struct err *err)
 
 static const struct verb verb_create = {
     .name = "create",
-    .arguments = "--owner NAME",
+    .arguments = "--owner NAME | --service NAME --project NAME",
     .summary = "Make a token and print its secret.",
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct create_options),

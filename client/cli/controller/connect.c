@@ -5,6 +5,7 @@
 
 #include "client/cli/transport/context.h"
 #include "client/cli/show/print.h"
+#include "client/cli/controller/renew.h"
 #include "client/cli/controller/start.h"
 
 static bool start_own(const struct common *common, struct err *err)
@@ -34,7 +35,8 @@ bool connect_controller(const struct call *call, bool start, struct api **ret_ap
     if (!loaded && start && err->code == ERR_UNREACHABLE) {
         loaded = start_own(call->common, err) && context_load(call->common, &context, err);
     }
-    if (!loaded) {
+    if (!loaded || !renew_login(&context, err)) {
+        context_finish(&context);
         return false;
     }
     *ret_api = api_create(&context);

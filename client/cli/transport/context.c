@@ -118,21 +118,22 @@ bool context_check_url(const char *url, bool plain_allowed, struct err *err)
     return true;
 }
 
-static bool read_token(const char *path, char **ret_token, struct err *err)
+char *context_read_token(const char *path, struct err *err)
 {
     autofree char *token = NULL;
     if (!file_read(path, TOKEN_BYTES, &token, NULL, err)) {
         err->code = ERR_UNAUTHENTICATED;
-        return err_hint(err, "name the file that holds your token with --token-file or GPUCTL_TOKEN_FILE");
+        err_hint(err, "name the file that holds your token with --token-file or GPUCTL_TOKEN_FILE");
+        return NULL;
     }
     token[strcspn(token, " \t\r\n")] = '\0';
     for (const char *at = token; *at != '\0'; at++) {
         if (*at < 0x21 || *at > 0x7e) {
-            return err_field(err, ERR_UNAUTHENTICATED, "token-file", NULL, "%s does not hold a token", path);
+            err_field(err, ERR_UNAUTHENTICATED, "token-file", NULL, "%s does not hold a token", path);
+            return NULL;
         }
     }
-    *ret_token = give(token);
-    return true;
+    return give(token);
 }
 
 char *context_trim_url(const char *url)
@@ -158,7 +159,8 @@ static bool load_named(const char *url, const struct known *known, struct contex
     }
     context->url = context_trim_url(url);
     context->cacert = known->cacert != NULL ? xstrdup(known->cacert) : NULL;
-    return read_token(known->token_file, &context->token, err);
+    context->token = context_read_token(known->token_file, err);
+    return context->token != NULL;
 }
 
 static bool load_own(struct context *context, struct err *err)
@@ -170,7 +172,8 @@ static bool load_own(struct context *context, struct err *err)
         return err_hint(err, "start one with `gpuctl up`, or name one with --url or GPUCTL_URL");
     }
     autofree char *token_file = instance_token_file(context->state);
-    return read_token(token_file, &context->token, err);
+    context->token = context_read_token(token_file, err);
+    return context->token != NULL;
 }
 
 bool context_load_state(const struct common *common, struct context *ret_context, struct err *err)

@@ -21,6 +21,9 @@ struct context {
 /* Writes the names of the settings of SETTINGS_CLIENT, separated by commas. */
 void context_name_settings(FILE *out);
 
+/* The token that a file holds, the caller's. NULL: ERR_UNAUTHENTICATED. */
+char *context_read_token(const char *path, struct err *err);
+
 /* Whether the URL is of this host alone. */
 bool context_is_loopback(const char *url);
 /* Without slashes at its end; the caller frees it. */

@@ -21,8 +21,9 @@ enum change_kind {
     CHANGE_NODE_PUT,
     CHANGE_NODE_DELETE, /* node.name; tokens that are bound to it are revoked */
     CHANGE_REPLY_INSERT,
-    CHANGE_TOKEN_INSERT,
+    CHANGE_TOKEN_INSERT,  /* of a login: older ones of token.subject that have ended go */
     CHANGE_TOKEN_REVOKE,  /* token.id */
+    CHANGE_TOKEN_END,     /* token.id ends at expires_ms */
     CHANGE_TOKEN_USE,     /* token.id and used_ms */
     CHANGE_TOKENS_RETIRE, /* those bound to token.node but token.id are revoked */
     CHANGE_JOIN_INSERT,   /* those that expired long ago go */

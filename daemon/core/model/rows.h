@@ -268,7 +268,10 @@ struct member_use {
     X(S, NUMBER, expires_ms, ONCE) /* 0: never */                                                            \
     X(S, FLAG, revoked, LIFE)                                                                                \
     X(S, TEXT, node, ONCE)      /* that the token is bound to; NULL: none */                                 \
-    X(S, NUMBER, used_ms, LIFE) /* when it was last used, to TOKEN_USE_MS; 0: never */
+    X(S, NUMBER, used_ms, LIFE) /* when it was last used, to TOKEN_USE_MS; 0: never */                       \
+    X(S, TEXT, project, ONCE)   /* of a service account: all that it reaches; NULL: of all others */         \
+    X(S, TEXT, subject, ONCE)   /* who logged in, as the identity provider names them; NULL: nobody did */   \
+    X(S, TEXT, groups, ONCE)    /* of them there, as groups.h has them; NULL: none */
 
 /* What a node trades for a token of its own, once. */
 #define JOIN_ROW(X, S)                                                                                       \

@@ -63,7 +63,8 @@ static void limits_finish(struct ask *ask)
 
 static bool check_name(const struct request *request, struct err *err)
 {
-    return text_is_name(request->argument, LIMIT_NAME_BYTES) ||
+    bool user = request->route->what == ACCOUNT_USER; /* or a service account */
+    return (user ? text_is_owner : text_is_name)(request->argument, LIMIT_NAME_BYTES) ||
            err_field(err, ERR_FIELD, "name", NULL,
                      "a name has 1 to %d letters, digits and . _ -, and starts with a letter or digit",
                      LIMIT_NAME_BYTES);

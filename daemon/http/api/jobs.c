@@ -102,9 +102,9 @@ static bool read_filter(struct request *request, struct job_filter *filter, stru
     const struct query *query = request->query;
     filter->id_prefix = query_text(query, "id_prefix");
     filter->limit = LIMIT_LIST_DEFAULT_ROWS;
-    bool named =
-        query_name(query, "owner", &filter->owner, err) && query_name(query, "name", &filter->name, err) &&
-        query_name(query, "project", &filter->project, err) && query_name(query, "node", &filter->node, err);
+    bool named = query_owner(query, &filter->owner, err) && query_name(query, "name", &filter->name, err) &&
+                 query_name(query, "project", &filter->project, err) &&
+                 query_name(query, "node", &filter->node, err);
     const char *scope = named ? request_scope_in(request, filter->project) : NULL;
     filter->owner = scope != NULL ? scope : filter->owner;
     if (named && filter->id_prefix != NULL && strlen(filter->id_prefix) > ID_LENGTH) {

@@ -6,6 +6,7 @@
 
 #include "daemon/http/api/ask.h"
 #include "daemon/http/auth/auth.h"
+#include "daemon/http/auth/projects.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
@@ -28,6 +29,9 @@ static void write_token(const struct token_row *row, const char *secret, struct 
                                     .revoked = row->revoked,
                                     .used_ms = row->used_ms,
                                     .node = row->node,
+                                    .project = row->project,
+                                    .subject = row->subject,
+                                    .groups = row->groups,
                                     .secret = secret};
     token_view_encode(&view, out);
 }
@@ -86,6 +90,7 @@ struct token_ask {
     struct ask ask;
     struct change change;
     struct token token; /* of a new one */
+    char *owner;        /* owned; NULL: the change's is the request's */
 };
 
 /* Updates the copy in memory after the commit. */
@@ -101,6 +106,11 @@ static void token_committed(struct ask *ask)
     }
 }
 
+static void token_ask_finish(struct ask *ask)
+{
+    free(((struct token_ask *)ask)->owner);
+}
+
 static struct token_ask *token_ask_create(struct request *request, enum change_kind kind,
                                           int (*render)(const struct writer_request *, const struct step *,
                                                         struct text *))
@@ -111,6 +121,7 @@ static struct token_ask *token_ask_create(struct request *request, enum change_k
     asked->ask.writer.records = &asked->change;
     asked->ask.writer.record_count = 1;
     asked->ask.committed = token_committed;
+    asked->ask.finish = token_ask_finish;
     return asked;
 }
 
@@ -121,22 +132,81 @@ static int render_made(const struct writer_request *writer, const struct step *s
     return 201;
 }
 
-static bool read_order(const json_t *json, struct token_row *row, int64_t *ret_life_s, struct err *err)
+static bool read_owner(const json_t *json, struct token_row *row, struct err *err)
+{
+    return json_need_text(json, "owner", &row->owner, err) &&
+           (text_is_name(row->owner, LIMIT_NAME_BYTES) ||
+            err_field(err, ERR_FIELD, "owner", NULL,
+                      "the owner must be 1 to %d letters, digits and . _ -, and start with a letter or digit",
+                      LIMIT_NAME_BYTES));
+}
+
+/* A service account is of one project, for good: so whatever is its own is there. */
+static bool check_service(const struct server *server, const struct token_row *row, struct err *err)
+{
+    if (row->role != ROLE_VIEWER && row->role != ROLE_USER) {
+        return err_field(err, ERR_FIELD, "role", "write viewer or user",
+                         "a service account cannot have the role %s", role_text(row->role));
+    }
+    if (projects_find(server->projects, row->project) == NULL) {
+        err_field(err, ERR_FIELD, "project", NULL, "there is no project %.64s", row->project);
+        return err_hint(err, "set it up with gpuctl quotas set project %.64s", row->project);
+    }
+    return !auth_serves_another(server->auth, row->owner, row->project) ||
+           err_field(err, ERR_CONFLICT, "service", "take another name",
+                     "%s is a service account of another project", row->owner);
+}
+
+/* service is the name without its prefix; the owner, which the caller frees, has it. */
+static bool read_service(const struct server *server, const json_t *json, const char *service,
+                         struct token_row *row, char **ret_owner, struct err *err)
+{
+    if (json_object_get(json, "owner") != NULL) {
+        return err_field(err, ERR_FIELD, "owner", "send one of them",
+                         "a token is of an owner or of a service account");
+    }
+    row->owner = *ret_owner = xprintf(TEXT_SERVICE "%s", service);
+    if (!text_is_owner(row->owner, LIMIT_NAME_BYTES)) {
+        return err_field(
+            err, ERR_FIELD, "service", NULL,
+            "the name of a service account must be 1 to %zu letters, digits and . _ -, and start "
+            "with a letter or digit",
+            LIMIT_NAME_BYTES - strlen(TEXT_SERVICE));
+    }
+    return json_need_text(json, "project", &row->project, err) && check_service(server, row, err);
+}
+
+static bool read_whose(const struct server *server, const json_t *json, struct token_row *row,
+                       char **ret_owner, struct err *err)
+{
+    const char *service = NULL;
+    if (!json_read_text(json, "service", &service, err)) {
+        return false;
+    }
+    if (service != NULL) {
+        return read_service(server, json, service, row, ret_owner, err);
+    }
+    if (json_object_get(json, "project") != NULL) {
+        return err_field(err, ERR_FIELD, "project", "name the service account: service",
+                         "only tokens of service accounts are bound to a project");
+    }
+    return read_owner(json, row, err);
+}
+
+static bool read_order(const struct server *server, const json_t *json, struct token_row *row,
+                       char **ret_owner, int64_t *ret_life_s, struct err *err)
 {
     const char *role = NULL;
-    if (!request_only_fields(json, "role owner expires_in_s", err) ||
-        !json_need_text(json, "role", &role, err) || !json_need_text(json, "owner", &row->owner, err)) {
+    if (!request_only_fields(json, "role owner service project expires_in_s", err) ||
+        !json_need_text(json, "role", &role, err)) {
         return false;
     }
     if (!role_from_text(role, &row->role) || row->role == ROLE_NONE) {
         return err_field(err, ERR_FIELD, "role", "write viewer, user, operator, admin, node or monitor",
                          "there is no role \"%s\"", role);
     }
-    if (!text_is_name(row->owner, LIMIT_NAME_BYTES)) {
-        return err_field(
-            err, ERR_FIELD, "owner", NULL,
-            "the owner must be 1 to %d letters, digits and . _ -, and start with a letter or digit",
-            LIMIT_NAME_BYTES);
+    if (!read_whose(server, json, row, ret_owner, err)) {
+        return false;
     }
     *ret_life_s = row->role == ROLE_NODE ? 0 : DEFAULT_TOKEN_LIFE_S;
     return json_read_int(json, "expires_in_s", 1, LIMIT_TOKEN_LIFE_S, ret_life_s, err);
@@ -147,10 +217,12 @@ bool tokens_make(struct request *request, struct err *err)
     struct server *server = request->server;
     struct token_row row = {.created_ms = server->wall_ms};
     int64_t life_s;
-    if (!read_order(request->json, &row, &life_s, err)) {
+    autofree char *owner = NULL; /* of a service account */
+    if (!read_order(server, request->json, &row, &owner, &life_s, err)) {
         return false;
     }
     struct token_ask *asked = token_ask_create(request, CHANGE_TOKEN_INSERT, render_made);
+    asked->owner = give(owner);
     uint8_t random[TOKEN_RANDOM_BYTES];
     server_random(server, random, sizeof random);
     token_make(random, &asked->token);

@@ -106,7 +106,7 @@ static void fill(const struct request *request, struct audit_entry *entry)
     write_detail(request, entry->detail);
     snprintf(entry->path, sizeof entry->path, "%s", request->path);
     entry->row = (struct audit_row){.at_ms = request->server->wall_ms,
-                                    .owner = known ? identity_owner(request->who) : NULL,
+                                    .owner = known ? identity_owner(request->who) : request->signs_in,
                                     .role = known ? identity_role(request->who) : ROLE_NONE,
                                     .token = known ? identity_id(request->who) : NULL,
                                     .address = entry->address,

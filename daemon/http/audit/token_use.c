@@ -62,7 +62,7 @@ void audit_warn_of_end(struct request *request)
     char at[32];
     int64_t expires_ms = request->who != NULL ? identity_expires_ms(request->who) : 0;
     if (request->person && request->session.expires_s == 0 && expires_ms != 0 &&
-        expires_ms - request->server->wall_ms < TOKEN_WARN_MS) {
+        expires_ms - request->server->wall_ms < TOKEN_WARN_MS && !identity_logged_in(request->who)) {
         clock_format_wall(expires_ms, at, sizeof at);
         request_header(request, TOKEN_EXPIRES_HEADER, at);
     }

@@ -16,9 +16,9 @@
 
 struct identity {
     char id[TOKEN_ID_LENGTH + 1];
-    char *owner;
-    char *node; /* that it is bound to; or NULL */
-    enum role role;
+    struct principal principal; /* its texts are owned */
+    char *node;                 /* that it is bound to; or NULL */
+    char *subject;              /* of the login that made it; or NULL */
     uint8_t secret[HASH_BYTES];
     int64_t expires_ms; /* 0: never */
     bool revoked;
@@ -60,17 +60,27 @@ int64_t identity_expires_ms(const struct identity *who)
 
 const char *identity_owner(const struct identity *who)
 {
-    return who->owner;
+    return who->principal.name;
+}
+
+const struct principal *identity_principal(const struct identity *who)
+{
+    return &who->principal;
+}
+
+bool identity_logged_in(const struct identity *who)
+{
+    return who->subject != NULL;
 }
 
 enum role identity_role(const struct identity *who)
 {
-    return who->role;
+    return who->principal.role;
 }
 
 bool identity_is_admin(const struct identity *who)
 {
-    return who->role == ROLE_ADMIN;
+    return who->principal.role == ROLE_ADMIN;
 }
 
 const char *identity_node(const struct identity *who)
@@ -106,8 +116,9 @@ void auth_destroy(struct auth *auth)
     struct identity *identity, *next;
     HASH_ITER (hh, auth->identities, identity, next) {
         HASH_DEL(auth->identities, identity);
-        free(identity->owner);
+        principal_finish(&identity->principal);
         free(identity->node);
+        free(identity->subject);
         free(identity);
     }
     free(auth);
@@ -123,9 +134,9 @@ void auth_put(struct auth *auth, const struct token_row *row)
     if (identity == NULL) {
         identity = xzalloc(sizeof *identity);
         memcpy(identity->id, row->id, TOKEN_ID_LENGTH);
-        identity->owner = xstrdup(row->owner);
+        principal_init(&identity->principal, row->owner, row->role, row->project, row->groups);
         identity->node = row->node != NULL ? xstrdup(row->node) : NULL;
-        identity->role = row->role;
+        identity->subject = row->subject != NULL ? xstrdup(row->subject) : NULL;
         memcpy(identity->secret, row->secret, sizeof identity->secret);
         HASH_ADD(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
     }
@@ -139,6 +150,38 @@ const struct identity *auth_find(const struct auth *auth, const char *id)
     struct identity *identity;
     HASH_FIND(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
     return identity;
+}
+
+void auth_end(struct auth *auth, const char *id, int64_t wall_ms)
+{
+    struct identity *identity;
+    HASH_FIND(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
+    if (identity != NULL) {
+        identity->expires_ms = wall_ms;
+    }
+}
+
+bool auth_is_of_another(const struct auth *auth, const char *owner, const char *subject)
+{
+    for (const struct identity *one = auth->identities; one != NULL; one = one->hh.next) {
+        if (one->subject != NULL && !one->revoked && strcmp(one->principal.name, owner) == 0 &&
+            strcmp(one->subject, subject) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool auth_serves_another(const struct auth *auth, const char *owner, const char *project)
+{
+    for (const struct identity *one = auth->identities; one != NULL; one = one->hh.next) {
+        const struct principal *principal = &one->principal;
+        if (principal->project != NULL && strcmp(principal->name, owner) == 0 &&
+            strcmp(principal->project, project) != 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void auth_retire(struct auth *auth, const char *node, const char *id)
@@ -221,7 +264,7 @@ void auth_credential(const char *authorization, char out[CREDENTIAL_BYTES])
 const struct identity *auth_ranks(void)
 {
     static char name[] = "job";
-    static const struct identity ranks = {.owner = name, .role = ROLE_NONE};
+    static const struct identity ranks = {.principal = {.name = name, .role = ROLE_NONE}};
     return &ranks;
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/http/auth/principal.h"
 #include "daemon/store/store.h"
 #include "proto/base/err.h"
 #include "proto/base/crypto/hash.h"
@@ -31,6 +32,10 @@ void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_toke
 struct identity;
 const char *identity_id(const struct identity *who); /* of its token */
 const char *identity_owner(const struct identity *who);
+/* As what rules of projects know it. */
+const struct principal *identity_principal(const struct identity *who);
+/* Whether its token is of a login, and so another one is got by logging in again. */
+bool identity_logged_in(const struct identity *who);
 int64_t identity_expires_ms(const struct identity *who); /* 0: never */
 enum role identity_role(const struct identity *who);
 bool identity_is_admin(const struct identity *who);
@@ -59,6 +64,12 @@ bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms);
 /* Whether the use of a token is to be noted, because none was for an hour; it counts as noted from then on.
  * *ret_first: it is the first. */
 bool auth_use(struct auth *auth, const char *id, int64_t wall_ms, bool *ret_first);
+/* Whether the name is another's: a token of it that nobody has revoked is of a login of another subject. */
+bool auth_is_of_another(const struct auth *auth, const char *owner, const char *subject);
+/* Whether there is, or was, a service account of that name in another project. */
+bool auth_serves_another(const struct auth *auth, const char *owner, const char *project);
+/* The token with this id stands no longer than until then. */
+void auth_end(struct auth *auth, const char *id, int64_t wall_ms);
 /* Revokes the tokens that are bound to the node, but the one with this id. */
 void auth_retire(struct auth *auth, const char *node, const char *id);
 

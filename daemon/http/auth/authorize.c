@@ -47,21 +47,42 @@ bool authorize_sees_all(const struct identity *who)
     return identity_role(who) >= ROLE_OPERATOR;
 }
 
-/* A project without members is everybody's to submit to, and no reason to see what others do there. */
-static enum role role_of(const struct projects *projects, const char *name, const char *project)
+/* A project without members is everybody's to submit to, and no reason to see what others do there. Ranks
+ * know their owner's name, and not the groups by which that may be a member of their job's project. */
+static enum role role_at(const struct account_limits *limits, const struct principal *who,
+                         const char *project)
 {
-    const struct account_limits *limits = projects_find(projects, project);
-    return limits != NULL ? projects_role(limits, name) : ROLE_NONE;
+    if (limits == NULL || limits->member_count == 0) {
+        return ROLE_NONE;
+    }
+    if (who->project != NULL) {
+        return strcmp(who->project, project) == 0 ? who->role : ROLE_NONE;
+    }
+    enum role role = projects_role(limits, who->name, who->groups);
+    bool by_group = who->job != NULL && strcmp(who->job, project) == 0 && projects_have_groups(limits);
+    return by_group && role < ROLE_USER ? ROLE_USER : role;
+}
+
+static enum role role_of(const struct projects *projects, const struct principal *who, const char *project)
+{
+    return role_at(projects_find(projects, project), who, project);
 }
 
 static enum role role_in(const struct projects *projects, const struct identity *who, const char *project)
 {
-    return role_of(projects, identity_owner(who), project);
+    return role_of(projects, identity_principal(who), project);
 }
 
-static bool is_own(const struct identity *who, const char *owner)
+/* A service account has nothing outside its project. */
+static bool owns(const struct principal *who, const char *owner, const char *project)
 {
-    return authorize_is_person(identity_role(who)) && strcmp(identity_owner(who), owner) == 0;
+    return authorize_is_person(who->role) && strcmp(who->name, owner) == 0 &&
+           (who->project == NULL || strcmp(who->project, project) == 0);
+}
+
+static bool is_own(const struct identity *who, const char *owner, const char *project)
+{
+    return owns(identity_principal(who), owner, project);
 }
 
 bool authorize_see_project(const struct projects *projects, const struct identity *who, const char *project)
@@ -73,13 +94,14 @@ bool authorize_see_project(const struct projects *projects, const struct identit
 bool authorize_see(const struct projects *projects, const struct identity *who, const char *owner,
                    const char *project)
 {
-    return is_own(who, owner) || authorize_see_project(projects, who, project);
+    return is_own(who, owner, project) || authorize_see_project(projects, who, project);
 }
 
 bool authorize_see_by_role(const struct projects *projects, const struct identity *who, const char *owner,
                            const char *project)
 {
-    return authorize_sees_all(who) && !is_own(who, owner) && role_in(projects, who, project) < ROLE_VIEWER;
+    return authorize_sees_all(who) && !is_own(who, owner, project) &&
+           role_in(projects, who, project) < ROLE_VIEWER;
 }
 
 bool authorize_change(const struct projects *projects, const struct identity *who, const char *owner,
@@ -88,7 +110,8 @@ bool authorize_change(const struct projects *projects, const struct identity *wh
     if (identity_role(who) < ROLE_USER) {
         return err_set(err, ERR_FORBIDDEN, "a token of role %s only looks", role_text(identity_role(who)));
     }
-    if (authorize_sees_all(who) || is_own(who, owner) || role_in(projects, who, project) >= ROLE_OPERATOR) {
+    if (authorize_sees_all(who) || is_own(who, owner, project) ||
+        role_in(projects, who, project) >= ROLE_OPERATOR) {
         return true;
     }
     err_set(err, ERR_FORBIDDEN, "the job is %s's; you may see it, and not change it", owner);
@@ -98,13 +121,16 @@ bool authorize_change(const struct projects *projects, const struct identity *wh
 /* --- submissions ---------------------------------------------------------------------------------------- */
 
 /* The project that jobs are in when nobody says: open until it has members. */
-static bool may_use(const struct projects *projects, const char *project, const char *name)
+static bool may_use(const struct projects *projects, const char *project, const struct principal *who)
 {
     const struct account_limits *limits = projects_find(projects, project);
+    if (who->project != NULL && strcmp(who->project, project) != 0) {
+        return false;
+    }
     if (limits == NULL) {
         return strcmp(project, DEFAULT_PROJECT) == 0;
     }
-    return limits->member_count == 0 || projects_role(limits, name) >= ROLE_USER;
+    return limits->member_count == 0 || role_at(limits, who, project) >= ROLE_USER;
 }
 
 bool authorize_priority(const struct projects *projects, const struct identity *who, const char *project,
@@ -128,9 +154,13 @@ bool authorize_submit(const struct projects *projects, const struct identity *wh
                       const struct job_spec *spec, struct err *err)
 {
     const char *project = job_spec_project(spec);
-    if (!authorize_sees_all(who) && !may_use(projects, project, identity_owner(who))) {
+    const struct principal *principal = identity_principal(who);
+    if (!authorize_sees_all(who) && !may_use(projects, project, principal)) {
         err_field(err, ERR_FORBIDDEN, "project", NULL, "there is no project %s that you may submit to",
                   project);
+        if (principal->project != NULL) {
+            return err_hint(err, "name the project of the service account: %s", principal->project);
+        }
         return err_hint(err,
                         "leave project away, or have an administrator call `gpuctl quotas set project %s "
                         "--member %s=user`",
@@ -149,24 +179,24 @@ bool authorize_secrets(const struct projects *projects, const char *name, const 
 
 /* Operators see and change what is others', but their names do not lead to it: an experiment of theirs may
  * have the same name. */
-bool authorize_tracking(const struct projects *projects, const char *name, enum role role,
+bool authorize_tracking(const struct projects *projects, const struct principal *who,
                         enum tracking_right right, const char *owner, const char *project)
 {
-    bool all = role >= ROLE_OPERATOR, own = strcmp(name, owner) == 0, open = *owner == '\0';
-    if (!authorize_is_person(role) || (right >= TRACKING_ADDS && role < ROLE_USER)) {
+    bool all = who->role >= ROLE_OPERATOR, own = owns(who, owner, project), open = *owner == '\0';
+    if (!authorize_is_person(who->role) || (right >= TRACKING_ADDS && who->role < ROLE_USER)) {
         return false;
     }
     switch (right) {
     case TRACKING_FINDS:
-        return own || open || role_of(projects, name, project) >= ROLE_VIEWER;
+        return own || open || role_of(projects, who, project) >= ROLE_VIEWER;
     case TRACKING_SEES:
-        return all || own || open || role_of(projects, name, project) >= ROLE_VIEWER;
+        return all || own || open || role_of(projects, who, project) >= ROLE_VIEWER;
     case TRACKING_ADDS:
-        return all || own || open || role_of(projects, name, project) >= ROLE_USER;
+        return all || own || open || role_of(projects, who, project) >= ROLE_USER;
     case TRACKING_CHANGES:
-        return all || own || role_of(projects, name, project) >= ROLE_OPERATOR;
+        return all || own || role_of(projects, who, project) >= ROLE_OPERATOR;
     case TRACKING_USES:
-        return all || may_use(projects, project, name);
+        return all || may_use(projects, project, who);
     }
     return false;
 }

@@ -75,9 +75,8 @@ bool authorize_secrets(const struct projects *projects, const char *name, const 
 
 /* --- experiments, runs and models ----------------------------------------------------------------------- */
 
-/* Whether the bearer of a token of that role, or the rank of a user's job, has the right. owner "": of what
- * is everybody's. Any thread that holds the projects. */
-bool authorize_tracking(const struct projects *projects, const char *name, enum role role,
+/* Whether it has the right. owner "": of what is everybody's. Any thread that holds the projects. */
+bool authorize_tracking(const struct projects *projects, const struct principal *who,
                         enum tracking_right right, const char *owner, const char *project);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/identity/groups.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/table.h"
@@ -109,11 +110,52 @@ static int compare(const void *name, const void *member)
     return strcmp(name, ((const struct project_member *)member)->name);
 }
 
-enum role projects_role(const struct account_limits *project, const char *name)
+static enum role role_of_name(const struct account_limits *project, const char *name)
 {
     const struct project_member *member =
         project->member_count > 0
             ? bsearch(name, project->members, project->member_count, sizeof *project->members, compare)
             : NULL;
     return member != NULL ? member->role : ROLE_NONE;
+}
+
+/* Where the groups begin among the members, which are in order. */
+static size_t first_group(const struct account_limits *project)
+{
+    size_t low = 0, high = project->member_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (strcmp(project->members[middle].name, MEMBER_GROUP) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool is_group(const struct project_member *member)
+{
+    return strncmp(member->name, MEMBER_GROUP, strlen(MEMBER_GROUP)) == 0;
+}
+
+bool projects_have_groups(const struct account_limits *project)
+{
+    size_t first = first_group(project);
+    return first < project->member_count && is_group(&project->members[first]);
+}
+
+enum role projects_role(const struct account_limits *project, const char *name, const char *groups)
+{
+    enum role role = role_of_name(project, name);
+    if (groups == NULL) {
+        return role;
+    }
+    for (size_t i = first_group(project); i < project->member_count && is_group(&project->members[i]); i++) {
+        const struct project_member *member = &project->members[i];
+        if (member->role > role && groups_have(groups, member->name + strlen(MEMBER_GROUP))) {
+            role = member->role;
+        }
+    }
+    return role;
 }

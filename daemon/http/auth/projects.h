@@ -27,7 +27,9 @@ void projects_put(struct projects *projects, const char *name, const struct acco
 /* NULL: nobody has set the project up. */
 const struct account_limits *projects_find(const struct projects *projects, const char *name);
 
-/* ROLE_NONE: no member. */
-enum role projects_role(const struct account_limits *project, const char *name);
+/* The highest that the name and the groups (daemon/identity/groups.h, or NULL) give. ROLE_NONE: no member. */
+enum role projects_role(const struct account_limits *project, const char *name, const char *groups);
+/* Whether somebody may be a member by a group. */
+bool projects_have_groups(const struct account_limits *project);
 
 #endif

@@ -11,6 +11,7 @@
 #include "daemon/writer/writer.h"
 
 struct exporter;
+struct issuer_config;
 struct networks;
 struct notify;
 struct reserve_file;
@@ -24,6 +25,7 @@ struct server_config {
     struct blobs *blobs;                     /* NULL: no blob store */
     struct worker *worker;                   /* whose finished tasks the server collects; NULL: none */
     struct notify *notify;                   /* of the webhooks; outlives the server; NULL: none */
+    const struct issuer_config *issuer;      /* the identity provider that people log in with; NULL: none */
     const struct networks *webhook_networks; /* private ones that webhooks may name; NULL: none */
     const char *store_path;                  /* of the database: the server opens one reader */
     const char *state_directory;             /* whose file system must keep min_free_bytes */

@@ -46,6 +46,7 @@ struct server {
     struct overview *overview;
     struct queue *queue_answers; /* who is next */
     struct simulations *simulations;
+    struct logins *logins;   /* NULL: there is no identity provider */
     struct holders *holders; /* of devices; NULL: not collected yet */
     struct batches *batches;
     struct recent_ends ends;

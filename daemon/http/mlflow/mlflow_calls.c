@@ -98,8 +98,8 @@ static void work(struct task *task)
     struct pending_call *pending = (struct pending_call *)task;
     const struct tracking_request request = {.body = pending->body,
                                              .rights = &pending->tracker.rights,
-                                             .owner = pending->tracker.owner,
-                                             .project = pending->tracker.project,
+                                             .owner = pending->tracker.who.name,
+                                             .project = tracker_project(&pending->tracker),
                                              .own_run = pending->own_run[0] != '\0' ? pending->own_run : NULL,
                                              .now_ms = pending->wall_ms};
     pending->ok = pending->endpoint->work != NULL ? tracking_serve(pending->tracking, pending->endpoint,
@@ -201,7 +201,7 @@ static bool ask_search(struct request *request, const struct tracking_endpoint *
         return false;
     }
     pending->tracking = mlflow->searches.tracking;
-    return searches_give(&mlflow->searches, &pending->search, pending->tracker.owner, work, reply, err);
+    return searches_give(&mlflow->searches, &pending->search, pending->tracker.who.name, work, reply, err);
 }
 
 bool mlflow_call(struct request *request, struct err *err)

@@ -160,8 +160,8 @@ static bool read_job(struct beginning *beginning, struct reader *reader, struct 
         tracker_of_job(&beginning->tracker, beginning->runs->server->projects, job.birth.owner,
                        job.birth.project);
         told->rights = &beginning->tracker.rights;
-        told->owner = beginning->tracker.owner;
-        told->project = beginning->tracker.project;
+        told->owner = beginning->tracker.who.name;
+        told->project = tracker_project(&beginning->tracker);
         told->gpus = job.birth.gpus;
     }
     return !rows.failed;

@@ -2,29 +2,22 @@
 /* Tells the tracking store what the sender of a call may, by what authorize.h says. */
 #include "daemon/http/mlflow/tracker.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "proto/base/text/text.h"
 
 static bool have(const struct tracking_rights *rights, enum tracking_right right, const char *owner,
                  const char *project)
 {
     const struct tracker *tracker = (const struct tracker *)rights;
-    return authorize_tracking(tracker->projects, tracker->owner, tracker->role, right, owner, project);
+    return authorize_tracking(tracker->projects, &tracker->who, right, owner, project);
 }
 
 void tracker_of_job(struct tracker *tracker, struct projects *projects, const char *owner,
                     const char *project)
 {
-    *tracker = (struct tracker){.rights = {.have = have},
-                                .owner = xstrdup(owner),
-                                .project = xstrdup(project),
-                                .role = ROLE_USER,
-                                .projects = projects_hold(projects)};
+    *tracker = (struct tracker){.rights = {.have = have}, .projects = projects_hold(projects)};
+    principal_of_job(&tracker->who, owner, project);
 }
 
 bool tracker_begin(struct tracker *tracker, struct request *request, struct err *err)
@@ -39,21 +32,23 @@ bool tracker_begin(struct tracker *tracker, struct request *request, struct err 
         tracker_of_job(tracker, server->projects, owner, project);
         return true;
     }
-    *tracker = (struct tracker){.rights = {.have = have},
-                                .owner = xstrdup(identity_owner(request->who)),
-                                .role = identity_role(request->who),
-                                .projects = projects_hold(server->projects)};
+    *tracker = (struct tracker){.rights = {.have = have}, .projects = projects_hold(server->projects)};
+    principal_copy(identity_principal(request->who), &tracker->who);
     return true;
 }
 
 void tracker_end(struct tracker *tracker)
 {
     projects_release(tracker->projects);
-    free(tracker->owner);
-    free(tracker->project);
+    principal_finish(&tracker->who);
+}
+
+const char *tracker_project(const struct tracker *tracker)
+{
+    return tracker->who.job != NULL ? tracker->who.job : tracker->who.project;
 }
 
 bool tracker_may_all(const struct tracker *tracker)
 {
-    return tracker->role >= ROLE_OPERATOR;
+    return tracker->who.role >= ROLE_OPERATOR;
 }

@@ -3,15 +3,14 @@
 #ifndef HTTP_TRACKER_H
 #define HTTP_TRACKER_H
 
+#include "daemon/http/auth/principal.h"
 #include "daemon/http/auth/projects.h"
 #include "daemon/http/request/request.h"
 #include "daemon/mlflow/tracking.h"
 
 struct tracker {
     struct tracking_rights rights; /* first; any thread may ask */
-    char *owner;
-    char *project; /* of the ranks' job; NULL: of a person */
-    enum role role;
+    struct principal who;
     struct projects *projects; /* held */
 };
 
@@ -23,6 +22,8 @@ void tracker_of_job(struct tracker *tracker, struct projects *projects, const ch
                     const char *project);
 void tracker_end(struct tracker *tracker);
 
+/* The project of what it makes; NULL: nobody says. */
+const char *tracker_project(const struct tracker *tracker);
 /* Whether it has every right to everything, so that nobody needs to look. */
 bool tracker_may_all(const struct tracker *tracker);
 

@@ -180,8 +180,7 @@ bool queue_show(struct request *request, struct err *err)
     const char *pool = NULL, *project = NULL, *owner = NULL;
     int64_t limit = QUEUE_ROWS, now_ms = request->server->now_ms;
     if (!query_name(query, "pool", &pool, err) || !query_name(query, "project", &project, err) ||
-        !query_name(query, "owner", &owner, err) ||
-        !query_int(query, "limit", 1, LIMIT_QUEUE_ROWS, &limit, err)) {
+        !query_owner(query, &owner, err) || !query_int(query, "limit", 1, LIMIT_QUEUE_ROWS, &limit, err)) {
         return false;
     }
     const char *scope = request_scope_in(request, project);

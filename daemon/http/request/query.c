@@ -94,15 +94,22 @@ bool query_int(const struct query *query, const char *name, int64_t min, int64_t
 bool query_name(const struct query *query, const char *name, const char **ret_value, struct err *err)
 {
     const char *text = query_text(query, name);
-    if (text == NULL) {
-        return true;
-    }
-    *ret_value = text;
-    return text_is_name(text, LIMIT_NAME_BYTES) ||
+    *ret_value = text != NULL ? text : *ret_value;
+    return text == NULL || text_is_name(text, LIMIT_NAME_BYTES) ||
            err_field(err, ERR_FIELD, name, NULL,
                      "%s must be a name: up to %d letters, digits, '.', '_' and '-', beginning with a letter "
                      "or digit",
                      name, LIMIT_NAME_BYTES);
+}
+
+bool query_owner(const struct query *query, const char **ret_owner, struct err *err)
+{
+    const char *text = query_text(query, "owner");
+    if (text != NULL && text_is_service(text) && text_is_owner(text, LIMIT_NAME_BYTES)) {
+        *ret_owner = text;
+        return true;
+    }
+    return query_name(query, "owner", ret_owner, err);
 }
 
 bool query_duration(const struct query *query, const char *name, int64_t max_ms, int64_t *ret_ms,

@@ -32,6 +32,8 @@ bool query_int(const struct query *query, const char *name, int64_t min, int64_t
                struct err *err);
 /* A name as jobs, projects and owners have one. */
 bool query_name(const struct query *query, const char *name, const char **ret_value, struct err *err);
+/* The parameter `owner`: a name, or that of a service account. */
+bool query_owner(const struct query *query, const char **ret_owner, struct err *err);
 /* Seconds, or a duration as people write it, in milliseconds; at most max_ms. */
 bool query_duration(const struct query *query, const char *name, int64_t max_ms, int64_t *ret_ms,
                     struct err *err);

@@ -73,8 +73,9 @@ struct request {
     struct waiter waiter;              /* removed when the reply is given */
 
     /* For handlers, to say what is noted of it (daemon/http/audit). */
-    bool changes_more; /* it changes something that the writer does not */
-    bool looks_beyond; /* it shows what only the sender's role lets it see */
+    bool changes_more;    /* it changes something that the writer does not */
+    bool looks_beyond;    /* it shows what only the sender's role lets it see */
+    const char *signs_in; /* on an open route: the name that its sender has proved; NULL: none */
 
     /* Of senders.c alone. */
     struct sender *sender; /* NULL: not known yet, or one that never waits */

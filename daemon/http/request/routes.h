@@ -170,6 +170,10 @@
     PLAIN(DELETE, "/v1/session", VIEWER, NULL, sessions_end, 0, "End a session")                             \
     SEND(POST, "/v1/session/codes", VIEWER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, sessions_make_code, 0,   \
          "Make a code that signs a browser in, once")                                                        \
+    PLAIN(GET, "/v1/login", OPEN, NULL, logins_show, 0, "Say where people log in")                           \
+    SEND(POST, "/v1/login", OPEN, JSON, LIMIT_JSON_BYTES, false, logins_make, 0,                             \
+         "Trade an ID token of the identity provider for a token")                                           \
+    PLAIN(DELETE, "/v1/login", VIEWER, "token", logins_end, 0, "End the token that is used")                 \
     PLAIN(GET, "/", OPEN, "*", web_page, 0, "Show the web page")                                             \
     PLAIN(GET, "/web/{name}", OPEN, NULL, web_show, 0, "Fetch a file of the web page")
 

@@ -116,8 +116,7 @@ static bool read_query(const struct request *request, struct listing *listing, s
     const struct query *query = request->query;
     struct filter *filter = &listing->filter;
     return query_name(query, "node", &filter->node, err) && query_name(query, "pool", &filter->pool, err) &&
-           query_name(query, "gpu_type", &filter->gpu_type, err) &&
-           query_name(query, "owner", &filter->owner, err) &&
+           query_name(query, "gpu_type", &filter->gpu_type, err) && query_owner(query, &filter->owner, err) &&
            read_states(query_text(query, "state"), &filter->states, err) &&
            query_int(query, "limit", 1, LIMIT_GPU_ROWS, &listing->left, err) &&
            read_cursor(query_text(query, "cursor"), listing, err);

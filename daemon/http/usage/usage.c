@@ -166,8 +166,7 @@ static bool read_by(const struct request *request, struct asked *asked, struct e
 static bool read_whose(const struct request *request, struct asked *asked, struct err *err)
 {
     const char *project = NULL, *owner = NULL;
-    if (!query_name(request->query, "project", &project, err) ||
-        !query_name(request->query, "owner", &owner, err)) {
+    if (!query_name(request->query, "project", &project, err) || !query_owner(request->query, &owner, err)) {
         return false;
     }
     const char *scope = request_scope_in(request, project);

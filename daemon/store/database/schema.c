@@ -548,6 +548,11 @@ static const char *const version_12[] = {
     REMADE("tokens", TABLE_OF_TOKENS, NEW_IN_TOKENS),
     "CREATE INDEX tokens_created ON tokens (created_ms, id)",
     "ALTER TABLE tokens ADD COLUMN used_ms /* to an hour; 0: never */ INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE tokens ADD COLUMN project /* of a service account: all that it reaches; NULL: of others */ "
+    "TEXT",
+    "ALTER TABLE tokens ADD COLUMN subject /* who logged in, as the identity provider names them; NULL: "
+    "nobody did */ TEXT",
+    "ALTER TABLE tokens ADD COLUMN groups /* of them there, a line each; NULL: none */ TEXT",
     "CREATE TABLE node_jobs ( -- jobs that were placed on a node\n"
     "  node TEXT NOT NULL, -- nodes.name, also when that is forgotten\n"
     "  job_key INTEGER NOT NULL, -- jobs.key\n"

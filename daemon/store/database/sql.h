@@ -162,6 +162,8 @@
     X(PUT_META, WRITER, "UPDATE meta SET value = ? WHERE name = ?")                                          \
     X(INSERT_TOKEN, WRITER, SQL_INSERT("tokens"))                                                            \
     X(REVOKE_TOKEN, WRITER, "UPDATE tokens SET revoked = 1 WHERE {where tokens}")                            \
+    X(END_TOKEN, WRITER, "UPDATE tokens SET expires_ms = ?1 WHERE id = ?2")                                  \
+    X(DELETE_ENDED_LOGINS, WRITER, "DELETE FROM tokens WHERE subject = ? AND expires_ms < ?")                \
     X(USE_TOKEN, WRITER, "UPDATE tokens SET used_ms = max(used_ms, ?1) WHERE id = ?2")                       \
     X(RETIRE_TOKENS, WRITER, "UPDATE tokens SET revoked = 1 WHERE node = ?1 AND id <> ?2")                   \
     X(REVOKE_TOKENS_OF_NODE, WRITER, "UPDATE tokens SET revoked = 1 WHERE node = ?")                         \

@@ -108,6 +108,10 @@ bool text_from_base64(const char *string, size_t string_length, uint8_t **ret_by
 /* true when the name has 1..max characters from letters, digits, '.', '_', '-', and starts with a letter or
  * digit. */
 bool text_is_name(const char *string, size_t max);
+/* Whose a job or a token may be: a name, or that of a service account, which is "service:" and a name. */
+#define TEXT_SERVICE "service:"
+bool text_is_owner(const char *string, size_t max);
+bool text_is_service(const char *owner);
 
 /* Edit distance of two short words, ignoring case; used to suggest the nearest known name. */
 unsigned text_distance(const char *a, const char *b);

@@ -313,6 +313,17 @@ bool text_is_name(const char *string, size_t max)
     return length > 0;
 }
 
+bool text_is_service(const char *owner)
+{
+    return strncmp(owner, TEXT_SERVICE, strlen(TEXT_SERVICE)) == 0;
+}
+
+bool text_is_owner(const char *string, size_t max)
+{
+    size_t prefix = text_is_service(string) ? strlen(TEXT_SERVICE) : 0;
+    return text_is_name(string + prefix, max - prefix);
+}
+
 static unsigned least(unsigned a, unsigned b, unsigned c)
 {
     unsigned ab = a < b ? a : b;

@@ -38,6 +38,7 @@ PRINCIPALS = {
     "mia, user of vision": ("mia", "user", "user"),
     "olga, operator of vision": ("olga", "user", "operator"),
     "eve, a user": ("eve", "user", ""),
+    "ci, a service of vision": ("service:ci", "user", "user"),
     "oscar, an operator": ("oscar", "operator", ""),
     "admin": ("admin", "admin", ""),
 }
@@ -50,13 +51,14 @@ class Scene:
 
     def __init__(self, cluster: Cluster, folder: Path):
         self.cluster = cluster
-        members = {owner: role for owner, _, role in PRINCIPALS.values() if role}
+        members = {owner: role for owner, _, role in PRINCIPALS.values() if role and ":" not in owner}
         cluster.api.call("PUT", "/v1/accounts/projects/vision", {"members": members, "max_priority": 5})
         cluster.api.call("PUT", "/v1/accounts/projects/public", {})
         self.tokens: dict[str, str | None] = {"nobody": None, "guesser": "gct_abcdefgh_" + "A" * 43, "ranks": self.rank_token(folder)}
         for name, (owner, role, _) in PRINCIPALS.items():
             if name not in self.tokens:
-                self.tokens[name] = cluster.user(owner, role).token
+                service = {"service": owner.removeprefix("service:"), "project": "vision"} if ":" in owner else {"owner": owner}
+                self.tokens[name] = cluster.api.post("/v1/tokens", {"role": role, **service})["secret"]
         self.link = cluster.api.connection(60)
 
     def rank_token(self, folder: Path) -> str:
@@ -226,23 +228,25 @@ DEEDS = [
     Deed("read metrics", "GET", "/metrics"),
     Deed("take orders", "POST", "/v1/agent/poll", {}),
     Deed("read who did what", "GET", "/v1/audit"),
+    Deed("submit to a project of everybody", "POST", "/v1/jobs", {**HELD, "project": "public"}),
 ]
 #: A column for each deed: + it is done, - refused, ? as if there were no such thing, ! not known who asks.
 EXPECTED = {
-    "nobody":                   "! ! ! ! ! ! ! ! ! ! ! ! !",
-    "guesser":                  "! ! ! ! ! ! ! ! ! ! ! ! !",
-    "node":                     "- - - - - - - - - - - + -",
-    "monitor":                  "- - - - - - - - - - + - -",
-    "ranks":                    "- - - - - - - - - - - - -",
-    "vic, a viewer":            "? ? - ? - - - - - - + - -",
-    "uma's token to look":      "+ + - ? - - - - - - + - -",
-    "vera, viewer of vision":   "+ + - ? ? - - - - - + - -",
-    "uma, user of vision":      "+ + + ? ? + - - - - + - -",
-    "mia, user of vision":      "+ + - ? ? + - - - - + - -",
-    "olga, operator of vision": "+ + + ? ? + - + - - + - -",
-    "eve, a user":              "? ? ? + + - - - - - + - -",
-    "oscar, an operator":       "+ + + + + + + + + - + - -",
-    "admin":                    "+ + + + + + + + + + + - +",
+    "nobody":                   "! ! ! ! ! ! ! ! ! ! ! ! ! !",
+    "guesser":                  "! ! ! ! ! ! ! ! ! ! ! ! ! !",
+    "node":                     "- - - - - - - - - - - + - -",
+    "monitor":                  "- - - - - - - - - - + - - -",
+    "ranks":                    "- - - - - - - - - - - - - -",
+    "vic, a viewer":            "? ? - ? - - - - - - + - - -",
+    "uma's token to look":      "+ + - ? - - - - - - + - - -",
+    "vera, viewer of vision":   "+ + - ? ? - - - - - + - - +",
+    "uma, user of vision":      "+ + + ? ? + - - - - + - - +",
+    "mia, user of vision":      "+ + - ? ? + - - - - + - - +",
+    "olga, operator of vision": "+ + + ? ? + - + - - + - - +",
+    "eve, a user":              "? ? ? + + - - - - - + - - +",
+    "ci, a service of vision":  "+ + - ? ? + - - - - + - - -",
+    "oscar, an operator":       "+ + + + + + + + + - + - - +",
+    "admin":                    "+ + + + + + + + + + + - + +",
 }  # fmt: skip
 
 

@@ -275,6 +275,13 @@ def test_the_numbers_outlive_the_agent_and_so_do_jobs(cluster: Cluster) -> None:
     ran(ann, ["sh", "-c", "rm ~/go"])
 
 
+def test_a_service_account_is_a_user_of_its_own(cluster: Cluster) -> None:
+    cluster.open_project("web")
+    secret = cluster.api.post("/v1/tokens", {"role": "user", "service": "ci-of-tests", "project": "web"})["secret"]
+    first, again = (ran(Api(cluster.url, secret), ["sh", "-c", "id -u; echo $USER; ls -a ~"], project="web") for _ in range(2))
+    assert first == again and first.splitlines()[1] == "service:ci-of-tests" and int(first.splitlines()[0]) > FIRST
+
+
 def test_jobs_can_ask_for_it(cluster: Cluster) -> None:
     cluster.add_agent("open", 1, "--run-as", "agent")
     cluster.wait_ready()

@@ -27,12 +27,13 @@ ROOMS = {
     "daemon/retention": "daemon/blob daemon/mlflow daemon/store daemon/writer proto",
     "daemon/simulate": "daemon/core proto",
     "daemon/traces": "daemon/blob daemon/store proto",
+    "daemon/identity": "proto",
     "daemon/notify": "daemon/core daemon/store daemon/writer proto",
     "daemon/http": (
-        "daemon/backup daemon/blob daemon/core daemon/mlflow daemon/notify daemon/retention daemon/simulate daemon/store daemon/traces "
-        "daemon/vault daemon/writer proto"
+        "daemon/backup daemon/blob daemon/core daemon/identity daemon/mlflow daemon/notify daemon/retention daemon/simulate daemon/store "
+        "daemon/traces daemon/vault daemon/writer proto"
     ),
-    "daemon": "daemon/backup daemon/blob daemon/http daemon/notify daemon/store daemon/traces daemon/writer proto",
+    "daemon": "daemon/backup daemon/blob daemon/http daemon/identity daemon/notify daemon/store daemon/traces daemon/writer proto",
     "agent": "proto",
     "client/cli": "daemon/simulate proto",
 }

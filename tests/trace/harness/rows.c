@@ -477,6 +477,7 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:
+    case CHANGE_TOKEN_END:
     case CHANGE_TOKEN_USE:
     case CHANGE_TOKENS_RETIRE:
     case CHANGE_AUDIT_INSERT:

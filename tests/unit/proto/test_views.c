@@ -376,6 +376,17 @@ START_TEST(a_token_shows_its_secret_only_when_it_has_one)
     ck_assert_int_eq(made.expires_ms, 2000);
     ck_assert_int_eq(made.used_ms, 1500);
     token_view_finish(&made);
+    view.secret = NULL;
+    view.project = "web";
+    view.subject = "i a1";
+    view.groups = "\nml\n";
+    SHOW(token_view, &view,
+         "{'id':'t','role':'user','owner':'ann','created_at':'1970-01-01T00:00:01.000Z',"
+         "'expires_at':'1970-01-01T00:00:02.000Z','revoked':false,"
+         "'last_used_at':'1970-01-01T00:00:01.500Z','project':'web','subject':'i a1','groups':'\\nml\\n'}",
+         bound);
+    ck_assert_str_eq(bound.groups, "\nml\n");
+    token_view_finish(&bound);
 }
 END_TEST
 

@@ -327,9 +327,10 @@ bool visit_token(const struct token_row *row, void *closure)
 {
     char secret[65];
     text_to_hex(row->secret, sizeof row->secret, secret);
-    text_printf(closure, "%s %s %s %s created %" PRId64 " expires %" PRId64 " revoked %d of %s\n", row->id,
-                secret, role_text(row->role), row->owner, row->created_ms, row->expires_ms, row->revoked,
-                or_null(row->node));
+    text_printf(closure, "%s %s %s %s created %" PRId64 " expires %" PRId64 " revoked %d of %s %s %s %s\n",
+                row->id, secret, role_text(row->role), row->owner, row->created_ms, row->expires_ms,
+                row->revoked, or_null(row->node), or_null(row->project), or_null(row->subject),
+                or_null(row->groups));
     return true;
 }
 

@@ -202,6 +202,8 @@ START_TEST(a_database_of_the_eighth_version_gets_the_index_with_the_migration)
     rig_close();
     rig_meddle(
         "DROP TABLE node_jobs; DROP TABLE audit; DROP TABLE secrets; ALTER TABLE tokens DROP COLUMN used_ms;"
+        "ALTER TABLE tokens DROP COLUMN project; ALTER TABLE tokens DROP COLUMN subject;"
+        "ALTER TABLE tokens DROP COLUMN groups;"
         "ALTER TABLE nodes DROP COLUMN millicpus; ALTER TABLE nodes DROP COLUMN memory_bytes;"
         "ALTER TABLE members DROP COLUMN millicpus; ALTER TABLE members DROP COLUMN memory_bytes;"
         "DROP TABLE webhooks; DROP TABLE deliveries; ALTER TABLE jobs DROP COLUMN idle_since_ms;"

@@ -103,7 +103,9 @@ static int take_text(void *closure, int columns, char **values, char **names)
 #define WITHOUT_VERSION_12                                                                                   \
     "DROP TABLE node_jobs; DROP TABLE audit; DROP TABLE secrets;" DROP_COLUMN("tokens", "used_ms")           \
         DROP_COLUMN("nodes", "millicpus") DROP_COLUMN("nodes", "memory_bytes")                               \
-            DROP_COLUMN("members", "millicpus") DROP_COLUMN("members", "memory_bytes")
+            DROP_COLUMN("members", "millicpus") DROP_COLUMN("members", "memory_bytes")                       \
+                DROP_COLUMN("tokens", "project") DROP_COLUMN("tokens", "subject")                            \
+                    DROP_COLUMN("tokens", "groups")
 
 /* What versions 11 and later brought. */
 #define WITHOUT_WEBHOOKS                                                                                     \

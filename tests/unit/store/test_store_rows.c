@@ -380,6 +380,58 @@ START_TEST(tokens_read_back_oldest_first_and_revoked_when_they_were)
 }
 END_TEST
 
+/* The tokens as they are, against these rows. */
+static void expect_tokens(const struct token_row *rows, size_t count)
+{
+    autotext struct text read = {0}, expected = {0};
+    for (size_t i = 0; i < count; i++) {
+        visit_token(&rows[i], &expected);
+    }
+    ck_assert(each_token(reader_tokens(rig.reader, "", ALL_ROWS, &rig.err), visit_token, &read));
+    ck_assert_str_eq(read.bytes, expected.bytes);
+}
+
+START_TEST(a_login_takes_the_place_of_those_of_its_subject_that_have_ended)
+{
+    struct token_row
+        ended = {.id = "aaa",
+                 .role = ROLE_USER,
+                 .owner = "ann",
+                 .created_ms = 1,
+                 .expires_ms = 5,
+                 .subject = "i a1"},
+        lasts = {.id = "bbb",
+                 .role = ROLE_USER,
+                 .owner = "ann",
+                 .created_ms = 2,
+                 .expires_ms = 50,
+                 .subject = "i a1"},
+        other = {.id = "ccc",
+                 .role = ROLE_USER,
+                 .owner = "bob",
+                 .created_ms = 3,
+                 .expires_ms = 5,
+                 .subject = "i b1"},
+        plain = {.id = "ddd", .role = ROLE_USER, .owner = "ann", .created_ms = 4, .expires_ms = 5},
+        bound = {.id = "eee", .role = ROLE_USER, .owner = "service:ci", .created_ms = 5, .project = "web"},
+        again = {.id = "fff",
+                 .role = ROLE_OPERATOR,
+                 .owner = "ann",
+                 .created_ms = 10,
+                 .expires_ms = 60,
+                 .subject = "i a1",
+                 .groups = "\nml\nops\n"};
+    const struct token_row *all[] = {&ended, &lasts, &other, &plain, &bound, &again};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        rig_write_one((struct change){.kind = CHANGE_TOKEN_INSERT, .token = *all[i]});
+    }
+    expect_tokens((struct token_row[]){lasts, other, plain, bound, again}, 5);
+    rig_write_one((struct change){.kind = CHANGE_TOKEN_END, .token = {.id = "bbb", .expires_ms = 12}});
+    lasts.expires_ms = 12;
+    expect_tokens((struct token_row[]){lasts, other, plain, bound, again}, 5);
+}
+END_TEST
+
 static void visit_join(const struct join_row *row, void *closure)
 {
     char secret[65];
@@ -574,6 +626,7 @@ Suite *store_rows_suite(void)
     TCase *cases = tcase_create("rows");
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_add_test(cases, a_job_reads_back_as_it_was_written);
+    tcase_add_test(cases, a_login_takes_the_place_of_those_of_its_subject_that_have_ended);
     tcase_add_test(cases, a_job_without_its_optional_fields_reads_back_without_them);
     tcase_add_test(cases, people_are_shown_a_spec_and_orders_get_it_as_it_was_received);
     tcase_add_test(cases, a_list_shows_jobs_without_their_specs);

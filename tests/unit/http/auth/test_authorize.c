@@ -46,6 +46,21 @@ static const struct identity *bearer(const char *owner, enum role role)
     return auth_find(auth, id);
 }
 
+/* The same of a row. */
+static const struct identity *put(const char *id, struct token_row row)
+{
+    row.id = id;
+    row.created_ms = 1;
+    auth_put(auth, &row);
+    return auth_find(auth, id);
+}
+
+static bool submits_as(const struct identity *who, const char *project)
+{
+    const struct job_spec spec = {.project = project};
+    return authorize_submit(projects, who, &spec, &err);
+}
+
 static bool submits(const char *owner, enum role role, const char *project, int64_t priority)
 {
     const struct job_spec spec = {.project = project, .priority = priority};
@@ -198,6 +213,106 @@ START_TEST(a_change_of_a_project_counts_at_once)
 }
 END_TEST
 
+START_TEST(a_service_account_has_its_project_and_nothing_else)
+{
+    const struct identity *ci =
+        put("service1", (struct token_row){.role = ROLE_USER, .owner = "service:ci", .project = "vision"});
+    ck_assert(submits_as(ci, "vision") && !submits_as(ci, "public") && !submits_as(ci, NULL));
+    ck_assert_msg(strstr(err.hint, "vision") != NULL, "%s", err.hint);
+    ck_assert(authorize_see(projects, ci, "uma", "vision") && authorize_see_project(projects, ci, "vision"));
+    ck_assert(authorize_see(projects, ci, "service:ci", "vision"));
+    ck_assert(authorize_change(projects, ci, "service:ci", "vision", &err));
+    ck_assert(!authorize_change(projects, ci, "uma", "vision", &err));
+    /* not even what has its name */
+    ck_assert(!authorize_see(projects, ci, "service:ci", "public") &&
+              !authorize_see(projects, ci, "zoe", "public"));
+    const struct identity *looks =
+        put("service2", (struct token_row){.role = ROLE_VIEWER, .owner = "service:eye", .project = "vision"});
+    ck_assert(authorize_see(projects, looks, "uma", "vision") &&
+              !authorize_see(projects, looks, "zoe", "public"));
+    ck_assert(!authorize_change(projects, looks, "service:eye", "vision", &err));
+    /* in an open project it is one of many */
+    const struct identity *open =
+        put("service3", (struct token_row){.role = ROLE_USER, .owner = "service:open", .project = "public"});
+    ck_assert(submits_as(open, "public") && !authorize_see(projects, open, "zoe", "public"));
+    ck_assert(authorize_see(projects, open, "service:open", "public"));
+    ck_assert(auth_serves_another(auth, "service:ci", "public") &&
+              !auth_serves_another(auth, "service:ci", "vision"));
+}
+END_TEST
+
+START_TEST(a_service_account_tracks_in_its_project_alone)
+{
+    const struct identity *ci =
+        put("service1", (struct token_row){.role = ROLE_USER, .owner = "service:ci", .project = "vision"});
+    const struct principal *who = identity_principal(ci);
+    struct principal ranks;
+    principal_of_job(&ranks, "service:ci", "vision");
+    const struct principal *both[] = {who, &ranks};
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert(authorize_tracking(projects, both[i], TRACKING_ADDS, "uma", "vision"));
+        ck_assert(authorize_tracking(projects, both[i], TRACKING_CHANGES, "service:ci", "vision"));
+        ck_assert(!authorize_tracking(projects, both[i], TRACKING_CHANGES, "uma", "vision"));
+        ck_assert(!authorize_tracking(projects, both[i], TRACKING_SEES, "service:ci", "public"));
+        ck_assert(!authorize_tracking(projects, both[i], TRACKING_USES, "", "public"));
+        ck_assert(authorize_tracking(projects, both[i], TRACKING_USES, "", "vision"));
+    }
+    principal_finish(&ranks);
+}
+END_TEST
+
+START_TEST(a_member_by_a_group_is_one_as_long_as_the_token_says_so)
+{
+    put_project("speech",
+                "{\"members\":{\"group:ml\":\"viewer\",\"group:speech team\":\"user\",\"zed\":\"user\"}}");
+    const struct identity *sees =
+        put("groups01", (struct token_row){.role = ROLE_USER, .owner = "ann", .groups = "\nml\n"});
+    const struct identity *works = put(
+        "groups02", (struct token_row){.role = ROLE_USER, .owner = "ann", .groups = "\nml\nspeech team\n"});
+    const struct identity *nothing = put(
+        "groups03", (struct token_row){.role = ROLE_USER, .owner = "ann", .groups = "\nm\nspeech\nteam\n"});
+    ck_assert(authorize_see(projects, sees, "zoe", "speech") && !submits_as(sees, "speech"));
+    ck_assert(authorize_see(projects, works, "zoe", "speech") && submits_as(works, "speech"));
+    ck_assert(!authorize_see(projects, nothing, "zoe", "speech") && !submits_as(nothing, "speech"));
+    ck_assert(submits("zed", ROLE_USER, "speech", 0));
+}
+END_TEST
+
+/* Their groups are not known with the job. */
+START_TEST(ranks_of_a_member_by_a_group_are_users_of_their_jobs_project)
+{
+    struct principal inside, elsewhere, named;
+    put_project("speech", "{\"members\":{\"group:ml\":\"user\"}}");
+    principal_of_job(&inside, "ann", "speech");
+    principal_of_job(&elsewhere, "ann", "public");
+    principal_of_job(&named, "eve", "vision");
+    ck_assert(authorize_tracking(projects, &inside, TRACKING_ADDS, "zoe", "speech"));
+    ck_assert(!authorize_tracking(projects, &inside, TRACKING_CHANGES, "zoe", "speech"));
+    ck_assert(!authorize_tracking(projects, &elsewhere, TRACKING_SEES, "zoe", "speech"));
+    ck_assert(!authorize_tracking(projects, &named, TRACKING_SEES, "uma",
+                                  "vision")); /* no group is a member there */
+    principal_finish(&inside);
+    principal_finish(&elsewhere);
+    principal_finish(&named);
+}
+END_TEST
+
+START_TEST(a_name_of_a_login_is_of_one_subject)
+{
+    const struct token_row row = {.role = ROLE_USER, .owner = "ann", .subject = "i a1"};
+    ck_assert(!auth_is_of_another(auth, "ann", "i a1"));
+    ck_assert(identity_logged_in(put("login001", row)) && !identity_logged_in(bearer("bob", ROLE_USER)));
+    ck_assert(auth_is_of_another(auth, "ann", "i m1") && !auth_is_of_another(auth, "ann", "i a1"));
+    ck_assert(!auth_is_of_another(auth, "bob", "i m1"));
+    auth_end(auth, "login001", 5);
+    ck_assert(!identity_stands(auth_find(auth, "login001"), 5) && auth_is_of_another(auth, "ann", "i m1"));
+    struct token_row revoked = row;
+    revoked.revoked = true;
+    put("login001", revoked);
+    ck_assert(!auth_is_of_another(auth, "ann", "i m1"));
+}
+END_TEST
+
 Suite *authorize_suite(void)
 {
     Suite *suite = suite_create("authorize");
@@ -211,6 +326,11 @@ Suite *authorize_suite(void)
     tcase_add_test(cases, a_priority_is_bounded_by_the_project_but_for_operators);
     tcase_add_test(cases, secrets_of_a_project_are_its_users_and_no_role_of_a_token_helps);
     tcase_add_test(cases, a_change_of_a_project_counts_at_once);
+    tcase_add_test(cases, a_service_account_has_its_project_and_nothing_else);
+    tcase_add_test(cases, a_service_account_tracks_in_its_project_alone);
+    tcase_add_test(cases, a_member_by_a_group_is_one_as_long_as_the_token_says_so);
+    tcase_add_test(cases, ranks_of_a_member_by_a_group_are_users_of_their_jobs_project);
+    tcase_add_test(cases, a_name_of_a_login_is_of_one_subject);
     suite_add_tcase(suite, cases);
     return suite;
 }

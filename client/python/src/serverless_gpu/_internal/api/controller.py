@@ -159,7 +159,7 @@ class Controller:
         detail = str(problem.get("detail") or problem.get("title") or f"HTTP status {status}")
         if status == 401:
             text = _one_line(f"the controller at {self.context.url} refuses the token in {self.context.token_file}: {detail}")
-            text += "; name the file that holds your token with GPUCTL_TOKEN_FILE"
+            text += "; log in again with `gpuctl login`, or name the file that holds your token with GPUCTL_TOKEN_FILE"
         elif status == 403:
             text = _one_line(f"the token in {self.context.token_file} does not allow this: {detail}", hint)
         elif problem:
