@@ -32,7 +32,8 @@ static bool scope_of(const struct request *request, const char *project, struct 
 {
     const char *name = identity_owner(request->who);
     *ret_scope = project != NULL ? (struct scope){"", project} : (struct scope){name, ""};
-    if (project == NULL || authorize_secrets(request->server->projects, name, project)) {
+    if (project == NULL ||
+        authorize_secrets(request->server->projects, identity_principal(request->who), project)) {
         return true;
     }
     err_field(err, ERR_FORBIDDEN, "project", NULL, "there is no project %.64s whose secrets you may use",

@@ -169,10 +169,9 @@ bool authorize_submit(const struct projects *projects, const struct identity *wh
     return authorize_priority(projects, who, project, spec->priority, 0, err);
 }
 
-bool authorize_secrets(const struct projects *projects, const char *name, const char *project)
+bool authorize_secrets(const struct projects *projects, const struct principal *who, const char *project)
 {
-    const struct account_limits *limits = projects_find(projects, project);
-    return limits != NULL && projects_role(limits, name) >= ROLE_USER;
+    return role_of(projects, who, project) >= ROLE_USER;
 }
 
 /* --- experiments, runs and models ----------------------------------------------------------------------- */

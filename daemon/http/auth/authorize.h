@@ -69,9 +69,9 @@ bool authorize_submit(const struct projects *projects, const struct identity *wh
 bool authorize_priority(const struct projects *projects, const struct identity *who, const char *project,
                         int64_t priority, int64_t now, struct err *err);
 
-/* Whether somebody of this name may set, see and use the secrets of the project: its users. The role of a
- * token helps nobody. */
-bool authorize_secrets(const struct projects *projects, const char *name, const char *project);
+/* Whether somebody may set, see and use the secrets of the project: its users, and its service accounts of
+ * that role. The role of a person's token helps nobody. */
+bool authorize_secrets(const struct projects *projects, const struct principal *who, const char *project);
 
 /* --- experiments, runs and models ----------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/auth/authorize.h"
+#include "daemon/http/auth/principal.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/request.h"
 #include "daemon/store/store.h"
@@ -37,12 +38,13 @@ void secrets_close(struct secrets *secrets)
 
 /* The secret that a job of this owner and project gets by the name. The row borrows from the rows, which the
  * caller closes in any case. */
-static bool find(const struct server *server, const char *owner, const char *project, const char *name,
-                 struct rows *rows, struct secret_row *ret_row, bool *ret_found, struct err *err)
+static bool find(const struct server *server, const struct principal *who, const char *project,
+                 const char *name, struct rows *rows, struct secret_row *ret_row, bool *ret_found,
+                 struct err *err)
 {
-    *rows = reader_secret(server->reader, owner, "", name, err);
+    *rows = reader_secret(server->reader, who->name, "", name, err);
     *ret_found = rows_secret(rows, ret_row);
-    if (*ret_found || rows->failed || !authorize_secrets(server->projects, owner, project)) {
+    if (*ret_found || rows->failed || !authorize_secrets(server->projects, who, project)) {
         return !rows->failed;
     }
     rows_close(rows);
@@ -58,7 +60,7 @@ static bool check(const struct request *request, const struct job_spec *spec, si
     autorows struct rows rows = {0};
     struct secret_row row;
     bool found;
-    if (!find(request->server, identity_owner(request->who), project, name, &rows, &row, &found, err)) {
+    if (!find(request->server, identity_principal(request->who), project, name, &rows, &row, &found, err)) {
         return false;
     }
     if (!found) {
@@ -88,10 +90,13 @@ static json_t *value_of(const struct server *server, const char *owner, const ch
     bool found;
     uint8_t *value;
     size_t size;
-    if (!find(server, owner, project, name, &rows, &row, &found, &err) ||
-        (found &&
-         !vault_unseal(server->secrets->vault, &(struct vault_label){row.owner, row.project, row.name},
-                       row.sealed, (size_t)row.sealed_size, &value, &size, &err))) {
+    struct principal who;
+    principal_of_job(&who, owner, project);
+    bool read = find(server, &who, project, name, &rows, &row, &found, &err);
+    principal_finish(&who);
+    if (!read || (found && !vault_unseal(server->secrets->vault,
+                                         &(struct vault_label){row.owner, row.project, row.name}, row.sealed,
+                                         (size_t)row.sealed_size, &value, &size, &err))) {
         log_error("secret unreadable", "owner=%s project=%s name=%s reason=\"%s\"", owner, project, name,
                   err.text);
         return json_null();

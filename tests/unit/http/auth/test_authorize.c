@@ -192,15 +192,27 @@ START_TEST(a_priority_is_bounded_by_the_project_but_for_operators)
 }
 END_TEST
 
+static bool may_use_secrets(const char *name, enum role role, const char *project)
+{
+    return authorize_secrets(projects, identity_principal(bearer(name, role)), project);
+}
+
 START_TEST(secrets_of_a_project_are_its_users_and_no_role_of_a_token_helps)
 {
-    ck_assert(authorize_secrets(projects, "uma", "vision"));
-    ck_assert(!authorize_secrets(projects, "vera", "vision") &&
-              !authorize_secrets(projects, "eve", "vision"));
-    ck_assert(!authorize_secrets(projects, "admin", "vision"));
-    ck_assert(!authorize_secrets(projects, "uma", "public")); /* everybody's */
-    ck_assert(!authorize_secrets(projects, "uma", DEFAULT_PROJECT));
-    ck_assert(!authorize_secrets(projects, "uma", "nowhere"));
+    ck_assert(may_use_secrets("uma", ROLE_USER, "vision"));
+    ck_assert(!may_use_secrets("vera", ROLE_USER, "vision") && !may_use_secrets("eve", ROLE_ADMIN, "vision"));
+    ck_assert(!may_use_secrets("admin", ROLE_ADMIN, "vision"));
+    ck_assert(!may_use_secrets("uma", ROLE_USER, "public")); /* everybody's */
+    ck_assert(!may_use_secrets("uma", ROLE_USER, DEFAULT_PROJECT));
+    ck_assert(!may_use_secrets("uma", ROLE_USER, "nowhere"));
+    struct principal service, elsewhere;
+    principal_of_job(&service, "service:ci", "vision");
+    principal_of_job(&elsewhere, "service:ci", "public");
+    ck_assert(authorize_secrets(projects, &service, "vision"));
+    ck_assert(!authorize_secrets(projects, &service, "speech"));
+    ck_assert(!authorize_secrets(projects, &elsewhere, "public"));
+    principal_finish(&service);
+    principal_finish(&elsewhere);
 }
 END_TEST
 
