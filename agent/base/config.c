@@ -82,6 +82,11 @@ void config_table(struct config *config, struct config_given *given, struct opti
              "owner: each job runs as the user of this host that has its owner's name, else as a user of the "
              "owner's alone; needs root. agent: as the user that runs gpuagent (default: agent)"),
          .choices = "owner|agent"},
+        {TEXT(
+             "seccomp", "LIST", &given->seccomp,
+             "system calls that jobs are refused where they run as their owners; default: those that are for "
+             "administrators, and those that make namespaces or mounts; off: none (default: default)"),
+         .choices = "default|off"},
         {TEXT("user-ids", "A-B", &given->user_ids,
               "numbers of users for owners that this host does not know (default: 1900000000-1900065535)")},
         {TEXT("devices", "LIST", &config->devices, "GPUs by index or UUID, or none (default: all)")},
@@ -284,6 +289,7 @@ static bool parse_users(const struct config_given *given, struct config *config,
         return err_field(err, ERR_USAGE, "--run-as", "start gpuagent as root, or leave --run-as out",
                          "only root can run jobs as other users");
     }
+    config->seccomp = config->as_owner && (given->seccomp == NULL || strcmp(given->seccomp, "off") != 0);
     if (given->user_ids == NULL) {
         return true;
     }

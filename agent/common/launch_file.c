@@ -93,6 +93,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
                    {"failed_grace_ms", &launch->failed_grace_ms, 0, LIMIT_GRACE_MS},
                    {"uid", &launch->uid, 1, UINT32_MAX - 1},
                    {"gid", &launch->gid, 1, UINT32_MAX - 1},
+                   {"seccomp", &launch->seccomp, 0, 1},
                    {"granted", &launch->granted, 0, LIMIT_NODE_DEVICES},
                    {"received", &launch->received_us, 0, INT64_MAX}};
 

@@ -41,6 +41,7 @@ struct launch {
     int64_t torchrun;   /* 1: the ranks are torchruns, or may start one */
     int64_t granted;    /* devices or slots of the attempt on this node; 0: unknown */
     int64_t received_us;
+    int64_t seccomp;  /* 1: they are refused some system calls */
     int64_t uid, gid; /* of the user that ranks run as; -1: the shim's own */
     gid_t *groups;    /* its supplementary groups */
     size_t group_count;

@@ -32,7 +32,7 @@ FIRST = 1900000000
 LIBRARY = (BUILD / "tests" / "unit" / "libfake-nvml.so").resolve()
 PYTHON = "/usr/bin/python3"  # that every user may execute
 
-STATUS = ["sh", "-c", "id -u; id -g; id -G; grep -E '^(NoNewPrivs|Cap|Groups)' /proc/self/status"]
+STATUS = ["sh", "-c", "id -u; id -g; id -G; grep -E '^(NoNewPrivs|Cap|Groups|Seccomp:)' /proc/self/status"]
 
 #: Tries what a user of the cluster would like to have, and names what it got. Words: state, run, other's work folder, pids of root.
 BURGLAR = """
@@ -144,7 +144,9 @@ def test_each_owner_has_a_user_of_their_own_without_any_rights(cluster: Cluster)
     status = dict(line.split(":\t", 1) for line in first[3:])
     assert status["NoNewPrivs"] == "1"
     assert {value for name, value in status.items() if name.startswith("Cap")} == {"0" * 16}
-    assert cluster.nodes()["node0"]["labels"]["isolation"] == "user"
+    assert status["Seccomp"] == "2", "a list"
+    labels = cluster.nodes()["node0"]["labels"]
+    assert (labels["isolation"], labels["seccomp"]) == ("user", "default")
 
 
 @pytest.mark.parametrize("owner", ["root", "daemon", "nobody", "messagebus"])
@@ -275,12 +277,23 @@ def test_the_numbers_outlive_the_agent_and_so_do_jobs(cluster: Cluster) -> None:
     ran(ann, ["sh", "-c", "rm ~/go"])
 
 
+def test_an_operator_can_allow_all_system_calls(cluster: Cluster) -> None:
+    """Programs that make namespaces, such as Apptainer, need some that the list refuses."""
+    ann = cluster.user("ann-of-tests")
+    cluster.add_agent("apptainer", 1, "--run-as", "owner", "--seccomp", "off")
+    cluster.wait_ready()
+    makes = ["sh", "-c", "unshare --user --map-root-user id -u 2>&1; grep Seccomp: /proc/self/status"]
+    assert cluster.nodes()["apptainer"]["labels"]["seccomp"] == "off"
+    assert ran(ann, makes, constraints={"seccomp": "off"}) == "0\nSeccomp:\t0\n"
+    assert ran(ann, makes, constraints={"seccomp": "default"}) == "unshare: unshare failed: Operation not permitted\nSeccomp:\t2\n"
+
+
 def test_jobs_can_ask_for_it(cluster: Cluster) -> None:
     cluster.add_agent("open", 1, "--run-as", "agent")
     cluster.wait_ready()
     apart = cluster.api.submit(["true"], constraints={"isolation": "user"})
     assert cluster.api.wait(apart)["state"] == "SUCCEEDED"
-    assert [attempt["nodes"][0]["node"] for attempt in cluster.api.get(f"/v1/jobs/{apart}/attempts")["attempts"]] == ["node0"]
+    assert [attempt["nodes"][0]["node"] for attempt in cluster.api.get(f"/v1/jobs/{apart}/attempts")["attempts"]] != ["open"]
 
 
 def test_the_files_of_gpus_are_made_before_a_job_needs_them(tmp_path: Path) -> None:
