@@ -434,7 +434,7 @@ static void work(struct agent *agent)
              isolation_text(context->cgroups.isolation), context->address, context->config.state);
     if (geteuid() == 0 && !context->config.as_owner) {
         log_warning("jobs run as root",
-                    "remedy=\"--run-as owner, where not all who submit are trusted with root\"");
+                    "remedy=\"leave --run-as agent out, where not all who submit are trusted with root\"");
     }
     node_start(agent->node);
     notify_ready();
