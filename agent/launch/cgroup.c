@@ -181,6 +181,30 @@ bool cgroup_limit_set(struct cgroup_root *root, const char *path, int64_t device
            write_limit_again(root, path, devices) || err_errno(err, "cannot limit the processes of %s", path);
 }
 
+/* --- memory --------------------------------------------------------------------------------------------- */
+
+/* Swap would be the node's. */
+void cgroup_limit_memory(const char *path, int64_t bytes)
+{
+    autofree char *number = xprintf("%lld", (long long)bytes);
+    cgroup_write(path, "memory.oom.group", "1");
+    cgroup_write(path, "memory.swap.max", "0");
+    cgroup_write(path, "memory.max", number);
+}
+
+bool cgroup_ran_out(const char *path)
+{
+    autofree char *events = xprintf("%s/memory.events", path);
+    autofree char *text = NULL;
+    int64_t count = 0;
+    const char *at = file_read(events, LINE_BYTES, &text, NULL, NULL) ? strstr(text, "oom_kill ") : NULL;
+    if (at != NULL) {
+        autofree char *number = xstrndup(at + strlen("oom_kill "), strcspn(at + strlen("oom_kill "), "\n"));
+        text_to_int(number, 0, INT64_MAX, &count);
+    }
+    return count > 0;
+}
+
 /* --- one attempt ---------------------------------------------------------------------------------------- */
 
 char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id)

@@ -50,6 +50,12 @@ bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices,
 bool cgroup_make_named(struct cgroup_root *root, const char *name, int64_t devices, char **ret_path,
                        struct err *err);
 
+/* Limits the memory of what is in the cgroup; what takes more is killed as a whole. Where memory is not
+ * counted nothing is limited. */
+void cgroup_limit_memory(const char *path, int64_t bytes);
+/* Whether something in it was killed for that. */
+bool cgroup_ran_out(const char *path);
+
 /* Kills the processes in a cgroup and below it, and removes the cgroups. False while something is left; true
  * if the path does not exist. */
 bool cgroup_clear(const char *path);

@@ -93,7 +93,9 @@ def build_wheel(folder, *settings, **more):
                 print("list", path, os.listdir(path), file=said)
             except OSError:
                 pass
-        print("built", file=said)
+        status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+        print("list of system calls", status["Seccomp"].strip(), file=said)
+        print(open("/proc/self/cgroup").read().rstrip().rpartition(".")[2], file=said)
     subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return os.path.basename(shutil.copy("{folder}/curious-1.0-py3-none-any.whl.made", folder + "/curious-1.0-py3-none-any.whl"))
 """
@@ -252,7 +254,8 @@ def test_packages_are_installed_by_a_user_without_rights_and_then_are_nobodys(cl
     assert view["state"] == "SUCCEEDED", (view, ann.log(job, stream="stderr"))
     assert json.loads(ann.log(job)) == ["1.5", 0, False, False, False]
     said = (wheels / "said").read_text().splitlines()
-    assert FIRST <= int(said[0]) < FIRST + 16 and said[1:] == ["built"], said
+    place = "build0" if cluster.nodes()["node0"]["isolation"] == "cgroup2" else said[-1]
+    assert FIRST <= int(said[0]) < FIRST + 16 and said[1:] == ["list of system calls 2", place], said
     assert not [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and owner_of(entry) == int(said[0])]
 
 

@@ -69,6 +69,38 @@ START_TEST(no_limit_is_set_where_the_cgroup_cannot_count)
 }
 END_TEST
 
+static void expect_file(const char *name, const char *expected)
+{
+    autofree char *path = xprintf("%s/%s", folder, name);
+    autofree char *text = NULL;
+    ck_assert(file_read(path, 64, &text, NULL, NULL));
+    ck_assert_str_eq(text, expected);
+}
+
+START_TEST(what_takes_more_memory_than_it_may_ends_as_a_whole_and_is_told)
+{
+    static const char *const names[] = {"memory.max", "memory.swap.max", "memory.oom.group"};
+    static const char none[] = "max 3\noom 1\noom_kill 0\noom_group_kill 0\n";
+    static const char some[] = "max 3\noom 1\noom_kill 2\noom_group_kill 1\n";
+    struct err err;
+    autofree char *events = xprintf("%s/memory.events", folder);
+    cgroup_limit_memory(folder, 4096); /* nothing is counted here */
+    ck_assert(!cgroup_ran_out(folder));
+    for (size_t i = 0; i < 3; i++) {
+        autofree char *path = xprintf("%s/%s", folder, names[i]);
+        ck_assert(file_replace(path, "", 0, 0600, &err));
+    }
+    cgroup_limit_memory(folder, 4096);
+    expect_file("memory.max", "4096");
+    expect_file("memory.swap.max", "0");
+    expect_file("memory.oom.group", "1");
+    ck_assert(file_replace(events, none, strlen(none), 0600, &err));
+    ck_assert(!cgroup_ran_out(folder));
+    ck_assert(file_replace(events, some, strlen(some), 0600, &err));
+    ck_assert(cgroup_ran_out(folder));
+}
+END_TEST
+
 START_TEST(an_agent_that_ends_leaves_no_cgroup)
 {
     struct cgroup_root root;
@@ -289,6 +321,7 @@ Suite *cgroup_suite(void)
     tcase_add_test(cases, an_attempt_has_its_processes_by_the_device_and_leaves_half_of_the_kernels);
     tcase_add_test(cases, a_limit_that_cannot_be_set_is_told);
     tcase_add_test(cases, no_limit_is_set_where_the_cgroup_cannot_count);
+    tcase_add_test(cases, what_takes_more_memory_than_it_may_ends_as_a_whole_and_is_told);
     tcase_add_test(cases, an_agent_that_ends_leaves_no_cgroup);
     tcase_add_loop_test(cases, attempts_go_where_no_other_program_manages_cgroups, 0,
                         sizeof bases / sizeof bases[0]);
