@@ -119,7 +119,7 @@ START_TEST(a_job_is_refused_what_is_for_administrators)
 END_TEST
 
 #ifdef __x86_64__
-/* getpid by the door for programs of 32 bits. */
+/* getpid as programs of 32 bits ask for it. */
 static int call_as_i386(int at)
 {
     long result;
