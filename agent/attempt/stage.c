@@ -406,6 +406,7 @@ static void compose_user(const struct attempt *attempt, struct text *launch)
     autofree char *tmp = xprintf("%s/" SHIM_TMP_FOLDER, attempt->logs);
     launch_put_int(launch, "uid", user->uid);
     launch_put_int(launch, "gid", user->gid);
+    launch_put_int(launch, "seccomp", attempt->context->config.seccomp);
     for (size_t i = 0; i < user->group_count; i++) {
         launch_put_int(launch, "group", user->groups[i]);
     }

@@ -83,8 +83,15 @@ void config_table(struct config *config, struct config_given *given, struct opti
         {TEXT(
              "run-as", "WHOM", &given->run_as,
              "owner: each job runs as the user of this host that has its owner's name, else as a user of the "
-             "owner's alone; needs root. agent: as the user that runs gpuagent (default: agent)"),
+             "owner's alone; needs root. agent: as the user that runs gpuagent (default: owner for root, "
+             "agent for "
+             "others)"),
          .choices = "owner|agent"},
+        {TEXT(
+             "seccomp", "LIST", &given->seccomp,
+             "system calls that jobs are refused where they run as their owners; default: those that are for "
+             "administrators, and those that make namespaces or mounts; off: none (default: default)"),
+         .choices = "default|off"},
         {TEXT("user-ids", "A-B", &given->user_ids,
               "numbers of users for owners that this host does not know (default: 1900000000-1900065535)")},
         {TEXT("devices", "LIST", &config->devices, "GPUs by index or UUID, or none (default: all)")},
@@ -280,13 +287,14 @@ static bool parse_ports(const char *ports, struct config *config, struct err *er
 /* Numbers below 1000 are those of the host's own users, and so is the last one. */
 static bool parse_users(const struct config_given *given, struct config *config, struct err *err)
 {
-    config->as_owner = given->run_as != NULL && strcmp(given->run_as, "owner") == 0;
+    config->as_owner = given->run_as != NULL ? strcmp(given->run_as, "owner") == 0 : geteuid() == 0;
     config->user_first = DEFAULT_USER_FIRST;
     config->user_last = DEFAULT_USER_LAST;
     if (config->as_owner && geteuid() != 0) {
         return err_field(err, ERR_USAGE, "--run-as", "start gpuagent as root, or leave --run-as out",
                          "only root can run jobs as other users");
     }
+    config->seccomp = config->as_owner && (given->seccomp == NULL || strcmp(given->seccomp, "off") != 0);
     if (given->user_ids == NULL) {
         return true;
     }
@@ -334,7 +342,8 @@ static bool folders_stay_visible(const struct config *config, struct err *err)
         const char *path = folders[i][1];
         if (strncmp(path, "/tmp/", strlen("/tmp/")) == 0 ||
             strncmp(path, "/var/tmp/", strlen("/var/tmp/")) == 0) {
-            return err_field(err, ERR_USAGE, folders[i][0], "name a folder elsewhere",
+            return err_field(err, ERR_USAGE, folders[i][0],
+                             "name a folder elsewhere, or have jobs run as root with --run-as agent",
                              "%s %s would be hidden from jobs, which have a /tmp and a /var/tmp of their own",
                              folders[i][0], path);
         }

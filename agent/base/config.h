@@ -42,6 +42,7 @@ struct config {
     char controller_host[256];     /* host of url */
     bool host_memory;              /* ranks use the host's shared memory */
     bool as_owner;                 /* ranks run as the users that own the jobs, not as the agent's */
+    bool seccomp;                  /* these ranks are refused some system calls */
     int64_t user_first, user_last; /* numbers for owners that this host does not know */
     bool reserved;
     bool insecure_plain_http;
@@ -53,13 +54,13 @@ struct config {
 /* Options as they were given. */
 struct config_given {
     const char *state, *run, *environments, *address, *ports, *expires_at, *log_level, *shared_memory, *file,
-        *python, *cacert, *run_as, *user_ids, *memory;
+        *python, *cacert, *run_as, *user_ids, *memory, *seccomp;
     struct option_list labels;
     bool help, version, check_config;
 };
 
 /* The table of all options, with their targets in *config and *given. */
-#define CONFIG_OPTIONS 36
+#define CONFIG_OPTIONS 37
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
 /* Completes and checks the part that joining needs: name and url. */

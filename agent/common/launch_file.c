@@ -107,6 +107,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
                    {"uid", &launch->uid, 1, UINT32_MAX - 1},
                    {"gid", &launch->gid, 1, UINT32_MAX - 1},
                    {"secrets", &launch->secrets_wanted, 0, LIMIT_JOB_SECRETS},
+                   {"seccomp", &launch->seccomp, 0, 1},
                    {"granted", &launch->granted, 0, LIMIT_NODE_DEVICES},
                    {"millicpus", &launch->millicpus, 0, LIMIT_CPUS * 1000LL},
                    {"memory_bytes", &launch->memory_bytes, 0, LIMIT_MEMORY_BYTES},

@@ -49,6 +49,7 @@ struct launch {
     int64_t granted;    /* devices or slots of the attempt on this node, 1 without any; 0: unknown */
     int64_t millicpus, memory_bytes; /* what it holds here; 0: unknown */
     int64_t received_us;
+    int64_t seccomp;  /* 1: they are refused some system calls */
     int64_t uid, gid; /* of the user that ranks run as; -1: the shim's own */
     gid_t *groups;    /* its supplementary groups */
     size_t group_count;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs gpuctl_environment.py. At most LIMIT_BUILDS builds run at once; the others wait. A build gets only
- * those variables of the agent that pip needs. A builder that ends without a result counts as a failure of
- * the node. environments.c decides which environments to keep. */
+ * those variables of the agent that pip needs, and runs in a cgroup of its own, which ends with it. A builder
+ * that ends without a result counts as a failure of the node. environments.c decides which environments to
+ * keep. */
 #include "agent/environment/builder.h"
 
 #include <jansson.h>
@@ -17,7 +18,7 @@
 #include "proto/limits_agent.h"
 
 #define REQUIREMENTS_FD "/dev/fd/3"
-#define ARGUMENTS_MAX   14 /* of a builder, with a NULL */
+#define ARGUMENTS_MAX   18 /* of a builder, with a NULL */
 
 /* Variables of the agent that builds get, besides PIP_*. Proxies in both spellings. */
 static const char *const passed_names[] = {
@@ -26,12 +27,15 @@ static const char *const passed_names[] = {
     "HTTPS_PROXY", "CUDA_HOME", "all_proxy",  "ALL_PROXY", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
 };
 #define PASSED_PREFIX "PIP_"
+#define RAN_OUT       "the build took more memory than it may on this node"
 
 struct build {
     struct builder *builder;
     char *name, *interpreter, *python_version; /* the last may be NULL */
     int requirements;
     struct child *child; /* NULL: it waits for its turn */
+    size_t number;       /* among those that run */
+    char *cgroup;        /* NULL: none */
     bool ready, failed;  /* the builder's last result */
     enum build_end end;  /* if it failed */
     char *text;          /* why it failed */
@@ -100,7 +104,17 @@ static void destroy_build(struct build *build)
     free(build->interpreter);
     free(build->python_version);
     free(build->text);
+    free(build->cgroup);
     free(build);
+}
+
+/* No process of it is left soon. */
+static bool leave_cgroup(struct build *build)
+{
+    const struct build_hold *hold = &build->builder->config.hold;
+    bool ran_out = build->cgroup != NULL && hold->end(hold->closure, build->cgroup);
+    free(give(build->cgroup));
+    return ran_out;
 }
 
 static void begin_next(struct builder *builder);
@@ -132,8 +146,9 @@ static void child_done(void *closure, int status, const char *said)
     struct build *build = closure;
     build->child = NULL;
     build->ready = build->ready && !build->failed;
+    bool ran_out = leave_cgroup(build);
     if (!build->ready && !build->failed) {
-        explain(build, status, said);
+        explain(build, status, ran_out ? RAN_OUT : said);
     }
     end_build(build);
 }
@@ -160,20 +175,58 @@ static const char **variables(void)
     return list;
 }
 
+/* The lowest number that no other build has. */
+static size_t free_number(const struct build *build)
+{
+    size_t number = 0;
+    const struct build *other = build->builder->builds;
+    while (other != NULL) {
+        bool taken = other != build && other->child != NULL && other->number == number;
+        number += taken;
+        other = taken ? build->builder->builds : other->next;
+    }
+    return number;
+}
+
+/* The words before the builder's own; false if it cannot be held. */
+static bool hold_build(struct build *build, const char *arguments[], size_t *count, struct err *err)
+{
+    const struct build_hold *hold = &build->builder->config.hold;
+    if (hold->program == NULL) {
+        return true;
+    }
+    build->number = free_number(build);
+    if (!hold->begin(hold->closure, build->number, &build->cgroup, err)) {
+        return false;
+    }
+    arguments[(*count)++] = hold->program;
+    arguments[(*count)++] = hold->option;
+    arguments[(*count)++] = build->cgroup != NULL ? build->cgroup : "-";
+    arguments[(*count)++] = hold->seccomp ? "1" : "0";
+    return true;
+}
+
 static bool begin(struct build *build, struct err *err)
 {
     struct builder *builder = build->builder;
     autofree char *build_ids = xprintf("%u", (unsigned)builder->config.build_ids);
-    const char *arguments[ARGUMENTS_MAX] = {build->interpreter,
-                                            "-I",
-                                            builder->script,
-                                            "--folder",
-                                            environments_folder(builder->config.environments),
-                                            "--requirements",
-                                            REQUIREMENTS_FD,
-                                            "--key",
-                                            build->name};
-    size_t count = 9;
+    const char *const own[] = {build->interpreter,
+                               "-I",
+                               builder->script,
+                               "--folder",
+                               environments_folder(builder->config.environments),
+                               "--requirements",
+                               REQUIREMENTS_FD,
+                               "--key",
+                               build->name};
+    const char *arguments[ARGUMENTS_MAX] = {NULL};
+    size_t count = 0;
+    if (!hold_build(build, arguments, &count, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        arguments[count++] = own[i];
+    }
     if (build->python_version != NULL) {
         arguments[count++] = "--python-version";
         arguments[count++] = build->python_version;
@@ -195,6 +248,9 @@ static bool begin(struct build *build, struct err *err)
                                    .closure = build,
                                },
                                err);
+    if (build->child == NULL) {
+        leave_cgroup(build);
+    }
     return build->child != NULL;
 }
 
@@ -237,8 +293,11 @@ static struct build *add_build(struct builder *builder, const struct environment
                                char *interpreter, int requirements)
 {
     struct build *build = xzalloc(sizeof *build);
-    *build = (struct build){
-        .builder = builder, .name = name, .interpreter = interpreter, .requirements = requirements};
+    *build = (struct build){.builder = builder,
+                            .name = name,
+                            .interpreter = interpreter,
+                            .requirements = requirements,
+                            .end = BUILD_FAILED};
     if (need->python_version != NULL) {
         build->python_version = xstrdup(need->python_version);
     }
@@ -276,6 +335,7 @@ void build_stop(struct build *build)
 {
     struct builder *builder = build->builder;
     child_stop(build->child, BUILDER_GRACE_MS);
+    leave_cgroup(build);
     destroy_build(build);
     begin_next(builder);
 }

@@ -4,6 +4,7 @@
 #define AGENT_BUILDER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "agent/base/children.h"
 #include "agent/environment/environments.h"
@@ -19,12 +20,27 @@ enum build_end {
 struct builder;
 struct build; /* one environment */
 
+/* What holds builds together, and apart from the rest of the node. */
+struct build_hold {
+    /* Executes builders: PROGRAM OPTION CGROUP SECCOMP, then their words; "-" is no cgroup. NULL: they are
+     * executed as they are. */
+    const char *program, *option;
+    bool seccomp; /* they are refused some system calls */
+    /* Makes the cgroup of a build; number is below LIMIT_BUILDS, and no other build has it meanwhile.
+     * *ret_path: NULL if there is none; the caller frees it. */
+    bool (*begin)(void *closure, size_t number, char **ret_path, struct err *err);
+    /* Kills what is in it. True if the build took more memory than it may. */
+    bool (*end)(void *closure, const char *path);
+    void *closure;
+};
+
 struct builder_config {
     const char *script; /* path of gpuctl_environment.py; copied */
     struct children *children;
     struct environments *environments;
     uid_t
         build_ids; /* the first of USERS_OF_BUILDS numbers for users that run pip; 0: the agent's user does */
+    struct build_hold hold;
     /* One line of progress; NULL: it goes on without news. */
     void (*told)(void *closure, const struct build *build, const char *text);
     /* Called once, before the build is freed, and never from within build_start. text says why there is no

@@ -394,6 +394,7 @@ struct stagings *stagings_create(const struct stagings_config *config)
                                                                 .children = config->children,
                                                                 .environments = config->environments,
                                                                 .build_ids = config->build_ids,
+                                                                .hold = config->hold,
                                                                 .told = build_told,
                                                                 .done = build_done,
                                                                 .closure = stagings});

@@ -25,6 +25,7 @@ struct stagings_config {
     struct children *children;
     const char *script; /* path of gpuctl_environment.py */
     uid_t build_ids;    /* of its builder */
+    struct build_hold hold;
     void (*stranger)(void *closure);
     void *closure;
 };

@@ -196,13 +196,14 @@ static bool write_if_there(const char *path, const char *name, int64_t number)
 }
 
 /* CPUs are shared by weight, so that what nobody uses is there for all; a CPU weighs as much as a cgroup does
- * that says nothing. */
+ * that says nothing. Swap would be the node's. */
 static bool write_amounts(const char *path, const struct cgroup_limits *limits)
 {
     int64_t weight = limits->millicpus / (1000 / CPU_WEIGHT);
     weight = weight < 1 ? 1 : smaller(weight, CPU_WEIGHT_MOST);
     return (limits->millicpus == 0 || write_if_there(path, "cpu.weight", weight)) &&
-           (limits->memory_bytes == 0 || write_if_there(path, "memory.max", limits->memory_bytes));
+           (limits->memory_bytes == 0 || (write_if_there(path, "memory.max", limits->memory_bytes) &&
+                                          write_if_there(path, "memory.swap.max", 0)));
 }
 
 bool cgroup_limit_set(struct cgroup_root *root, const char *path, const struct cgroup_limits *limits,
@@ -216,6 +217,26 @@ bool cgroup_limit_set(struct cgroup_root *root, const char *path, const struct c
         return err_errno(err, "cannot limit the processes of %s", path);
     }
     return write_amounts(path, limits) || err_errno(err, "cannot limit the memory of %s", path);
+}
+
+/* --- out of memory -------------------------------------------------------------------------------------- */
+
+void cgroup_end_as_whole(const char *path)
+{
+    cgroup_write(path, "memory.oom.group", "1");
+}
+
+bool cgroup_ran_out(const char *path)
+{
+    autofree char *events = xprintf("%s/memory.events", path);
+    autofree char *text = NULL;
+    int64_t count = 0;
+    const char *at = file_read(events, LINE_BYTES, &text, NULL, NULL) ? strstr(text, "oom_kill ") : NULL;
+    if (at != NULL) {
+        autofree char *number = xstrndup(at + strlen("oom_kill "), strcspn(at + strlen("oom_kill "), "\n"));
+        text_to_int(number, 0, INT64_MAX, &count);
+    }
+    return count > 0;
 }
 
 /* --- one attempt ---------------------------------------------------------------------------------------- */

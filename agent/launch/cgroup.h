@@ -60,6 +60,11 @@ bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, const struct cgr
 bool cgroup_make_named(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
                        char **ret_path, struct err *err);
 
+/* What takes more memory than it may is killed with all else in the cgroup, where memory is counted. */
+void cgroup_end_as_whole(const char *path);
+/* Whether something in it was killed for that. */
+bool cgroup_ran_out(const char *path);
+
 /* Kills the processes in a cgroup and below it, and removes the cgroups. False while something is left; true
  * if the path does not exist. */
 bool cgroup_clear(const char *path);

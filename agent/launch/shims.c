@@ -110,6 +110,11 @@ const char *shims_program(const struct shims *shims)
     return shims->program;
 }
 
+const char *shims_confine_option(void)
+{
+    return SHIM_CONFINE;
+}
+
 bool shims_own_memory(const struct shims *shims)
 {
     return shims->own_memory;

@@ -26,6 +26,8 @@ void shims_destroy(struct shims *shims);
 
 /* The path of gpushim, and whether it gives its ranks their own shared memory. */
 const char *shims_program(const struct shims *shims);
+/* With which it executes another program, as agent/shim/shimwire.h says. */
+const char *shims_confine_option(void);
 bool shims_own_memory(const struct shims *shims);
 
 /* Takes an idle shim, or starts one. */

@@ -25,6 +25,7 @@ struct warm_config {
     int shim_log;        /* receives the shims' stderr */
     const char *launch;  /* folder for the launch file of what makes workers of another user */
     struct cgroup_root *cgroups;
+    bool seccomp; /* workers of another user are refused some system calls, as their ranks are */
 };
 
 /* The caller keeps all that the config names. */

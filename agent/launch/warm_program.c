@@ -47,6 +47,7 @@ static void compose_breeder(const struct warm_config *config, const struct warm_
     launch_put(launch, "cwd", "/");
     launch_put_int(launch, "uid", key->uid);
     launch_put_int(launch, "gid", key->gid);
+    launch_put_int(launch, "seccomp", config->seccomp);
     for (size_t i = 0; i < key->group_count; i++) {
         launch_put_int(launch, "group", key->groups[i]);
     }

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/common/system_calls.h"
 #include "agent/node/identity.h"
 #ifdef WITH_NVML
 #include "agent/devices/devices_helper.h"
@@ -165,6 +166,10 @@ static void check_python(const struct agent_context *context)
 static bool open_users(struct agent_context *context, const char *attempts, struct err *err)
 {
     const struct config *config = &context->config;
+    if (config->seccomp && !system_calls_can_limit()) {
+        return err_field(err, ERR_USAGE, "--seccomp", "allow jobs all system calls with --seccomp off",
+                         "this kernel cannot refuse system calls to jobs (CONFIG_SECCOMP_FILTER)");
+    }
     context->users = users_open(config->state, (uid_t)config->user_first, (uid_t)config->user_last, err);
     if (context->users == NULL) {
         return false;
@@ -241,6 +246,7 @@ static void label_isolation(struct config *config)
     if (config->as_owner) {
         config->labels = config->labels != NULL ? config->labels : json_object();
         json_object_set_new(config->labels, "isolation", json_string("user"));
+        json_object_set_new(config->labels, "seccomp", json_string(config->seccomp ? "default" : "off"));
     }
 }
 
@@ -280,7 +286,8 @@ static void open_warm(struct agent *agent)
                                      .limit_bytes = context->config.warm_mib * MIB,
                                      .shim_log = agent->shim_log,
                                      .launch = agent->warm_launch,
-                                     .cgroups = &context->cgroups};
+                                     .cgroups = &context->cgroups,
+                                     .seccomp = context->config.seccomp};
     context->warm = warm_create(&warm, context->shims, context->children, context->loop);
 }
 
@@ -429,7 +436,7 @@ static void work(struct agent *agent)
              isolation_text(context->cgroups.isolation), context->address, context->config.state);
     if (geteuid() == 0 && !context->config.as_owner) {
         log_warning("jobs run as root",
-                    "remedy=\"--run-as owner, where not all who submit are trusted with root\"");
+                    "remedy=\"leave --run-as agent out, where not all who submit are trusted with root\"");
     }
     node_start(agent->node);
     notify_ready();

@@ -284,6 +284,38 @@ static void looked(void *closure)
     }
 }
 
+/* --- builds of environments ----------------------------------------------------------------------------- */
+
+/* All builds together may take half of the node's memory, and each as many processes as a job with one
+ * device. */
+static bool build_begin(void *closure, size_t number, char **ret_path, struct err *err)
+{
+    struct node *node = closure;
+    struct cgroup_root *root = &node->context->cgroups;
+    autofree char *name = xprintf("build%zu", number);
+    autofree char *left = root->path != NULL ? xprintf("%s.%s", root->path, name) : NULL;
+    if (left != NULL) {
+        cgroup_clear(left); /* by an earlier build, or by one of an earlier agent, whom it can tell nothing */
+    }
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    const struct cgroup_limits limits = {.devices = 1, .memory_bytes = memory / 2 / LIMIT_BUILDS};
+    if (!cgroup_make_named(root, name, &limits, ret_path, err)) {
+        return false;
+    }
+    if (*ret_path != NULL) {
+        cgroup_end_as_whole(*ret_path);
+    }
+    return true;
+}
+
+/* What is not gone at once is cleared away before another build gets the cgroup. */
+static bool build_end(void *closure, const char *path)
+{
+    bool ran_out = cgroup_ran_out(path);
+    cgroup_clear(path);
+    return ran_out;
+}
+
 struct node *node_create(struct agent_context *context, void (*ended)(void *closure), void *closure,
                          struct err *err)
 {
@@ -308,6 +340,12 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
         .children = context->children,
         .script = context->builder,
         .build_ids = context->users != NULL ? users_of_builds(context->users) : 0,
+        .hold = {.program = shims_program(context->shims),
+                 .option = shims_confine_option(),
+                 .seccomp = context->config.seccomp,
+                 .begin = build_begin,
+                 .end = build_end,
+                 .closure = node},
         .stranger = be_stranger,
         .closure = node,
     });

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "agent/common/process_table.h"
+#include "agent/common/system_calls.h"
 #include "agent/shim/shim_signals.h"
 #include "proto/base/cleanup.h"
 
@@ -279,8 +280,31 @@ void shim_renew(struct shim *shim)
     *shim = next;
 }
 
+/* For programs of the agent. The words are CGROUP, SECCOMP, and those of the program. */
+static int confine(char **words)
+{
+    if (strcmp(words[0], "-") != 0) {
+        autoclose int folder = open(words[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        autoclose int file = openat(folder, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        if (file < 0 || write(file, "0", 1) != 1) {
+            shim_log_error("cannot enter cgroup %s: %s", words[0], strerror(errno));
+            return 2;
+        }
+    }
+    if (strcmp(words[1], "1") == 0 && !system_calls_limit()) {
+        shim_log_error("cannot refuse system calls: %s", strerror(errno));
+        return 2;
+    }
+    execvp(words[2], words + 2);
+    shim_log_error("cannot execute %s: %s", words[2], strerror(errno));
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 4 && strcmp(argv[1], SHIM_CONFINE) == 0) {
+        return confine(argv + 2);
+    }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         puts("gpushim " GPUCTL_VERSION);
         return 0;

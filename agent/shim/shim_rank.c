@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/common/system_calls.h"
 #include "agent/shim/shim_clone.h"
 #include "agent/shim/shim_signals.h"
 #include "proto/base/cleanup.h"
@@ -93,8 +94,9 @@ static void child_descriptors(const struct spawn *spawn)
     }
 }
 
-/* For good: no rank gets rights back, whatever it executes. Raw system calls, because those of libc are for a
- * process with a memory of its own. The pipes become the user's, for programs that open /dev/stdout. */
+/* For good: no rank gets rights back, or system calls that it was refused, whatever it executes. Raw system
+ * calls, because those of libc are for a process with a memory of its own. The pipes become the user's, for
+ * programs that open /dev/stdout. */
 static void child_user(const struct spawn *spawn)
 {
     const struct launch *launch = spawn->launch;
@@ -112,7 +114,7 @@ static void child_user(const struct spawn *spawn)
     }
     if (syscall(SYS_setgroups, launch->group_count, launch->groups) != 0 ||
         syscall(SYS_setresgid, gid, gid, gid) != 0 || syscall(SYS_setresuid, uid, uid, uid) != 0 ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || (launch->seccomp != 0 && !system_calls_limit())) {
         child_fail(spawn, STAGE_USER);
     }
 }

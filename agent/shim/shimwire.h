@@ -99,6 +99,10 @@
  * On a new connection to shim.sock the shim repeats the messages that hold, in this order: prepared,
  * declined, running, pids, failed, output, exited.
  *
+ * The agent starts programs of its own through a shim that is none:
+ * `gpushim SHIM_CONFINE CGROUP SECCOMP PROGRAM [ARGUMENT]...` enters the cgroup ("-": none), is refused
+ * system calls where SECCOMP is 1, and executes PROGRAM.
+ *
  * A forkserver is `python -c ... FOLDER GPUSHIM OPTIONS NAMES ROOM` (agent/python/gpuctl_warm.py). The agent
  * starts it with the variables of the ranks that it serves, and its end of a SOCK_SEQPACKET pair as fd 3.
  *
@@ -142,6 +146,7 @@
  *   hold            the file that users of the ranks' environment lock, shared, with flock; the shim holds
  *                   the lock while it lives; absent: none
  *   uid, gid        of the user that the ranks run as; absent: the shim's own
+ *   seccomp         with uid, 1: the ranks are refused what system_calls.c lists; absent: nothing
  *   group           repeated: that user's supplementary groups
  *   tmp             with uid: the folder that is /tmp and /var/tmp for the ranks, where the shim has its own
  *                   mounts
@@ -177,6 +182,7 @@
 #define SHIM_CONTROL_FD     3
 #define SHIM_OWN_MEMORY     "--own-shared-memory"
 #define SHIM_WARM           "--warm"
+#define SHIM_CONFINE        "--confine"
 #define SHIM_WARM_FD        4
 #define SHIM_LAUNCH_FILE    "launch"
 #define SHIM_PID_FILE       "shim.pid"

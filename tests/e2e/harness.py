@@ -215,8 +215,9 @@ class Cluster:
         self.endpoint = folder / "endpoint"
         self.port = 0
         self.controller_arguments = controller or []
-        self.agent_arguments = [*([] if programs else ["--warm-memory", "0"]), *(agent or [])]  # test_warm.py has them
-        self.agent_environment = agent_environment
+        own = ["--run-as", "agent", "--warm-memory", "0"]  # test_run_as_owner.py and test_warm.py have the others
+        self.agent_arguments = [*([] if programs else own), *(agent or [])]
+        self.agent_environment = {**(agent_environment or {}), "GPUCTL_RUN_AS": "agent"} if programs else agent_environment
         self.controller = Program([], folder / "gpuctld.log")
         self.agents: list[Program] = []
         self.slots = slots

@@ -142,7 +142,8 @@ class Node:
         self.environments = folder / "state" / "environments"
         command = [
             str(GPUAGENT), "--controller", paper.url, "--token-file", str(folder / "token"), "--name", "node0", "--state",
-            str(folder / "state"), "--run", str(folder / "run"), "--devices", "none", "--cpu-slots", "1", "--python", PYTHON, *arguments,
+            str(folder / "state"), "--run", str(folder / "run"), "--devices", "none", "--cpu-slots", "1", "--python", PYTHON,
+            "--run-as", "agent", *arguments,
         ]  # fmt: skip
         variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels), "SECRET_OF_THE_AGENT": "hunter2"}
         self.agent = Program(command, folder / "agent.log", variables)

@@ -172,6 +172,7 @@ struct text_list daemons_agent_words(const struct daemons *daemons, int64_t numb
     add_option(&words, "--state", instance_node_file(daemons->state, number, ""));
     add_option(&words, "--run", instance_node_file(daemons->run, number, ""));
     add_option(&words, "--config", xstrdup(SETTINGS_NO_FILE));
+    add_option(&words, "--run-as", xstrdup("agent")); /* all jobs are this user's */
     if (daemons->devices.count > 0) {
         add_devices(daemons, number, &words);
     } else {

@@ -74,7 +74,7 @@ class Site(Cluster):
         agent = Program(
             [
                 str(GPUAGENT), "--config", str(place / "agent.conf"), "--state", str(place / "state"), "--run", str(place / "run"),
-                "--python", PYTHON, "--warm-memory", "0",
+                "--python", PYTHON, "--warm-memory", "0", "--run-as", "agent",
             ],
             self.folder / f"{name}.log",
         )  # fmt: skip
@@ -415,7 +415,7 @@ def test_machines_are_added_over_ssh_each_with_its_own_outcome(site: Site) -> No
     env = {"PATH": f"{tools}:{os.environ['PATH']}", "FAKE_HOMES": str(homes)}
     homes.mkdir()
     folders = (f"config={config}", f"state={site.folder}/m1/state", f"run={site.folder}/m1/run")
-    settings = ("cpu-slots=1", "name=m1", f"python={PYTHON}", *folders)
+    settings = ("cpu-slots=1", "name=m1", f"python={PYTHON}", "run-as=agent", *folders)
     try:
         added = site.gpuctl("nodes", "add", "me@m1", "me@refused", *(word for setting in settings for word in ("--set", setting)), env=env)
         assert added.returncode == 1, added.stderr

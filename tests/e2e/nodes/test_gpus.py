@@ -35,6 +35,7 @@ class GpuNode:
         command = [
             str(cluster.gpuagent), "--controller", cluster.url, "--token-file", str(cluster.folder / "node.token"), "--name", "g1",
             "--state", str(cluster.folder / "g1"), "--run", str(cluster.folder / "g1.run"), "--python", PYTHON, "--sample-interval", "1",
+            "--run-as", "agent",
         ]  # fmt: skip
         environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAKE_NVML_STATE": str(self.state), "FAKE_NVML_UUID": uuid}
         environment["CUDA_VISIBLE_DEVICES"] = ""

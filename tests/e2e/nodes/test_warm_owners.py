@@ -31,7 +31,7 @@ status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 seen = {os.stat("/proc/" + name).st_uid for name in os.listdir("/proc") if name.isdigit()}
 print(json.dumps({
     "ids": [*os.getresuid(), *os.getresgid(), *os.getgroups()],
-    "rights": [status[name].strip() for name in status if name[:3] in ("Cap", "NoN")],
+    "rights": [status[name].strip() for name in status if name[:3] in ("Cap", "NoN", "Sec")],
     "tmp": os.listdir("/tmp"), "var": os.listdir("/var/tmp"), "sees": sorted(seen), "home": os.environ["HOME"], "folder": os.getcwd()[-5:],
     "files": sorted(os.listdir("/proc/self/fd"))[:3], "score": open("/proc/self/oom_score_adj").read(), "rank": os.environ["RANK"],
     "session": os.getsid(0) == os.getpid()}))

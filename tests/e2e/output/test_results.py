@@ -314,6 +314,7 @@ def refused(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
                     [
                         str(GPUAGENT), "--controller", url, "--token-file", str(tmp_path / "token"), "--name", "alpha",
                         "--state", str(tmp_path / "state"), "--run", str(tmp_path / "run"), "--devices", "none", "--cpu-slots", "1",
+                        "--run-as", "agent",
                     ],
                     stderr=log,
                 )

@@ -248,7 +248,8 @@ class HostCluster(Cluster):
             [
                 *self.host_of(name).enter(), str(GPUAGENT), "--controller", self.url, "--insecure-plain-http", "--token-file",
                 str(self.folder / "node.token"), "--name", name, "--state", str(self.folder / name), "--run",
-                str(self.folder / f"{name}.run"), "--devices", "none", "--cpu-slots", str(slots), "--python", PYTHON, *arguments,
+                str(self.folder / f"{name}.run"), "--devices", "none", "--cpu-slots", str(slots), "--python", PYTHON,
+                "--run-as", "agent", *arguments,
             ],
             self.folder / f"{name}.log",
         )  # fmt: skip

@@ -36,6 +36,7 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, environments_suite());
     srunner_add_suite(runner, stagings_suite());
     srunner_add_suite(runner, orphans_suite());
+    srunner_add_suite(runner, system_calls_suite());
     srunner_add_suite(runner, users_suite());
     srunner_add_suite(runner, warm_key_suite());
     srunner_run_all(runner, CK_ENV);

@@ -27,6 +27,7 @@ Suite *port_taken_suite(void);
 Suite *run_folder_suite(void);
 Suite *sampler_suite(void);
 Suite *stagings_suite(void);
+Suite *system_calls_suite(void);
 Suite *users_suite(void);
 Suite *warm_key_suite(void);
 

@@ -143,14 +143,14 @@ START_TEST(nodes_are_started_with_their_own_folders_and_devices)
     autofree char *with_python = join(daemons_agent_words(&daemons, 0, "http://x"));
     ck_assert_str_eq(with_python, python);
     ck_assert_str_eq(agent, "--controller http://x --token-file /s/node.token --name node1 --state /s/node1 "
-                            "--run /r/node1 --config none "
+                            "--run /r/node1 --config none --run-as agent "
                             "--devices 1,2 --gpu-type A10");
     ck_assert_str_eq(
         controller,
         "--state /s/controller --listen 127.0.0.1:0 --endpoint-file /s/endpoint --idle-exit 1500ms "
         "--embedded --config none");
     ck_assert_str_eq(slots, "--controller http://x --token-file /s/node.token --name node0 --state /s/node0 "
-                            "--run /r/node0 --config none "
+                            "--run /r/node0 --config none --run-as agent "
                             "--devices none --cpu-slots 4 --gpu-type A10");
 }
 END_TEST

@@ -10,7 +10,9 @@
 #include "proto/base/text/text.h"
 #include "tests/unit/agent/agent_suites.h"
 
-static void read_with(const char *option, const char *value, struct config *ret_config)
+/* With two options, the second of which may be none. */
+static bool try_with(const char *option, const char *value, const char *second, const char *second_value,
+                     struct config *ret_config)
 {
     struct err err = {0};
     bool done;
@@ -23,8 +25,15 @@ static void read_with(const char *option, const char *value, struct config *ret_
                      (char[]){"1"},
                      (char *)(uintptr_t)option,
                      (char *)(uintptr_t)value,
+                     (char *)(uintptr_t)second,
+                     (char *)(uintptr_t)second_value,
                      NULL};
-    ck_assert_msg(config_read(9, words, ret_config, &done, &err), "%s", err.text);
+    return config_read(second != NULL ? 11 : 9, words, ret_config, &done, &err);
+}
+
+static void read_with(const char *option, const char *value, struct config *ret_config)
+{
+    ck_assert(try_with(option, value, "--run-as", "agent", ret_config)); /* any folder will do */
 }
 
 /* M9: ranks have another working folder than the agent. */
@@ -62,6 +71,40 @@ START_TEST(paths_that_others_use_hold_for_every_working_folder)
 }
 END_TEST
 
+/* S6: only who says so has jobs run as root. */
+static const struct {
+    bool root;
+    const char *given; /* NULL: nothing */
+    bool as_owner, refused;
+} users[] = {
+    {true, NULL, true, false},   {true, "owner", true, false},  {true, "agent", false, false},
+    {false, NULL, false, false}, {false, "owner", false, true}, {false, "agent", false, false},
+};
+
+START_TEST(jobs_of_an_agent_of_root_run_as_their_owners_unless_it_says_otherwise)
+{
+    bool root = geteuid() == 0;
+    if (!users[_i].root && root) {
+        ck_assert_int_eq(seteuid(65534), 0);
+    }
+    if (users[_i].root == (geteuid() == 0)) {
+        struct config config;
+        const char *given = users[_i].given;
+        bool refused = !try_with("--state", "/state", given != NULL ? "--run-as" : NULL, given, &config);
+        ck_assert_int_eq(refused, users[_i].refused);
+        if (!refused) {
+            ck_assert_int_eq(config.as_owner, users[_i].as_owner);
+            ck_assert_int_eq(config.seccomp, users[_i].as_owner);
+            config_finish(&config);
+        }
+    }
+    if (root) { /* the leak sanitizer looks at its own process */
+        ck_assert_int_eq(seteuid(0), 0);
+        prctl(PR_SET_DUMPABLE, 1);
+    }
+}
+END_TEST
+
 /* M2: nobody lingers, so logind removes its folder below /run/user when nobody logs out. */
 static const struct {
     const char *runtime, *run;
@@ -95,6 +138,8 @@ Suite *agent_config_suite(void)
                         sizeof paths / sizeof paths[0]);
     tcase_add_loop_test(cases, the_run_folder_of_an_ordinary_user_outlives_the_last_logout, 0,
                         sizeof runtimes / sizeof runtimes[0]);
+    tcase_add_loop_test(cases, jobs_of_an_agent_of_root_run_as_their_owners_unless_it_says_otherwise, 0,
+                        sizeof users / sizeof users[0]);
     suite_add_tcase(suite, cases);
     return suite;
 }

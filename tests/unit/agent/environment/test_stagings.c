@@ -17,6 +17,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/crypto/hash.h"
 #include "proto/base/text/json.h"
+#include "proto/limits_agent.h"
 #include "tests/unit/agent/agent_rig.h"
 #include "tests/unit/agent/agent_suites.h"
 
@@ -108,28 +109,68 @@ static void set_script(const char *text)
     ck_assert_int_eq(chmod(path, 0700), 0);
 }
 
+/* --- holding builds ------------------------------------------------------------------------------------- */
+
+static char *hold;
+static size_t held, most_held; /* at once */
+static size_t in_cgroup[LIMIT_BUILDS];
+static bool ran_out; /* as hold_end says */
+
+static bool hold_begin(void *closure, size_t number, char **ret_path, struct err *err)
+{
+    ck_assert_uint_lt(number, LIMIT_BUILDS);
+    ck_assert_uint_eq(in_cgroup[number]++, 0);
+    held++;
+    most_held = held > most_held ? held : most_held;
+    *ret_path = xprintf("cgroup %zu", number);
+    return true;
+}
+
+static bool hold_end(void *closure, const char *path)
+{
+    ck_assert_int_eq(strncmp(path, "cgroup ", 7), 0);
+    ck_assert_uint_eq(in_cgroup[path[7] - '0']--, 1);
+    held--;
+    return ran_out;
+}
+
+/* What executes builders notes how it was asked to. */
+static void set_hold_script(void)
+{
+    rig_write_text("hold", "#!/bin/sh\necho \"$1 $2 $3\" >>\"${0%/*}/held\"\nshift 3\nexec \"$@\"\n");
+    autofree char *path = rig_path("hold");
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    held = most_held = 0;
+    ran_out = false;
+    memset(in_cgroup, 0, sizeof in_cgroup);
+}
+
 static void setup(void)
 {
     struct err err = {0};
     rig_setup();
+    set_hold_script();
     rig.answer = answer;
     loop_set_idle(rig.loop, idle, NULL);
     set_script("ready\n");
     autofree char *python = rig_path("python");
     autofree char *folder = rig_path("environments");
     autofree char *cache = rig_path("payloads");
+    hold = rig_path("hold");
     children = children_create(rig.loop);
     environments = environments_create(folder, python, 1000, &err);
     payloads = payloads_create(cache, rig.controller, &err);
-    stagings = stagings_create(&(struct stagings_config){.node = "node0",
-                                                         .boot_id = "boot",
-                                                         .loop = rig.loop,
-                                                         .controller = rig.controller,
-                                                         .payloads = payloads,
-                                                         .environments = environments,
-                                                         .children = children,
-                                                         .script = "/script.py",
-                                                         .stranger = be_stranger});
+    stagings = stagings_create(&(struct stagings_config){
+        .node = "node0",
+        .boot_id = "boot",
+        .loop = rig.loop,
+        .controller = rig.controller,
+        .payloads = payloads,
+        .environments = environments,
+        .children = children,
+        .script = "/script.py",
+        .hold = {.program = hold, .option = "--hold", .seccomp = true, .begin = hold_begin, .end = hold_end},
+        .stranger = be_stranger});
     strangers = 0;
     stage = 0;
     refuse = 0;
@@ -147,6 +188,8 @@ static void teardown(void)
     for (int i = 0; i < STAGINGS; i++) {
         staging_finish(&wanted[i]);
     }
+    ck_assert_uint_eq(held, 0); /* also of those that were stopped */
+    free(give(hold));
     rig_teardown();
 }
 
@@ -256,6 +299,16 @@ START_TEST(a_builder_that_ends_without_a_word_is_a_failure_of_the_node)
 }
 END_TEST
 
+START_TEST(a_build_that_took_too_much_memory_says_so)
+{
+    ran_out = true;
+    set_script("kill -9 $$\n");
+    stagings_set(stagings, wanted, 1, clock_boot_ms());
+    run_until(first_failed);
+    ck_assert_uint_eq(told(0, "failed", "more memory than it may"), 1);
+}
+END_TEST
+
 START_TEST(a_blob_that_is_not_to_be_had_is_a_failure_of_the_node)
 {
     struct staging desired;
@@ -312,6 +365,13 @@ START_TEST(those_that_wait_have_their_turn)
 {
     stagings_set(stagings, wanted, STAGINGS, clock_boot_ms());
     run_until(all_are_ready);
+    autofree char *path = rig_path("held");
+    autofree char *text = NULL;
+    ck_assert(file_read(path, 4096, &text, NULL, NULL));
+    ck_assert_ptr_nonnull(strstr(text, "--hold cgroup 0 1\n"));
+    ck_assert_ptr_nonnull(strstr(text, "--hold cgroup 1 1\n"));
+    ck_assert_uint_eq(most_held, LIMIT_BUILDS);
+    ck_assert_uint_eq(held, 0);
 }
 END_TEST
 
@@ -394,6 +454,7 @@ Suite *stagings_suite(void)
     tcase_add_test(tcase, what_is_ready_already_is_told_at_once);
     tcase_add_test(tcase, a_failure_is_told_with_its_text_and_whose_it_is);
     tcase_add_test(tcase, a_builder_that_ends_without_a_word_is_a_failure_of_the_node);
+    tcase_add_test(tcase, a_build_that_took_too_much_memory_says_so);
     tcase_add_test(tcase, a_blob_that_is_not_to_be_had_is_a_failure_of_the_node);
     tcase_add_test(tcase, progress_is_told_and_what_is_not_desired_any_more_is_killed);
     tcase_add_test(tcase, a_few_are_built_at_once_and_the_others_say_that_they_wait);

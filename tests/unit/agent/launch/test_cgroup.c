@@ -70,15 +70,12 @@ START_TEST(no_limit_is_set_where_the_cgroup_cannot_count)
 }
 END_TEST
 
-/* What the file in the folder holds; the caller frees it. */
-static char *content_of(const char *name)
+static void expect_file(const char *name, const char *expected)
 {
-    struct err err;
-    size_t length;
-    char *text = NULL;
     autofree char *path = xprintf("%s/%s", folder, name);
-    ck_assert_msg(file_read(path, 64, &text, &length, &err), "%s: %s", name, err.text);
-    return text;
+    autofree char *text = NULL;
+    ck_assert(file_read(path, 64, &text, NULL, NULL));
+    ck_assert_str_eq(text, expected);
 }
 
 static void make_file(const char *name, const char *text)
@@ -96,10 +93,11 @@ static void expect_amounts(int64_t millicpus, int64_t memory_bytes, const char *
     make_file("pids.max", "");
     make_file("cpu.weight", "");
     make_file("memory.max", "");
+    make_file("memory.swap.max", "");
     ck_assert_msg(cgroup_limit_set(&root, folder, &limits, &err), "%s", err.text);
-    autofree char *written = content_of("cpu.weight"), *limit = content_of("memory.max");
-    ck_assert_str_eq(written, weight);
-    ck_assert_str_eq(limit, most);
+    expect_file("cpu.weight", weight);
+    expect_file("memory.max", most);
+    expect_file("memory.swap.max", memory_bytes > 0 ? "0" : "");
 }
 
 START_TEST(an_attempt_has_its_share_of_the_cpus_and_no_more_than_its_memory)
@@ -155,6 +153,24 @@ START_TEST(what_the_operator_says_the_node_has_is_what_it_offers)
     ck_assert_int_le(size.millicpus, sysconf(_SC_NPROCESSORS_ONLN) * 1000);
     ck_assert_int_gt(size.memory_bytes, 0);
     ck_assert_int_le(size.memory_bytes, memory - memory / 16);
+}
+END_TEST
+
+START_TEST(what_takes_more_memory_than_it_may_ends_as_a_whole_and_is_told)
+{
+    static const char none[] = "max 3\noom 1\noom_kill 0\noom_group_kill 0\n";
+    static const char some[] = "max 3\noom 1\noom_kill 2\noom_group_kill 1\n";
+    struct err err;
+    autofree char *events = xprintf("%s/memory.events", folder);
+    cgroup_end_as_whole(folder); /* nothing is counted here */
+    ck_assert(!cgroup_ran_out(folder));
+    make_file("memory.oom.group", "");
+    cgroup_end_as_whole(folder);
+    expect_file("memory.oom.group", "1");
+    ck_assert(file_replace(events, none, strlen(none), 0600, &err));
+    ck_assert(!cgroup_ran_out(folder));
+    ck_assert(file_replace(events, some, strlen(some), 0600, &err));
+    ck_assert(cgroup_ran_out(folder));
 }
 END_TEST
 
@@ -382,6 +398,7 @@ Suite *cgroup_suite(void)
     tcase_add_test(cases, a_host_without_the_controllers_of_cpus_and_memory_limits_processes_alone);
     tcase_add_test(cases, the_agent_offers_what_the_cgroups_around_it_leave);
     tcase_add_test(cases, what_the_operator_says_the_node_has_is_what_it_offers);
+    tcase_add_test(cases, what_takes_more_memory_than_it_may_ends_as_a_whole_and_is_told);
     tcase_add_test(cases, an_agent_that_ends_leaves_no_cgroup);
     tcase_add_loop_test(cases, attempts_go_where_no_other_program_manages_cgroups, 0,
                         sizeof bases / sizeof bases[0]);
