@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/model/amount.h"
 #include "daemon/core/model/rows.h"
 #include "proto/base/text/table.h"
+#include "proto/spec/amounts.h"
 #include "proto/states.h"
 
 struct capacity;

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/model/amount.h"
 #include "proto/base/text/table.h"
+#include "proto/spec/amounts.h"
 #include "proto/states.h"
 
 struct constraints;
