@@ -50,6 +50,7 @@ void account_limits_finish(struct account_limits *limits)
     types_finish(limits->quota, limits->quota_count);
     types_finish(limits->most, limits->most_count);
     members_finish(limits->members, limits->member_count);
+    text_list_finish(&limits->pools);
     account_limits_init(limits);
 }
 
@@ -77,6 +78,10 @@ void account_limits_copy(const struct account_limits *limits, struct account_lim
     ret_copy->quota = types_copy(limits->quota, limits->quota_count);
     ret_copy->most = types_copy(limits->most, limits->most_count);
     ret_copy->members = members_copy(limits->members, limits->member_count);
+    ret_copy->pools = (struct text_list){0};
+    for (size_t i = 0; i < limits->pools.count; i++) {
+        text_list_add(&ret_copy->pools, xstrdup(limits->pools.items[i]));
+    }
 }
 
 /* --- reading -------------------------------------------------------------------------------------------- */
@@ -87,7 +92,8 @@ static bool only_members(const json_t *json, enum account_kind kind, struct err 
         [ACCOUNT_PROJECT] =
             (" quota max_gpus max_cpus max_memory max_running_jobs max_queued_jobs gpu_hours weight "
              "keep_jobs_days "
-             "keep_logs_days keep_runs_days idle_after_s idle_action idle_grace_s members max_priority "),
+             "keep_logs_days keep_runs_days idle_after_s idle_action idle_grace_s members max_priority "
+             "pools "),
         [ACCOUNT_USER] = " max_gpus max_cpus max_memory max_running_jobs max_queued_jobs gpu_hours weight ",
         [ACCOUNT_POOL] = " lend ",
     };
@@ -302,6 +308,22 @@ static bool read_amounts(const json_t *json, struct account_limits *limits, stru
             memory_decode(memory, "max_memory", 0, &limits->max_memory_bytes, err));
 }
 
+static bool read_pools(const json_t *json, struct account_limits *limits, struct err *err)
+{
+    const json_t *array = json_object_get(json, "pools");
+    bool sound = array == NULL || json_is_null(array) ||
+                 (json_is_array(array) && json_array_size(array) <= LIMIT_POOLS);
+    for (size_t i = 0; sound && i < json_array_size(array); i++) {
+        const char *pool = json_string_value(json_array_get(array, i));
+        sound = pool != NULL && text_is_name(pool, LIMIT_NAME_BYTES);
+        if (sound) {
+            text_list_add(&limits->pools, xstrdup(pool));
+        }
+    }
+    return sound || err_field(err, ERR_FIELD, "pools", "write [\"cluster\"], or null for any pool",
+                              "pools must be an array of at most %d names of pools", LIMIT_POOLS);
+}
+
 static bool read_members(const json_t *json, struct account_limits *limits, struct err *err)
 {
     return read_types(json, "quota", 1, &limits->quota, &limits->quota_count, err) &&
@@ -315,7 +337,7 @@ static bool read_members(const json_t *json, struct account_limits *limits, stru
            json_read_int(json, "keep_runs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_runs_days, err) &&
            read_idle(json, limits, err) && read_people(json, limits, err) &&
            json_read_int(json, "max_priority", -LIMIT_PRIORITY, LIMIT_PRIORITY, &limits->max_priority, err) &&
-           json_read_bool(json, "lend", &limits->lends, err);
+           read_pools(json, limits, err) && json_read_bool(json, "lend", &limits->lends, err);
 }
 
 bool account_limits_decode(const json_t *json, enum account_kind kind, struct account_limits *ret_limits,
@@ -403,6 +425,13 @@ void account_limits_encode(const struct account_limits *limits, enum account_kin
     }
     if (limits->max_priority != 0) {
         json_object_set_new(json, "max_priority", json_integer(limits->max_priority));
+    }
+    json_t *pools = limits->pools.count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < limits->pools.count; i++) {
+        json_array_append_new(pools, json_string(limits->pools.items[i]));
+    }
+    if (pools != NULL) {
+        json_object_set_new(json, "pools", pools);
     }
     if (limits->weight != WEIGHT_OF_ONE) {
         json_object_set_new(json, "weight", number_json(limits->weight, WEIGHT_OF_ONE));

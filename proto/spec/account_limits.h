@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
+#include "proto/base/text/text.h"
 #include "proto/states.h"
 
 #define ANY_TYPE      "*"
@@ -49,6 +50,7 @@ struct account_limits {
     struct project_member *members; /* of projects, whoever may submit there; ordered by name */
     size_t member_count;            /* 0: everybody */
     int64_t max_priority;           /* of projects: the highest that users may give a job */
+    struct text_list pools;         /* of projects: where alone its jobs may run; none: anywhere */
     bool lends;                     /* of pools: jobs that ask for on-demand GPUs may borrow there */
 };
 

@@ -98,8 +98,8 @@ static const struct verb verb_list = {
 
 struct set_options {
     struct option_list quotas, bounds, members;
-    const char *cpus, *memory, *running, *queued, *hours, *weight, *jobs, *logs, *runs, *idle, *action,
-        *grace, *priority;
+    const char *pools, *cpus, *memory, *running, *queued, *hours, *weight, *jobs, *logs, *runs, *idle,
+        *action, *grace, *priority;
     bool force;
 };
 
@@ -131,6 +131,8 @@ static const struct option_row set_rows[] = {
         struct set_options, members, 0, "member", "USER=ROLE",
         "of a project: who belongs to it, as viewer, user or operator; group:NAME=ROLE is a group of the "
         "identity provider; may be repeated"),
+    ROW_TEXT(struct set_options, pools, 0, "pools", "POOL[,...]",
+             "of a project: where alone its jobs may run, also reserved ones; none: anywhere"),
     ROW_TEXT(struct set_options, priority, 0, "max-priority", "NUMBER",
              "of a project: the highest that users may give a job (0 without)"),
     ROW_FLAG(struct set_options, force, 0, "force",
@@ -317,8 +319,22 @@ static bool apply_priority(json_t *limits, const char *text, struct err *err)
     return true;
 }
 
+static void apply_pools(json_t *limits, const char *text)
+{
+    if (text == NULL) {
+        return;
+    }
+    json_t *pools = strcmp(text, NO_LIMIT) != 0 ? json_array() : json_null();
+    autofree char *copy = xstrdup(text);
+    for (char *rest = copy, *name; json_is_array(pools) && (name = strsep(&rest, ",")) != NULL;) {
+        json_array_append_new(pools, json_string(name));
+    }
+    json_object_set_new(limits, "pools", pools);
+}
+
 static bool apply(json_t *limits, const struct set_options *options, struct err *err)
 {
+    apply_pools(limits, options->pools);
     return apply_types(limits, "quota", "quota", &options->quotas, err) &&
            apply_types(limits, "max_gpus", "max-gpus", &options->bounds, err) &&
            apply_amounts(limits, options, err) &&

@@ -115,11 +115,15 @@ static int64_t free_in(const struct search *search, const struct partition *part
 /* The free devices that the job may use, on all nodes that take work. */
 static int64_t free_for(struct core *core, const struct job *job)
 {
-    const struct search search = bare_search(core, job, VIEW_FREE);
+    struct search search = bare_search(core, job, VIEW_FREE);
     int64_t free = 0;
+    search.job = job;
+    search.borrow = true;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
-        free += fit_allowed(&search, partition) ? free_in(&search, partition) : 0;
+        free += fit_allowed(&search, partition) && fit_granted(&search, partition)
+                    ? free_in(&search, partition)
+                    : 0;
     }
     return free;
 }

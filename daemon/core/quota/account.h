@@ -41,7 +41,7 @@ bool account_admits(const struct core *core, const char *project, const char *ow
 /* The limit that keeps a job from its GPUs; valid as long as the step. */
 struct account_limit {
     const struct account *account;
-    const char *what; /* "A10", "GPUs", "running jobs", "GPU hours" */
+    const char *what; /* "A10", "GPUs", "running jobs", "GPU hours"; NULL: its pools, and no number */
     int64_t used, most;
 };
 /* Whether any account has limits: if so, each placement may change which other jobs may run. And how many. */

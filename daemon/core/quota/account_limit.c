@@ -105,6 +105,20 @@ static bool has_amounts(const struct account *account, const struct resource_req
     return within;
 }
 
+static bool may_use_pool(const struct account *account, const char *pool, struct account_limit *ret_limit)
+{
+    const struct text_list *pools = &account->limits.pools;
+    size_t i = 0;
+    while (i < pools->count && strcmp(pools->items[i], pool) != 0) {
+        i++;
+    }
+    bool may = pools->count == 0 || i < pools->count;
+    if (!may && ret_limit != NULL) {
+        *ret_limit = (struct account_limit){.account = account};
+    }
+    return may;
+}
+
 static bool allows(const struct core *core, const struct account *account, const struct job *job,
                    const struct partition *partition, struct account_limit *ret_limit)
 {
@@ -115,7 +129,8 @@ static bool allows(const struct core *core, const struct account *account, const
         return true;
     }
     const struct holding *holding = account_holding(account, type);
-    return within(account, "running jobs", account->running, 1, account->limits.max_running_jobs,
+    return may_use_pool(account, partition->pool, ret_limit) &&
+           within(account, "running jobs", account->running, 1, account->limits.max_running_jobs,
                   ret_limit) &&
            within(account, type, holding != NULL ? holding->gpus : 0, gpus, most_of(account, type),
                   ret_limit) &&
@@ -131,8 +146,21 @@ bool account_may_run(const struct core *core, const struct job *job, const struc
            allows(core, job->owner, job, partition, ret_limit);
 }
 
+static void list_pools(const struct text_list *pools, struct text *out)
+{
+    for (size_t i = 0; i < pools->count; i++) {
+        text_printf(out, "%s%s", i > 0 ? ", " : "", pools->items[i]);
+    }
+}
+
 void account_limit_text(const struct account_limit *limit, struct text *out)
 {
+    if (limit->what == NULL) {
+        text_printf(out, "%s %s has only these pools: ", account_kind_text(limit->account->kind),
+                    limit->account->name);
+        list_pools(&limit->account->limits.pools, out);
+        return;
+    }
     text_printf(out, "%s %s uses %lld of %lld %s", account_kind_text(limit->account->kind),
                 limit->account->name, (long long)limit->used, (long long)limit->most, limit->what);
 }
@@ -224,6 +252,31 @@ static bool check_amounts(const struct core *core, const struct account *account
                          (double)(limits->max_memory_bytes / GIB), err);
 }
 
+/* Whether one of the pools that it leads to is allowed, or there is none of these now. */
+static bool check_pools(const struct core *core, const struct account *account,
+                        const struct resource_request *request, struct err *err)
+{
+    enum pool_kind auto_kind = request_auto_kind(core, request, 1);
+    bool any = false;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (request_leads(request, auto_kind, partition)) {
+            if (may_use_pool(account, partition->pool, NULL)) {
+                return true;
+            }
+            any = true;
+        }
+    }
+    if (!any) {
+        return true;
+    }
+    autotext struct text pools = {0};
+    list_pools(&account->limits.pools, &pools);
+    err_field(err, ERR_LIMIT, "pool", NULL, "%s %.64s may not use the pools that the job leads to",
+              account_kind_text(account->kind), account->name);
+    return err_hint(err, "name one that it may use: %.150s", pools.bytes);
+}
+
 static bool admits(const struct core *core, const struct account *account,
                    const struct resource_request *request, struct err *err)
 {
@@ -238,6 +291,9 @@ static bool admits(const struct core *core, const struct account *account,
         return err_field(err, ERR_LIMIT, account->kind == ACCOUNT_PROJECT ? "project" : NULL,
                          "ask an administrator for a higher limit", "%s %.64s may run no jobs",
                          account_kind_text(account->kind), account->name);
+    }
+    if (limits->pools.count > 0 && !check_pools(core, account, request, err)) {
+        return false;
     }
     bool counts = limits->max_millicpus >= 0 || limits->max_memory_bytes >= 0;
     return check_gang(core, account, request, err) && (!counts || check_amounts(core, account, request, err));

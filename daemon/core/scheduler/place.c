@@ -281,6 +281,32 @@ static void settle(struct core *core, struct job_class *job_class, struct job *j
     }
 }
 
+/* Whether limits keep the job from some of the devices that its job class may have. */
+static bool is_narrowed(struct core *core, const struct job *job)
+{
+    if (!account_any_limited(core)) {
+        return false;
+    }
+    const struct search search = fit_search(core, &job->job_class->request, VIEW_REGISTERED, NULL);
+    const struct partition *partition = core->partitions;
+    while (partition != NULL &&
+           (!fit_allowed(&search, partition) || account_may_run(core, job, partition, NULL))) {
+        partition = partition->next;
+    }
+    return partition != NULL;
+}
+
+/* What keeps the job from its devices keeps all of its job class from them; or, where it is the limits of its
+ * accounts, those that are of the same. */
+static void close_turn(struct core *core, const struct job *job)
+{
+    if (is_narrowed(core, job)) {
+        turn_skip_owner(core, job->job_class, job);
+    } else {
+        turn_close(core, job->job_class);
+    }
+}
+
 /* Skips as few jobs of the job class as possible: others may be shorter and fill a gap. */
 static void pass_by(struct core *core, struct queue_entry *entry, const struct reservations *reservations)
 {
@@ -289,12 +315,12 @@ static void pass_by(struct core *core, struct queue_entry *entry, const struct r
     const struct search search = reservation_search(core, job, VIEW_FREE, NULL, READINESS_READY);
     int64_t longest_ms = reservation_gap_ms(core, &search, reservations);
     if (job_class->tries >= LIMIT_BACKFILL_TRIES) {
-        turn_close(core, job_class);
+        close_turn(core, job);
     } else if (core->departing_count > 0) { /* a shorter one may end before a node leaves */
         job_class->tries++;
         turn_skip(core, entry);
     } else if (longest_ms == 0 || !fits(&search)) {
-        turn_close(core, job_class);
+        close_turn(core, job);
     } else if (entry->estimate_ms > longest_ms) {
         turn_narrow(core, job_class, longest_ms);
     } else {
@@ -330,7 +356,7 @@ static int64_t wait(struct core *core, struct queue_entry *entry, const struct p
         if (may_fit(core, job_class, READINESS_READY) && is_ready_for_all(job_class)) {
             reserve_all(reservations, core, queue_first(entry));
         }
-        turn_close(core, job_class);
+        close_turn(core, queue_first(entry));
         return NEVER;
     case WAITING_RESERVES:
         if (awaits) {
@@ -344,7 +370,7 @@ static int64_t wait(struct core *core, struct queue_entry *entry, const struct p
         if (awaits) {
             reserve_fit(reservations, queue_first(entry), &plan->fit, core->now_ms, true);
         }
-        turn_close(core, job_class);
+        close_turn(core, queue_first(entry));
         return NEVER;
     }
     abort();

@@ -157,3 +157,14 @@ def test_a_function_runs_without_a_gpu(sized: Cluster, tmp_path: Path) -> None:
         check=False,
     )
     assert ran.stdout.endswith("['2']\n"), ran
+
+
+def test_a_project_is_kept_to_its_pools(sized: Cluster) -> None:
+    assert gpuctl(sized, "quotas", "set", "project", "kept", "--pools", "elsewhere,other").returncode == 0
+    with pytest.raises(Problem) as refusal:
+        sized.api.submit(["true"], project="kept")
+    assert (refusal.value.field, refusal.value.body["hint"]) == ("pool", "name one that it may use: elsewhere, other")
+    assert gpuctl(sized, "quotas", "set", "project", "kept", "--pools", "none").returncode == 0
+    assert sized.api.wait(sized.api.submit(["true"], project="kept"))["state"] == "SUCCEEDED"
+    wrong = gpuctl(sized, "quotas", "set", "project", "kept", "--pools", "a b")
+    assert wrong.returncode != 0 and "pools must be an array" in wrong.stderr, wrong

@@ -11,9 +11,9 @@
 #include "proto/base/text/json.h"
 #include "proto/limits_controller.h"
 #include "tests/trace/harness/cluster.h"
+#include "tests/trace/harness/explain_rig.h"
 #include "tests/trace/suites.h"
 
-#define MINUTE_MS 60000LL
 
 static struct job *job_of(const struct cluster *c, const char *id)
 {
@@ -476,11 +476,39 @@ START_TEST(a_bounded_number_of_accounts_is_remembered_for_its_use)
 }
 END_TEST
 
+START_TEST(a_project_may_be_kept_to_some_pools)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .pool = "open");
+    node(c, "b", .pool = "dear");
+    node(c, "r", .pool = "mine", .reserved = true, .type = "H100");
+    ck_assert_int_eq(limit(c, ACCOUNT_PROJECT, "vision", "{\"pools\":[\"open\"]}"), ERR_NONE);
+    submit(c, "aaaa", .project = "vision", .type = "A10");
+    expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 0\n");
+    submit(c, "wait", .project = "vision", .type = "A10");
+    expect_job(c, "wait", JOB_QUEUED); /* b is free, and not for it */
+    expect_reason(c, "wait", "NODES_BUSY",
+                  "waits for 1 A10: 0 are free, 1 more when job aaaa ends, which is expected to end in 1 h");
+    ck_assert_int_eq(submit(c, "dear", .project = "vision", .pool = "dear"), ERR_LIMIT);
+    expect_field(c, "pool");
+    ck_assert_int_eq(submit(c, "kept", .project = "vision", .type = "H100"),
+                     ERR_LIMIT); /* leads to the reserved one */
+    submit(c, "else", .type = "A10");
+    expect_orders(c, "b", "run else/1 rank 0-0 of 1 on 0\n");
+    limit(c, ACCOUNT_PROJECT, "vision", "{\"pools\":[\"gone\"]}");
+    expect_reason(c, "wait", "LIMIT", "project vision has only these pools: gone");
+    limit(c, ACCOUNT_PROJECT, "vision", "{\"pools\":null}");
+    exited(c, "else", "b", 0);
+    expect_job(c, "wait", JOB_PLACED);
+}
+END_TEST
+
 Suite *account_suite(void)
 {
     Suite *suite = suite_create("accounts");
     TCase *tests = tcase_create("accounts");
     tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, a_project_may_be_kept_to_some_pools);
     tcase_add_test(tests, a_job_over_the_cap_of_its_project_waits_and_says_why_and_holds_up_nobody);
     tcase_add_test(tests, a_user_has_limits_over_all_projects);
     tcase_add_test(tests, what_limits_never_allow_is_refused_at_once);

@@ -253,6 +253,7 @@ static const char *const quotas[] = {
     "{\"quota\":{\"a10\":4,\"H100\":1},\"max_gpus\":{\"A10\":12}}",
     "{\"quota\":{\"H100\":8},\"weight\":2.5,\"max_running_jobs\":2,\"idle_after_s\":30,"
     "\"idle_action\":\"preempt\",\"idle_grace_s\":5}",
+    "{\"pools\":[\"default\"]}",
 };
 static const char *const bounds[] = {
     NULL,
@@ -269,7 +270,7 @@ static void set_limits(struct walk *walk)
     struct cluster *cluster = walk->cluster;
     struct chance *chance = &walk->chance;
     const char *name = projects[chance_below(chance, 2)], *user = owners[chance_below(chance, 2)];
-    const char *quota = quotas[chance_below(chance, 4)], *bound = bounds[chance_below(chance, 5)];
+    const char *quota = quotas[chance_below(chance, 5)], *bound = bounds[chance_below(chance, 5)];
     switch (chance_below(chance, 4)) {
     case 0:
         limit(cluster, ACCOUNT_PROJECT, name, quota);
@@ -402,6 +403,10 @@ static void come_to_an_end(struct walk *walk)
 {
     for (size_t i = 0; i < AGENT_COUNT; i++) {
         expire(walk->cluster, agents_name(walk->agents, i), 0);
+    }
+    for (size_t i = 0; i < sizeof projects / sizeof *projects;
+         i++) { /* they may lack pools that their jobs need */
+        limit(walk->cluster, ACCOUNT_PROJECT, projects[i], NULL);
     }
     agents_heal(walk->agents);
     for (int round = 0; round < 2000 && core_live_jobs(walk->cluster->core) > 0; round++) {
