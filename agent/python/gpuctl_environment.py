@@ -265,7 +265,7 @@ def write_program(environment: str, name: str, target: str) -> None:
         file.write(f"#!/bin/sh\n'''exec' \"{python_of(environment)}\" \"$0\" \"$@\"\n' '''\n")
         file.write(f"import sys\nfrom {module} import {function.split('.')[0]}\n")
         file.write(f"if __name__ == '__main__':\n    sys.exit({function}())\n")
-    os.chmod(path, 0o755)
+    os.chmod(path, 0o755)  # noqa: S103  (a program of an environment that jobs of all users may share)
 
 
 def provide_pip(environment: str, base: Base) -> None:

@@ -363,7 +363,7 @@ def portable(fault: "BaseException | Remade") -> "BaseException | Remade | None"
     try:
         file = Bounded()
         pickler().dump(fault, file, PICKLE_PROTOCOL)
-        return fault if isinstance(pickle.loads(file.getvalue()), BaseException) else None
+        return fault if isinstance(pickle.loads(file.getvalue()), BaseException) else None  # noqa: S301  (its own pickle)
     except TypeError:
         return None if isinstance(fault, Remade) else portable(Remade(fault))
     except Exception:
@@ -462,7 +462,7 @@ def flush_files() -> None:
         if issubclass(type(thing), (io.BufferedWriter, io.BufferedRandom, io.TextIOWrapper)):
             try:
                 thing.flush()
-            except Exception:  # closed, only read, or no space: a finalizer would be silent, too
+            except Exception:  # noqa: S112  closed, only read, or no space: a finalizer would be silent, too
                 continue
 
 

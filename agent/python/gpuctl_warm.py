@@ -552,7 +552,7 @@ def run(arguments: "list[str]") -> None:
         namespace.update(__loader__=importlib.machinery.SourceFileLoader("__main__", path), __file__=path, __cached__=None)
         with io.open_code(os.path.abspath(path)) as file:
             source = file.read()
-    exec(compile(source, path, "exec"), namespace)
+    exec(compile(source, path, "exec"), namespace)  # noqa: S102  (to run the program of the job is the purpose)
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ from webhook_relay import sentence, serve
 
 def tell(document: dict[str, Any]) -> None:
     body = json.dumps({"text": sentence(document)}).encode()
-    request = urllib.request.Request(os.environ["SLACK_URL"], body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=8):
+    request = urllib.request.Request(os.environ["SLACK_URL"], body, {"Content-Type": "application/json"})  # noqa: S310  (the operator names it)
+    with urllib.request.urlopen(request, timeout=8):  # noqa: S310
         pass
 
 

@@ -78,7 +78,7 @@ def store_bytes(share: float) -> int:
     """
     wanted = min(_memory_bytes() * STORE_SHARE, STORE_MOST_BYTES) * share
     with contextlib.suppress(OSError):
-        room = os.statvfs("/dev/shm")
+        room = os.statvfs("/dev/shm")  # noqa: S108  (only asked how large it is)
         wanted = min(wanted, room.f_bavail * room.f_frsize * 0.9 * share)
     return max(int(wanted), STORE_LEAST_BYTES)
 
@@ -107,7 +107,7 @@ def shared_folder(secret: str) -> str:
     """Return the path for a Ray whose nodes all use the head's path: it can be made on every node, and no other job has it. A node removes
     it unless it is killed.
     """
-    return f"/tmp/gpuctl-ray-{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
+    return f"/tmp/gpuctl-ray-{hashlib.sha256(secret.encode()).hexdigest()[:12]}"  # noqa: S108  (nobody without the secret knows the name)
 
 
 def environment(secret: str) -> dict[str, str]:
