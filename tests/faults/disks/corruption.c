@@ -127,7 +127,7 @@ static void write_rows(int64_t first, int64_t last)
 
 static bool see_node(const struct node_row *row, void *closure, struct err *err)
 {
-    return visit_node(row, 0, closure);
+    return visit_node(row, &(struct node_used){0}, closure);
 }
 
 static bool see_window(const struct window_row *row, void *closure, struct err *err)
