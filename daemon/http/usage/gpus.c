@@ -277,7 +277,7 @@ static size_t list_node(struct listing *listing, const struct node_row *row)
         devices[i] = json_array_get(parsed, i);
     }
     qsort(devices, count, sizeof devices[0], by_index);
-    node_facts_read(listing->pieces.request->server, row, parsed, 0, &facts);
+    node_facts_read(listing->pieces.request->server, row, parsed, &(struct node_used){0}, &facts);
     list_devices(listing, row, facts.state, devices, count);
     return count;
 }
