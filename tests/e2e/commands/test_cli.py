@@ -153,7 +153,7 @@ def test_states_are_taken_in_small_letters_and_output_of_an_array_is_that_of_a_t
     ("arguments", "code", "says"),
     [
         (["sumbit"], 2, "submit"),
-        (["run", "--gpus", "0", "--", "true"], 125, "--gpus"),
+        (["run", "--gpus", "-1", "--", "true"], 125, "--gpus"),
         (["submit", "--gpus", "3", "--", "true"], 6, "remedy"),
         (["submit", "--gpu-type", "A10", "--", "true"], 6, "gpu_type"),
         (["submit"], 2, "remedy"),

@@ -19,7 +19,7 @@ TRUE: dict[str, Any] = {"command": ["true"], "gpus": 1}
 HELD = {**TRUE, "hold": True}
 MIXED: list[Any] = [
     {**HELD, "name": "first"},
-    {**TRUE, "gpus": 0},
+    {**TRUE, "gpus": -1},
     {**TRUE, "comand": ["x"]},
     [],
     {**HELD, "name": "second"},
@@ -149,7 +149,7 @@ def test_jobs_of_a_batch_run(cluster: Cluster) -> None:
 
 def test_a_key_makes_each_job_once_and_answers_as_before(cluster: Cluster) -> None:
     key = uuid.uuid4().hex
-    specs = [{**HELD, "name": f"once-{key[:8]}-{i}"} for i in range(3)] + [{**TRUE, "gpus": 0}]
+    specs = [{**HELD, "name": f"once-{key[:8]}-{i}"} for i in range(3)] + [{**TRUE, "gpus": -1}]
     first = send(cluster.api, json.dumps(specs), key=key)
     again = send(cluster.api, json.dumps(specs), key=key)
     assert (first[0], again[0], again[2]) == (200, 200, first[2])
