@@ -64,11 +64,9 @@ static char *draw_spec(struct world *world, struct submission *submission)
     submission->function = !by_command;
     submission->limited = strcmp(manner, "hang") == 0 || world_of(world, 30);
     submission->project = pick(world, projects, 2);
-    bool gpuless = submission->gpus == 1 && world_of(world, 20);
     struct text spec = {0};
     text_printf(&spec, "{\"name\":\"%s\",\"gpus\":%lld,\"project\":\"%s\",\"priority\":%lld", manner,
-                gpuless ? 0 : (long long)submission->gpus, submission->project,
-                (long long)world_between(world, -2, 2));
+                (long long)submission->gpus, submission->project, (long long)world_between(world, -2, 2));
     text_append(&spec,
                 by_command ? ",\"command\":[\"train\"]" : ",\"function\":{\"inline\":\"" FUNCTION "\"}");
     text_printf(&spec, ",\"retries\":%lld,\"infra_retries\":%lld", (long long)submission->retries,
@@ -78,10 +76,7 @@ static char *draw_spec(struct world *world, struct submission *submission)
     if (submission->limited) {
         text_printf(&spec, ",\"time_limit_s\":%lld", (long long)world_between(world, 20, 400));
     }
-    if (world_of(world, 20)) {
-        text_printf(&spec, ",\"cpus\":%lld", (long long)world_between(world, 6, 20));
-    }
-    if (!gpuless && world_of(world, 50)) {
+    if (world_of(world, 50)) {
         text_append(&spec, world_of(world, 50) ? ",\"gpu_type\":\"A10\"" : ",\"gpu_type\":\"H100\"");
     }
     if (world_of(world, 20)) {
