@@ -222,7 +222,7 @@ for folder in ("/tmp", "/dev/shm"):
     for number in range(200):
         os.rename(folder + "/victim", folder + "/x")
         os.rename(folder + "/x", folder + "/victim")
-tries("by its root", lambda: os.listdir(f"/proc/{victim['pid']}/root/tmp"))
+tries("by its root", lambda: os.listdir(os.path.join(f"/proc/{victim['pid']}", "root", "tmp")))
 """,
         "by its root: ENOENT\n",
     ),
