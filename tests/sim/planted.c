@@ -22,6 +22,7 @@
 
 static enum planted now = PLANTED_NONE;
 static uint64_t times;
+static int64_t ahead_ms; /* by how much the wall clock was ahead in the step before */
 
 void planted_set(enum planted planted)
 {
@@ -36,6 +37,7 @@ bool planted_is(enum planted planted)
 void planted_begin(void)
 {
     times = 0;
+    ahead_ms = 0;
 }
 
 static bool every(enum planted planted, uint64_t count)
@@ -219,6 +221,7 @@ static void spoil_report(struct core *core, struct report_message *report)
 static int64_t spoil_time(const struct input *input, int64_t now_ms)
 {
     if (now == PLANTED_WALL_CLOCK) {
+        ahead_ms = input->wall_ms - now_ms;
         return input->wall_ms;
     }
     return now == PLANTED_BOOT_RENEWS_NOTHING && input->kind != INPUT_BOOT ? now_ms + BOOT_SHIFT_MS : now_ms;
@@ -247,7 +250,7 @@ void __wrap_core_step(struct core *core, const struct input *input, int64_t now_
 WRAPPED(int64_t, core_deadline, const struct core *core)
 {
     int64_t deadline_ms = __real_core_deadline(core);
-    return now == PLANTED_WALL_CLOCK && deadline_ms != INT64_MAX ? 0 : deadline_ms;
+    return now == PLANTED_WALL_CLOCK && deadline_ms != INT64_MAX ? deadline_ms - ahead_ms : deadline_ms;
 }
 
 WRAPPED(struct node_orders *, core_orders, const struct core *core, const char *node)

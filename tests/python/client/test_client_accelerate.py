@@ -54,7 +54,7 @@ def test_one_node_is_the_notebooks_own_unless_remote_says_otherwise(fake: FakeCo
     ("options", "words"),
     [
         ({}, "num_processes"),
-        ({"num_processes": 0}, "gpus"),
+        ({"num_processes": 0}, "num_processes must be at least 1"),
         ({"num_processes": 2, "num_nodes": 0}, "num_nodes"),
         ({"num_processes": 2, "node_rank": 1}, "node_rank"),
         ({"num_processes": 2, "num_nodes": 2, "node_rank": 2}, "node_rank"),

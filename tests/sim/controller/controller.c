@@ -265,9 +265,8 @@ struct controller *controller_create(struct sim *sim, const char *folder)
     disk_lie(controller->disk, planted_is(PLANTED_SKIP_FSYNC));
     disk_sync_early(controller->disk, planted_is(PLANTED_FRAME_AFTER_SYNC) ? PAGE_BYTES / 512 : 0);
     controller->policy = policies[world_between(&sim->world, 0, 4)];
-    /* Every third run visits one queue entry a step. A controller that counts by the wall clock has a step
-     * each millisecond, of which that would need too many. */
-    controller->pass_work = sim->world.seed % 3 == 0 && !planted_is(PLANTED_WALL_CLOCK) ? 1 : 0;
+    /* Every third run visits one queue entry a step. */
+    controller->pass_work = sim->world.seed % 3 == 0 ? 1 : 0;
     controller->heartbeat_ms = world_of(&sim->world, 50) ? 10000 : 20000;
     controller->clock = (struct machine_clock){.booted_ms = 0, .first_ms = 5000, .permille = 1000};
     controller->life = 1;

@@ -14,7 +14,6 @@
 #include "tests/trace/harness/explain_rig.h"
 #include "tests/trace/suites.h"
 
-
 static struct job *job_of(const struct cluster *c, const char *id)
 {
     struct job *job;

@@ -55,6 +55,8 @@ def notebook_launcher(
     """
     if num_processes is None:
         raise ValueError("notebook_launcher needs num_processes: how many GPUs to use on each node")
+    if num_processes < 1:
+        raise ValueError(f"num_processes must be at least 1, it is {num_processes}: give how many GPUs to use on each node")
     if num_nodes < 1:
         raise ValueError(f"num_nodes must be at least 1, it is {num_nodes}")
     if node_rank >= num_nodes:

@@ -88,6 +88,8 @@ def ray_launch(
         raise TypeError("ray_launch takes options: write @ray_launch(gpus=1) over the function")
     if "launch_mode" in options:
         raise TypeError("ray_launch sets launch_mode itself: one rank a node runs Ray")
+    if gpus == 0:
+        raise ValueError("gpus must be at least 1, it is 0: give how many GPUs the Ray cluster has, or on nodes without GPUs how many CPUs")
     interval_s = _interval_s(remote is True if metrics is None else metrics)
     decorate = distributed(gpus, gpu_type, remote, launch_mode="node", **options)
 
