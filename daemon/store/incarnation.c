@@ -17,7 +17,7 @@
 
 #include "daemon/store/database/pages.h"
 #include "daemon/store/query.h"
-#include "daemon/store/database/schema.h"
+#include "daemon/store/database/schema_version.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"

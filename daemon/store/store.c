@@ -15,7 +15,7 @@
 #include "daemon/store/incarnation.h"
 #include "daemon/store/handle.h"
 #include "daemon/store/job_index.h"
-#include "daemon/store/database/schema.h"
+#include "daemon/store/database/schema_version.h"
 #include "daemon/store/database/scrub.h"
 #include "daemon/store/query.h"
 #include "proto/base/cleanup.h"

@@ -16,18 +16,12 @@
 #include "daemon/writer/inbox.h"
 #include "daemon/writer/load.h"
 #include "daemon/writer/questions.h"
+#include "daemon/writer/transaction.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
 #include "proto/wire/views.h"
-
-/* Steps that are done but not committed. */
-struct step_list {
-    struct step *items;
-    size_t count;
-    size_t room;
-};
 
 struct writer {
     struct store *store;
@@ -43,74 +37,12 @@ struct writer {
     struct writer_measures measures;
 
     /* Used only by the writer's thread. */
-    struct step_list lazy;  /* steps to apply with the next transaction */
-    int64_t lazy_since_ms;  /* when the first of the lazy steps was done */
-    struct step_list batch; /* steps applied in the open transaction */
-    bool queue_stale;       /* there were steps since the last snapshot of the queue */
-    int64_t queue_due_ms;   /* no snapshot of the queue before this */
-    bool in_transaction;
-    int64_t now_ms; /* time of the last step: never decreases */
-    int64_t now_us; /* of the batch, for records; 0: now_ms has the time */
-    struct err failure;
+    struct transaction transaction;
+    bool queue_stale;     /* there were steps since the last snapshot of the queue */
+    int64_t queue_due_ms; /* no snapshot of the queue before this */
+    int64_t now_ms;       /* time of the last step: never decreases */
+    int64_t now_us;       /* of the batch, for records; 0: now_ms has the time */
 };
-
-/* --- steps ---------------------------------------------------------------------------------------------- */
-
-static void steps_add(struct step_list *list, const struct step *step)
-{
-    XGROW(list->items, list->count, list->room, 64);
-    list->items[list->count++] = *step;
-}
-
-static void steps_clear(struct step_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        step_finish(&list->items[i]);
-    }
-    list->count = 0;
-}
-
-static bool transaction_open(struct writer *writer)
-{
-    if (writer->in_transaction) {
-        return true;
-    }
-    if (!store_begin(writer->store, &writer->failure)) {
-        return false;
-    }
-    writer->in_transaction = true;
-    for (size_t i = 0; i < writer->lazy.count; i++) {
-        const struct step *step = &writer->lazy.items[i];
-        if (!store_apply(writer->store, step->changes, step->change_count, &writer->failure)) {
-            return false;
-        }
-        steps_add(&writer->batch, step);
-    }
-    writer->lazy.count = 0;
-    return true;
-}
-
-/* Applies a step's changes now, or keeps them for the next transaction. The writer owns the step from then
- * on. */
-static bool step_keep(struct writer *writer, struct step *step)
-{
-    if (step->lazy && !writer->in_transaction) {
-        if (writer->lazy.count == 0) {
-            writer->lazy_since_ms = writer->now_ms;
-        }
-        steps_add(&writer->lazy, step);
-        return true;
-    }
-    if (step->change_count > 0) {
-        if (!transaction_open(writer) ||
-            !store_apply(writer->store, step->changes, step->change_count, &writer->failure)) {
-            step_finish(step);
-            return false;
-        }
-    }
-    steps_add(&writer->batch, step);
-    return true;
-}
 
 /* --- one request ---------------------------------------------------------------------------------------- */
 
@@ -119,8 +51,9 @@ static bool answer_again(struct writer *writer, struct writer_request *request, 
 {
     bool found = false;
     struct stored_reply reply = {0};
-    *ret_ok = transaction_open(writer) &&
-              store_find_reply(writer->store, request->scope, &found, &reply, &writer->failure);
+    struct transaction *transaction = &writer->transaction;
+    *ret_ok = transaction_open(transaction) &&
+              store_find_reply(writer->store, request->scope, &found, &reply, &transaction->failure);
     if (!*ret_ok || !found) {
         return !*ret_ok;
     }
@@ -146,7 +79,7 @@ static bool remember_answer(struct writer *writer, const struct writer_request *
                                       .at_ms = request->input.wall_ms}};
     memcpy(change.reply.scope, request->scope, sizeof change.reply.scope);
     memcpy(change.reply.body, request->body, sizeof change.reply.body);
-    return transaction_open(writer) && store_apply(writer->store, &change, 1, &writer->failure);
+    return transaction_apply(&writer->transaction, &change, 1);
 }
 
 /* Whether the same request may be granted later, once more is free or a job waits again. The refusal is then
@@ -172,8 +105,7 @@ static bool refuse(struct writer *writer, struct writer_request *request)
 
 static bool do_record(struct writer *writer, struct writer_request *request)
 {
-    if (!transaction_open(writer) ||
-        !store_apply(writer->store, request->records, request->record_count, &writer->failure)) {
+    if (!transaction_apply(&writer->transaction, request->records, request->record_count)) {
         return false;
     }
     const struct step nothing = {.ok = true};
@@ -201,7 +133,8 @@ static bool do_input(struct writer *writer, struct writer_request *request)
     }
     request->status = request->render(request, &step, &request->answer);
     int64_t job_key = step.job.key;
-    return step_keep(writer, &step) && (!request->keyed || remember_answer(writer, request, job_key));
+    return transaction_keep(&writer->transaction, &step, writer->now_ms) &&
+           (!request->keyed || remember_answer(writer, request, job_key));
 }
 
 /* All or nothing reaches the disk, so the one answer to them is kept under one key. */
@@ -214,7 +147,7 @@ static bool do_inputs(struct writer *writer, struct writer_request *request)
         request->render_each(request, i, &step, &request->answer);
         if (!step.ok) {
             step_finish(&step);
-        } else if (!step_keep(writer, &step)) {
+        } else if (!transaction_keep(&writer->transaction, &step, writer->now_ms)) {
             return false;
         }
     }
@@ -231,7 +164,7 @@ static bool note(struct writer *writer, const struct writer_request *request)
     if (change.audit.status == 0) {
         change.audit.status = request->status;
     }
-    return transaction_open(writer) && store_apply(writer->store, &change, 1, &writer->failure);
+    return transaction_apply(&writer->transaction, &change, 1);
 }
 
 static bool do_kind(struct writer *writer, struct writer_request *request)
@@ -268,7 +201,7 @@ static bool do_alone(struct writer *writer, enum input_kind kind, struct moment 
     const struct input input = {.kind = kind, .wall_ms = now.wall_ms, .at_us = now.boot_us};
     struct step step;
     core_step(writer->core, &input, writer->now_ms, &step);
-    return step_keep(writer, &step);
+    return transaction_keep(&writer->transaction, &step, writer->now_ms);
 }
 
 /* --- after the commit ----------------------------------------------------------------------------------- */
@@ -323,41 +256,42 @@ static void tell_askers(struct writer_request **list)
 /* Publishes committed work: the news of the steps, and the answers in list. */
 static void publish(struct writer *writer, struct writer_request *list, int64_t now_ms)
 {
-    writer->queue_stale = writer->queue_stale || writer->batch.count > 0;
+    writer->queue_stale = writer->queue_stale || writer->transaction.batch.count > 0;
     bool queue_published =
         publish_queue(writer, now_ms); /* first: a submitter whose answer leaves finds the job there */
     tell_askers(&list);
     bool answered = list != NULL;
     news_box_lock(&writer->box);
-    for (size_t i = 0; i < writer->batch.count; i++) {
-        news_box_add_step(&writer->box, writer->core, &writer->batch.items[i]);
+    for (size_t i = 0; i < writer->transaction.batch.count; i++) {
+        news_box_add_step(&writer->box, writer->core, &writer->transaction.batch.items[i]);
     }
     writer->box.news.figures = core_figures(writer->core);
     news_box_add_answers(&writer->box, list);
     news_box_unlock(&writer->box);
     atomic_store(&writer->live, core_live_jobs(writer->core));
     note_brake(writer);
-    if (answered || writer->batch.count > 0 || queue_published) {
+    if (answered || writer->transaction.batch.count > 0 || queue_published) {
         news_box_signal(&writer->box);
     }
-    steps_clear(&writer->batch);
+    transaction_clear(&writer->transaction);
 }
 
 /* The outcome on disk is unknown: all requests get that as their answer, and nothing more is done. */
 static void publish_failure(struct writer *writer, struct writer_request *list)
 {
-    log_error("writer failed", "text=\"%s\"", writer->failure.text);
+    log_error("writer failed", "text=\"%s\"", writer->transaction.failure.text);
     for (struct writer_request *request = list; request != NULL; request = request->next) {
         request->status = 0;
-        err_set(&request->error, writer->failure.code == ERR_DISK_FULL ? ERR_DISK_FULL : ERR_UNKNOWN_OUTCOME,
-                "the change may or may not have been stored: %s", writer->failure.text);
+        err_set(&request->error,
+                writer->transaction.failure.code == ERR_DISK_FULL ? ERR_DISK_FULL : ERR_UNKNOWN_OUTCOME,
+                "the change may or may not have been stored: %s", writer->transaction.failure.text);
         err_hint(&request->error, "ask again with the same Idempotency-Key when the controller is back");
     }
-    steps_clear(&writer->batch);
+    transaction_clear(&writer->transaction);
     inbox_close(&writer->inbox);
     news_box_lock(&writer->box);
     writer->box.news.failed = true;
-    writer->box.news.error = writer->failure;
+    writer->box.news.error = writer->transaction.failure;
     news_box_unlock(&writer->box);
     publish(writer, list, INT64_MIN);
     news_box_signal(&writer->box);
@@ -368,32 +302,13 @@ static void publish_failure(struct writer *writer, struct writer_request *list)
 int64_t writer_due_ms(const struct writer *writer)
 {
     int64_t deadline = core_deadline(writer->core);
-    if (writer->lazy.count > 0 && writer->lazy_since_ms + LAZY_COMMIT_MS < deadline) {
-        deadline = writer->lazy_since_ms + LAZY_COMMIT_MS;
-    }
+    int64_t lazy_ms = transaction_due_ms(&writer->transaction);
+    deadline = lazy_ms < deadline ? lazy_ms : deadline;
     if (writer->queue_stale && writer->queue_due_ms < deadline) {
         deadline = writer->queue_due_ms;
     }
     int64_t question_ms = writer->questions != NULL ? questions_due_ms(writer->questions) : INT64_MAX;
     return question_ms < deadline ? question_ms : deadline;
-}
-
-/* Whether the batch changes orders. Orders reflect the state in memory, which includes lazy steps that are
- * not on disk yet. */
-static bool orders_leave(const struct writer *writer)
-{
-    for (size_t i = 0; i < writer->batch.count; i++) {
-        if (writer->batch.items[i].dirty_count > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool lazy_due(const struct writer *writer, bool closing, int64_t now_ms)
-{
-    return writer->lazy.count > 0 &&
-           (closing || now_ms >= writer->lazy_since_ms + LAZY_COMMIT_MS || orders_leave(writer));
 }
 
 static void add_end(void *closure, uint64_t attempt_id, int64_t visible_us)
@@ -405,12 +320,11 @@ static void add_end(void *closure, uint64_t attempt_id, int64_t visible_us)
 static bool commit(struct writer *writer, struct moment now, int64_t *ret_took_us)
 {
     int64_t begin_us = clock_boot_us();
-    if (!store_commit(writer->store, &writer->failure)) {
+    if (!transaction_commit(&writer->transaction)) {
         return false;
     }
     *ret_took_us = clock_boot_us() - begin_us;
     histogram_add(&writer->measures.commits, *ret_took_us);
-    writer->in_transaction = false;
     int64_t batch_us = now.boot_us != 0 ? now.boot_us : now.boot_ms * 1000;
     news_box_lock(&writer->box);
     core_committed(writer->core, writer->threaded ? clock_boot_us() : batch_us, add_end, &writer->box);
@@ -464,11 +378,12 @@ static bool do_batch(struct writer *writer, struct writer_request *list, bool cl
         }
         take_time(writer, &lap);
     }
-    if (lazy_due(writer, closing, now.boot_ms) && !transaction_open(writer)) {
+    if (transaction_takes_lazy(&writer->transaction, closing, now.boot_ms) &&
+        !transaction_open(&writer->transaction)) {
         return false;
     }
     int64_t commit_us = 0;
-    bool ok = !writer->in_transaction || commit(writer, now, &commit_us);
+    bool ok = !writer->transaction.open || commit(writer, now, &commit_us);
     share_commit(list, commit_us);
     return ok;
 }
@@ -489,7 +404,7 @@ static bool run_batch(struct writer *writer, struct moment now, bool *ret_closed
     if (writer->questions != NULL) {
         questions_start(writer->questions, writer->core, now);
     }
-    if (!store_checkpoint(writer->store, inbox_is_empty(&writer->inbox), &writer->failure)) {
+    if (!store_checkpoint(writer->store, inbox_is_empty(&writer->inbox), &writer->transaction.failure)) {
         publish_failure(writer, NULL);
         return false;
     }
@@ -544,12 +459,13 @@ static bool boot(struct writer *writer, struct moment now, struct err *err)
         return false;
     }
     int64_t took_us;
-    bool ok = do_alone(writer, INPUT_BOOT, now) && (!writer->in_transaction || commit(writer, now, &took_us));
+    bool ok =
+        do_alone(writer, INPUT_BOOT, now) && (!writer->transaction.open || commit(writer, now, &took_us));
     if (!ok) {
-        *err = writer->failure;
+        *err = writer->transaction.failure;
         return false;
     }
-    steps_clear(&writer->batch);
+    transaction_clear(&writer->transaction);
     writer->queue_stale = true;
     writer->box.news.figures = core_figures(writer->core);
     core_each_node(writer->core, publish_node, writer);
@@ -559,10 +475,7 @@ static bool boot(struct writer *writer, struct moment now, struct err *err)
 
 static void writer_destroy(struct writer *writer)
 {
-    steps_clear(&writer->batch);
-    steps_clear(&writer->lazy);
-    free(writer->batch.items);
-    free(writer->lazy.items);
+    transaction_finish(&writer->transaction);
     news_box_finish(&writer->box);
     core_destroy(writer->core);
     inbox_finish(&writer->inbox);
@@ -582,6 +495,7 @@ struct writer *writer_open(struct store *store, const struct writer_config *conf
                                      .policy = config->policy};
     struct writer *writer = xzalloc(sizeof *writer);
     writer->store = store;
+    writer->transaction.store = store;
     writer->core = core_create(&core);
     inbox_init(&writer->inbox);
     if (!news_box_init(&writer->box, err) || !boot(writer, now, err)) {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/store/database/migration.h"
-#include "daemon/store/database/schema.h"
+#include "daemon/store/database/schema_version.h"
 #include "daemon/store/database/tables.h"
 #include "daemon/store/database/wal.h"
 #include "daemon/store/database/wal_check.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies an older database before it is migrated, because a migration cannot be undone: an older program
  * can open the copy. The copy is whole and on disk before anything is changed, also when the start before
- * this one was cut short. schema.c has the migrations. */
+ * this one was cut short. schema_version.c has the migrations. */
 #include "daemon/store/database/migration.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/store/database/copy.h"
-#include "daemon/store/database/schema.h"
+#include "daemon/store/database/schema_version.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes and migrates the tables. A database has the newest version or is refused. A version is reached in one
- * transaction or not at all; a new database reaches the newest one in one transaction.
+/* The tables, version by version; schema_version.c makes and migrates them.
  * daemon/core/model/change.h says what the rows mean, sql.h has the queries.
  *
  * Submissions limit the speed of the whole, and their cost is the number of pages that they touch: each page
@@ -17,14 +16,8 @@
 #include "daemon/store/database/schema.h"
 
 #include <stddef.h>
-#include <stdint.h>
 
-#include "daemon/store/database/pages.h"
 #include "proto/limits.h"
-
-/* Marks the file as ours: "gpuc". */
-#define APPLICATION_ID      0x67707563
-#define APPLICATION_ID_TEXT "0x67707563"
 
 /* "CASE column WHEN 'A' THEN 1 ... ELSE 0 END": one of the words of a list of proto/states.h. A list that
  * grows needs a migration that makes the table anew. */
@@ -163,7 +156,7 @@
         "DROP TABLE old_" name
 
 static const char *const version_1[] = {
-    "PRAGMA application_id = " APPLICATION_ID_TEXT,
+    "PRAGMA application_id = " SCHEMA_APPLICATION_ID_TEXT,
 
     "CREATE TABLE meta ( -- single numbers\n"
     "  name TEXT PRIMARY KEY, -- incarnation: how often the controller was started; the upper half of every "
@@ -595,153 +588,14 @@ static const char *const version_12[] = {
     NULL,
 };
 
-/* From this version on pages have sums (pages.c). */
-enum { SUMS_VERSION = 4 };
-
 /* Append only: a version that was released never changes, but for the lists of words. */
 static const char *const *const versions[] = {version_1, version_2,  version_3,  version_4,
                                               version_5, version_6,  version_7,  version_8,
                                               version_9, version_10, version_11, version_12};
 
-enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
+const int schema_versions = sizeof versions / sizeof versions[0];
 
-static bool fail(sqlite3 *db, const char *doing, struct err *err)
+const char *const *schema_statements(int version)
 {
-    int code = sqlite3_errcode(db) & 0xff;
-    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-        err_set(err, ERR_DAMAGED, "the database is damaged: %s", sqlite3_errmsg(db));
-        return err_hint(err, PAGES_REMEDY);
-    }
-    if (code == SQLITE_FULL) {
-        err_set(err, ERR_DISK_FULL, "cannot %s the database: the disk is full", doing);
-        return err_hint(err, "free space, then start gpuctld again");
-    }
-    return err_set(err, ERR_IO, "cannot %s the database: %s", doing, sqlite3_errmsg(db));
-}
-
-static bool number(sqlite3 *db, const char *sql, int64_t *ret_value, struct err *err)
-{
-    sqlite3_stmt *statement = NULL;
-    bool ok = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
-              sqlite3_step(statement) == SQLITE_ROW;
-    if (ok) {
-        *ret_value = sqlite3_column_int64(statement, 0);
-    } else {
-        fail(db, "read", err);
-    }
-    sqlite3_finalize(statement);
-    return ok;
-}
-
-bool schema_version(sqlite3 *db, int64_t *ret_version, struct err *err)
-{
-    return number(db, "PRAGMA user_version", ret_version, err);
-}
-
-int64_t schema_newest(void)
-{
-    return VERSION_COUNT;
-}
-
-bool schema_wants_sums(sqlite3 *db, bool *ret_wants, struct err *err)
-{
-    int64_t application, version;
-    bool ok = number(db, "PRAGMA application_id", &application, err) && schema_version(db, &version, err);
-    *ret_wants = ok && application == APPLICATION_ID && version >= SUMS_VERSION;
-    return ok;
-}
-
-bool schema_check(sqlite3 *db, struct err *err)
-{
-    int64_t application, version, things;
-    if (!number(db, "PRAGMA application_id", &application, err) ||
-        !number(db, "PRAGMA user_version", &version, err) ||
-        !number(db, "SELECT count(*) FROM sqlite_schema", &things, err)) {
-        return false;
-    }
-    if (things > 0 && application != APPLICATION_ID) {
-        return err_set(err, ERR_IO, "the file is a database of another program");
-    }
-    if (version > VERSION_COUNT) {
-        err_set(err, ERR_IO, "the database has schema version %lld; this program knows versions up to %d",
-                (long long)version, VERSION_COUNT);
-        return err_hint(err, "start the version of gpuctld that wrote it, or a newer one");
-    }
-    return true;
-}
-
-/* Runs statements up to the NULL and sets the version, inside the transaction of the caller. */
-static bool apply(sqlite3 *db, const char *const *statements, int version)
-{
-    for (; *statements != NULL; statements++) {
-        if (sqlite3_exec(db, *statements, NULL, NULL, NULL) != SQLITE_OK) {
-            return false;
-        }
-    }
-    char set_version[64];
-    sqlite3_snprintf(sizeof set_version, set_version, "PRAGMA user_version = %d", version);
-    return sqlite3_exec(db, set_version, NULL, NULL, NULL) == SQLITE_OK;
-}
-
-/* One transaction from a version to a later one. */
-static bool migrate(sqlite3 *db, int64_t from, int64_t to)
-{
-    bool ok = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK;
-    for (int next = (int)from + 1; ok && next <= to; next++) {
-        ok = apply(db, versions[next - 1], next);
-    }
-    return ok && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
-}
-
-static bool move_log(sqlite3 *db)
-{
-    return sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK;
-}
-
-/* Writes the whole file anew, with sums and able to shrink, and makes it the one on disk. A crash leaves the
- * old one or the new one, and in either case this is done again. */
-static bool rewrite(sqlite3 *db)
-{
-    return move_log(db) && sqlite3_exec(db, "VACUUM", NULL, NULL, NULL) == SQLITE_OK && move_log(db);
-}
-
-bool schema_migrate(sqlite3 *db, struct err *err)
-{
-    return schema_migrate_to(db, VERSION_COUNT, err);
-}
-
-bool schema_migrate_to(sqlite3 *db, int64_t last, struct err *err)
-{
-    int64_t version;
-    if (!schema_version(db, &version, err)) {
-        return false;
-    }
-    if (version > 0 && version < SUMS_VERSION && last >= SUMS_VERSION && !rewrite(db)) {
-        return fail(db, "migrate", err);
-    }
-    while (version < last) {
-        int64_t end = version == 0 ? last : version + 1;
-        if (!migrate(db, version, end)) {
-            return fail(db, "migrate", err); /* the connection is closed, which rolls back */
-        }
-        version = end;
-    }
-    return true;
-}
-
-bool schema_can_shrink(sqlite3 *db, bool *ret_can, struct err *err)
-{
-    int64_t mode = 0;
-    bool ok = number(db, "PRAGMA auto_vacuum", &mode, err);
-    *ret_can = mode != 0;
-    return ok;
-}
-
-bool schema_make_shrinkable(sqlite3 *db, struct err *err)
-{
-    bool can;
-    int64_t pages;
-    return schema_can_shrink(db, &can, err) && number(db, "PRAGMA page_count", &pages, err) &&
-           (can || pages > LIMIT_REWRITE_BYTES / PAGE_BYTES || rewrite(db) ||
-            (sqlite3_errcode(db) & 0xff) == SQLITE_FULL || fail(db, "rewrite", err));
+    return versions[version - 1];
 }

@@ -4,11 +4,6 @@
 #ifndef STORE_SCHEMA_H
 #define STORE_SCHEMA_H
 
-#include <sqlite3.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "proto/base/err.h"
 #include "proto/states.h"
 
 /* A job that may still change. A query that shall use the index jobs_live carries this very condition. */
@@ -57,27 +52,13 @@ enum { RUN_LEVELS = 4, RUN_KEY_BITS = 15, RUN_FAN_BITS = 5, RUN_LEVEL_BITS = 40 
     "INSERT INTO node_jobs SELECT node, job_key, max(epoch), node_rank "                                     \
     "FROM members CROSS JOIN attempts USING (epoch) GROUP BY node, job_key"
 
-/* The version of a database, 0 of an empty one, and the newest that there is. */
-bool schema_version(sqlite3 *db, int64_t *ret_version, struct err *err);
-int64_t schema_newest(void);
+/* Marks a file as ours: "gpuc". */
+#define SCHEMA_APPLICATION_ID      0x67707563
+#define SCHEMA_APPLICATION_ID_TEXT "0x67707563"
 
-/* Whether the pages of a database must have sums: one of ours, and not of an older version. */
-bool schema_wants_sums(sqlite3 *db, bool *ret_wants, struct err *err);
-
-/* Refuses a file that is no database of ours or has a newer schema; changes nothing. */
-bool schema_check(sqlite3 *db, struct err *err);
-
-/* Whether a database can give pages back to the disk. */
-bool schema_can_shrink(sqlite3 *db, bool *ret_can, struct err *err);
-
-/* Writes a database anew that cannot give pages back to the disk, as earlier programs made it, unless that
- * would take long or the disk has no room for it. After schema_migrate. */
-bool schema_make_shrinkable(sqlite3 *db, struct err *err);
-
-/* Brings a database that schema_check let pass to the newest version, one transaction a version; an empty one
- * in one transaction. */
-bool schema_migrate(sqlite3 *db, struct err *err);
-/* The same, but no further than this version: for tests, which need databases of all of them. */
-bool schema_migrate_to(sqlite3 *db, int64_t last, struct err *err);
+/* How many versions there are, and the statements that make one of the version before it, 1 of an empty
+ * database; they end with NULL. */
+extern const int schema_versions;
+const char *const *schema_statements(int version);
 
 #endif

@@ -38,7 +38,7 @@ def owners() -> Iterator[Cluster]:
 def test_a_secret_as_a_file_is_its_owners_alone(owners: Cluster, tmp_path: Path) -> None:
     ann, eve, value = owners.user("ann"), owners.user("eve"), secrets.token_urlsafe(24)
     put(ann, "KEY", value)
-    script = "import os, time; print(os.environ['KEY_FILE'], flush=True)\nwhile not os.path.exists('end'): time.sleep(0.02)"
+    script = "import os, signal; print(os.environ['KEY_FILE'], flush=True); signal.pause()"
     job = ann.submit([PYTHON, "-c", script], secrets=["KEY", "KEY:file"])
     path = Path(eventually(lambda: owners.api.log(job).strip(), "the rank to say where its file is"))
     status = path.stat()

@@ -173,15 +173,16 @@ def test_tasks_retries_and_repeated_jobs_get_the_newest_value(cluster: Cluster, 
     cluster.api.wait(array)
     assert {cluster.api.log(f"{array}.{task}").strip() for task in range(2)} == {f"NEWEST {digest(first)}"}
     gate = tmp_path / "gate"
+    os.mkfifo(gate)
     script = (
         f"{' '.join(tells('NEWEST')[:1])} -c 'import os, hashlib; print(hashlib.sha256(os.environ[\"NEWEST\"].encode()).hexdigest())'; "
     )
-    script += f"test -e {gate} || {{ until test -e {gate}; do sleep 0.05; done; exit 1; }}"
+    script += f"mkdir {tmp_path}/begun 2>/dev/null || exit 0; cat {gate}; exit 1"
     job = ann.submit(["sh", "-c", script], secrets=["NEWEST"], retries=1)
     eventually(lambda: cluster.api.log(job), "the first attempt")
     assert cluster.api.log(job).strip() == digest(first)
     put(ann, "NEWEST", second)
-    gate.touch()
+    gate.open("w").close()
     assert told(cluster, job) == digest(second)
     again = ann.post(f"/v1/jobs/{job}/retry")["id"]
     assert told(cluster, again) == digest(second)
@@ -257,12 +258,17 @@ def test_output_has_stars_in_the_place_of_values_however_they_are_written(cluste
     put(ann, "SPLIT", value)
     put(ann, "SHORT", short)
     program = """
-import os, sys, time
+import array, fcntl, os, termios
 value = os.environ["SPLIT"]
+def unread(pipe):
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 os.write(1, f"whole {value}{value} end\\n".encode())
 for at in range(len(value)):
     os.write(2, value[at:at + 1].encode())
-    time.sleep(0.002)
+    while unread(2):
+        os.sched_yield()
 os.write(2, b"\\n")
 os.write(1, b"x" * 200000 + value.encode() + b"y" * 100000 + b"\\n")
 os.write(1, f"{value[:-1]} {os.environ['SHORT']} {value[:9]}".encode())
@@ -376,12 +382,12 @@ def test_an_agent_that_restarts_before_the_start_loses_no_secret(make_cluster: C
 def test_an_agent_that_was_away_masks_what_it_cannot_know(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
     cluster = make_cluster(1)
     ann, value, gate = cluster.user("ann"), draw(), tmp_path / "gate"
+    os.mkfifo(gate)
     put(ann, "AWAY", value)
     program = f"""
-import json, os, time
+import json, os
 print("begun", os.environ["AWAY"], flush=True)
-while not os.path.exists({str(gate)!r}):
-    time.sleep(0.02)
+open({str(gate)!r}).close()  # until somebody opens it to write
 with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
     json.dump({{"message": {{"message": "failed with " + os.environ["AWAY"]}}}}, file)
 print("ended", os.environ["AWAY"], flush=True)
@@ -390,7 +396,7 @@ raise SystemExit(3)
     job = ann.submit(["/usr/bin/python3", "-c", program], secrets=["AWAY"])
     eventually(lambda: "begun" in cluster.api.log(job), "the rank to begin")
     cluster.agents[0].kill()
-    gate.touch()
+    gate.open("w").close()
     eventually(lambda: list(cluster.folder.glob("node0/attempts/*/exit")), "the shim to write its record")
     cluster.agents[0].start()
     ended = cluster.api.wait(job)

@@ -82,11 +82,11 @@ def serve(name):
             talk.close()
     threading.Thread(target=answer, daemon=True).start()
 serve(f"{work}/door")
+os.mkfifo(f"{work}/go")
 serve(f"\\0victim-{os.getpid()}")
 print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "work": work, "home": home, "memory": ctypes.addressof(
     (ctypes.c_char * len(inner)).from_buffer(inner)), "shm": number, "queue": queue, "semaphore": semaphore}), flush=True)
-while not os.path.exists(f"{work}/go"):
-    time.sleep(0.02)
+open(f"{work}/go").close()  # until somebody opens it to write
 kept = [open(place).read() for place in places] + [inner.decode(), shared.value.decode()]
 assert kept == [secret] * len(kept) and heard == [], (kept, heard)
 for place in places:
@@ -455,6 +455,7 @@ print()
         "processes without end",
         """
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+ready, readies = os.pipe()
 for _ in range(40):
     if os.fork() == 0:
         os.setsid()
@@ -465,9 +466,11 @@ for _ in range(40):
                 os.fork()
             except OSError:
                 pass
+        os.write(readies, b".")
         while True:
-            time.sleep(60)
-time.sleep(0.2)
+            signal.pause()
+for _ in range(40):
+    os.read(ready, 1)
 os._exit(0)
 """,
         "",
@@ -520,7 +523,6 @@ if os.fork() == 0:
         while True:
             if os.fork() != 0:
                 os._exit(0)  # another number each time
-            time.sleep(0.001)
     os._exit(0)
 os.wait()
 """,
@@ -535,7 +537,7 @@ for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
 libc.prctl(1, 0)
 print("here", flush=True)
 while True:
-    time.sleep(60)
+    signal.pause()
 """,
         "here\n",
         check="is canceled",

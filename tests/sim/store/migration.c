@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/database/schema.h"
+#include "daemon/store/database/schema_version.h"
 #include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"

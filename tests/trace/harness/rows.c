@@ -8,42 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/trace/harness/ledger.h"
+#include "tests/trace/harness/rows_tables.h"
 
 #include "proto/base/text/json.h"
-
-struct job_rows {
-    struct job_birth birth;
-    struct job_life life;
-    struct job_spec spec;
-    struct array_row array; /* tasks 0: it is none */
-    int64_t *owners;        /* of an array: the key of the job that each task has become; 0: none yet */
-    enum event_kind *events;
-    int64_t event_count;
-    uint64_t attempt_id;
-    bool removed; /* nothing names it any more */
-};
-
-struct attempt_rows {
-    struct attempt_row row;
-    struct member_row *members;
-    size_t member_count, rank_count;
-    size_t result_counts[RESULT_KIND_COUNT];
-};
-
-struct rows {
-    struct job_rows *jobs; /* by key, from 1 */
-    size_t job_count, job_room;
-    struct dependency_row *dependencies; /* in order of their making */
-    size_t dependency_count, dependency_room;
-    struct attempt_rows *attempts; /* by attempt id */
-    size_t attempt_count, attempt_room;
-    struct node_row *nodes; /* in order of appearance */
-    size_t node_count;
-    struct ledger ledger;
-    struct window_row *windows; /* in no order */
-    size_t window_count;
-};
 
 static char *copy(const char *text)
 {
@@ -260,7 +227,7 @@ static void job_finish(struct job_rows *job)
 
 /* --- attempts ------------------------------------------------------------------------------------------- */
 
-static struct attempt_rows *attempt_at(const struct rows *rows, uint64_t attempt_id)
+struct attempt_rows *rows_attempt_at(const struct rows *rows, uint64_t attempt_id)
 {
     size_t low = 0, high = rows->attempt_count;
     while (low < high) {
@@ -309,7 +276,7 @@ static void check_timing(const struct attempt_timing *before, const struct attem
 
 static void update_attempt(struct rows *rows, const struct attempt_row *row)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
+    struct attempt_rows *attempt = rows_attempt_at(rows, row->attempt_id);
     assert(attempt != NULL && attempt->row.state != ATTEMPT_ENDED);
     assert(attempt->row.cause == CAUSE_NONE || attempt->row.cause == row->cause ||
            (attempt->row.cause == CAUSE_RANK_FAILED && !cause_user_fault(row->cause)));
@@ -333,7 +300,7 @@ static void check_member_timing(const struct member_timing *before, const struct
 
 static void insert_member(struct rows *rows, const struct member_row *row)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
+    struct attempt_rows *attempt = rows_attempt_at(rows, row->attempt_id);
     assert(attempt != NULL && row->node_rank == (int64_t)attempt->member_count);
     attempt->members = xrealloc(attempt->members, (attempt->member_count + 1) * sizeof *attempt->members);
     struct member_row *mine = &attempt->members[attempt->member_count++];
@@ -343,7 +310,7 @@ static void insert_member(struct rows *rows, const struct member_row *row)
 
 static void update_member(struct rows *rows, const struct member_row *row)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
+    struct attempt_rows *attempt = rows_attempt_at(rows, row->attempt_id);
     assert(attempt != NULL && (size_t)row->node_rank < attempt->member_count);
     struct member_row *mine = &attempt->members[row->node_rank];
     assert(mine->state < row->state && strcmp(mine->node, row->node) == 0);
@@ -359,7 +326,7 @@ static void update_member(struct rows *rows, const struct member_row *row)
 
 static void put_rank(struct rows *rows, const struct rank_row *row)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
+    struct attempt_rows *attempt = rows_attempt_at(rows, row->attempt_id);
     assert(attempt != NULL);
     attempt->rank_count++;
 }
@@ -367,7 +334,7 @@ static void put_rank(struct rows *rows, const struct rank_row *row)
 /* Its pickle, if it came along, is written before it. */
 static void put_result(struct rows *rows, const struct result_row *row, const struct change *before)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
+    struct attempt_rows *attempt = rows_attempt_at(rows, row->attempt_id);
     assert(attempt != NULL && row->kind < RESULT_KIND_COUNT);
     assert(row->hash != NULL || row->json != NULL);
     assert(before->kind != CHANGE_BLOB_PUT || (memcmp(before->blob.hash, row->hash, 32) == 0 &&
@@ -492,7 +459,7 @@ static void apply(struct rows *rows, const struct change *change, const struct j
 /* Invariant 11: a function that succeeded has a result of every rank. */
 static void check_success(const struct rows *rows, const struct job_rows *job)
 {
-    const struct attempt_rows *attempt = attempt_at(rows, job->attempt_id);
+    const struct attempt_rows *attempt = rows_attempt_at(rows, job->attempt_id);
     size_t ranks = 0;
     for (size_t i = 0; i < attempt->member_count; i++) {
         ranks += (size_t)attempt->members[i].local_ranks;
@@ -571,7 +538,7 @@ void rows_load(const struct rows *rows, struct core *core)
     }
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job_rows *job = &rows->jobs[i];
-        const struct attempt_rows *attempt = attempt_at(rows, job->attempt_id);
+        const struct attempt_rows *attempt = rows_attempt_at(rows, job->attempt_id);
         if (job_state_terminal(job->life.state) || attempt == NULL) {
             continue;
         }
@@ -580,100 +547,6 @@ void rows_load(const struct rows *rows, struct core *core)
             core_load_member(core, &attempt->members[j]);
         }
     }
-}
-
-/* --- questions ------------------------------------------------------------------------------------------ */
-
-int64_t rows_next_key(const struct rows *rows)
-{
-    return (int64_t)rows->job_count + 1;
-}
-
-static const struct job_rows *find(const struct rows *rows, const char *id)
-{
-    for (size_t i = rows->job_count; i > 0; i--) {
-        if (!rows->jobs[i - 1].removed && strcmp(rows->jobs[i - 1].birth.id, id) == 0) {
-            return &rows->jobs[i - 1];
-        }
-    }
-    return NULL;
-}
-
-const struct job_life *rows_job(const struct rows *rows, const char *id)
-{
-    const struct job_rows *job = find(rows, id);
-    return job != NULL ? &job->life : NULL;
-}
-
-const struct array_row *rows_array(const struct rows *rows, const char *id)
-{
-    const struct job_rows *job = find(rows, id);
-    return job != NULL ? &job->array : NULL;
-}
-
-const char *rows_job_id(const struct rows *rows, int64_t key)
-{
-    assert(key >= 1 && (size_t)key <= rows->job_count);
-    return rows->jobs[key - 1].birth.id;
-}
-
-int64_t rows_key(const struct rows *rows, const char *id)
-{
-    const struct job_rows *job = find(rows, id);
-    return job != NULL ? job->birth.key : 0;
-}
-
-uint64_t rows_attempt_id(const struct rows *rows, const char *id)
-{
-    const struct job_rows *job = find(rows, id);
-    return job != NULL ? job->attempt_id : 0;
-}
-
-const struct attempt_row *rows_attempt(const struct rows *rows, uint64_t attempt_id)
-{
-    const struct attempt_rows *attempt = attempt_at(rows, attempt_id);
-    return attempt != NULL ? &attempt->row : NULL;
-}
-
-const struct node_row *rows_node(const struct rows *rows, const char *name)
-{
-    for (size_t i = 0; i < rows->node_count; i++) {
-        if (strcmp(rows->nodes[i].name, name) == 0) {
-            return &rows->nodes[i];
-        }
-    }
-    return NULL;
-}
-
-size_t rows_window_count(const struct rows *rows)
-{
-    return rows->window_count;
-}
-
-size_t rows_usage_count(const struct rows *rows)
-{
-    return rows->ledger.usage_count;
-}
-
-void rows_history(const struct rows *rows, const char *id, struct text *out)
-{
-    const struct job_rows *job = find(rows, id);
-    assert(job != NULL);
-    for (int64_t i = 0; i < job->event_count; i++) {
-        text_printf(out, "%s%s", i > 0 ? " " : "", event_kind_text(job->events[i]));
-    }
-}
-
-size_t rows_rank_count(const struct rows *rows, uint64_t attempt_id)
-{
-    const struct attempt_rows *attempt = attempt_at(rows, attempt_id);
-    return attempt != NULL ? attempt->rank_count : 0;
-}
-
-size_t rows_result_count(const struct rows *rows, uint64_t attempt_id, enum result_kind kind)
-{
-    const struct attempt_rows *attempt = attempt_at(rows, attempt_id);
-    return attempt != NULL ? attempt->result_counts[kind] : 0;
 }
 
 /* --- end ------------------------------------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "daemon/store/database/pages.h"
-#include "daemon/store/database/schema.h"
+#include "daemon/store/database/schema_version.h"
 #include "proto/base/text/text.h"
 
 enum { JOBS = 40, FIRST_WITH_SUMS = 4 };

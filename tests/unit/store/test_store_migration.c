@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/store/database/connection.h"
-#include "daemon/store/database/schema.h"
+#include "daemon/store/database/schema_version.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "tests/unit/store/old_database.h"
