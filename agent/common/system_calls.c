@@ -56,6 +56,9 @@
 #define HAS(bits, yes, no)    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), (yes), (no))
 #define LEAST(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (value), (yes), (no))
 
+/* Rows: a call fails with EPERM if its first argument has one of these flags, else it is allowed. */
+#define NOT_WITH_FLAGS(call, flags) IS((call), 0, 4), LOAD(args[0]), HAS((flags), 0, 1), FAIL(EPERM), ALLOW
+
 static const struct sock_filter by_arguments[] = {
     LOAD(arch),
     IS(ARCHITECTURE, 1, 0),
@@ -75,18 +78,10 @@ static const struct sock_filter by_arguments[] = {
     ALLOW,
     /* namespaces; libc starts processes and threads by clone where there is no clone3, whose flags lie in
      * memory that a filter cannot see */
-    IS(SYS_clone, 0, 4),
-    LOAD(args[0]),
-    HAS(NEW_BY_CLONE, 0, 1),
-    FAIL(EPERM),
-    ALLOW,
+    NOT_WITH_FLAGS(SYS_clone, NEW_BY_CLONE),
     IS(SYS_clone3, 0, 1),
     FAIL(ENOSYS),
-    IS(SYS_unshare, 0, 4),
-    LOAD(args[0]),
-    HAS(NEW_BY_UNSHARE, 0, 1),
-    FAIL(EPERM),
-    ALLOW,
+    NOT_WITH_FLAGS(SYS_unshare, NEW_BY_UNSHARE),
     IS(SYS_personality, 0, 6),
     LOAD(args[0]),
     IS(ASK_PERSONALITY, 2, 0),

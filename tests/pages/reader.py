@@ -102,7 +102,11 @@ class Reader:
                         ["bash", "-c", f"exec {line}"], cwd=place, env=self.variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log
                     )
                 )
-        self.shell(f"until {until}; do sleep 0.05; done", kept=False)
+        try:
+            self.shell(f"until {until}; do sleep 0.05; done", kept=False)
+        except Wrong as wrong:
+            said = "".join(log.read_text() for log in sorted(self.folder.glob("stays*.log")))
+            raise Wrong(f"{wrong}\n{said}") from None
 
     # --- Python ---------------------------------------------------------------------------------------------
 
@@ -182,7 +186,8 @@ class Reader:
 
 def variables_of_a_reader(home: Path, programs: Path, python: Path) -> dict[str, str]:
     """What the shell of a new account has, with our programs and a Python before the system's. Settings of package indexes are kept;
-    pip builds with the setuptools that is there.
+    pip builds with the setuptools that is there. Where the reader is root, jobs run as the agent: a reader's home is in /tmp, and the Python
+    of this checkout may be where no other user comes.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN) or name == "GPUCTL_BUILD"}
     home.mkdir(parents=True)
@@ -192,7 +197,7 @@ def variables_of_a_reader(home: Path, programs: Path, python: Path) -> dict[str,
         (home / ".config" / "pip").symlink_to(settings)
     ours = [programs / name for name in ("client/cli", "daemon", "agent")]
     path = [python / "bin", *ours, os.environ["PATH"], Path(sys.prefix) / "bin"]
-    made = {"HOME": str(home), "PATH": ":".join(map(str, path)), "CHECKOUT": str(ROOT)}
+    made = {"HOME": str(home), "PATH": ":".join(map(str, path)), "CHECKOUT": str(ROOT), "GPUCTL_RUN_AS": "agent"}
     return {**kept, **made, "TERM": "dumb", "NO_COLOR": "1", "PIP_NO_BUILD_ISOLATION": "1"}
 
 
