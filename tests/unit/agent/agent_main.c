@@ -34,6 +34,7 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, sampler_suite());
     srunner_add_suite(runner, run_folder_suite());
     srunner_add_suite(runner, environments_suite());
+    srunner_add_suite(runner, payload_suite());
     srunner_add_suite(runner, stagings_suite());
     srunner_add_suite(runner, orphans_suite());
     srunner_add_suite(runner, system_calls_suite());

@@ -23,6 +23,7 @@ Suite *machine_sampler_suite(void);
 Suite *mask_suite(void);
 Suite *output_suite(void);
 Suite *results_suite(void);
+Suite *payload_suite(void);
 Suite *port_taken_suite(void);
 Suite *run_folder_suite(void);
 Suite *sampler_suite(void);
