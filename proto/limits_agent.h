@@ -113,6 +113,10 @@
 #define LOG_PARTIAL_MS 200
 /* pause before the agent asks again whether sent log bytes are durable */
 #define LOG_SETTLE_MS 1000
+/* tokens that a node keeps beside its newest: with a life of 30 days, those of a year and more */
+#define LIMIT_EARLIER_TOKENS 16
+/* after which a node's token is renewed, unless --token-life says another time */
+#define DEFAULT_NODE_TOKEN_LIFE_MS (30LL * 24 * 3600 * 1000)
 /* full jitter below this after the first failure, doubling ... */
 #define BACKOFF_FIRST_MS 200
 /* ... up to this: 10,000 agents make 2,900 tries a second at the worst */

@@ -15,6 +15,7 @@
 #include "agent/common/fd_message.h"
 #include "agent/common/launch_file.h"
 #include "agent/launch/contract.h"
+#include "agent/launch/runner.h"
 #include "agent/base/stage_file.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
@@ -139,7 +140,7 @@ void stage_cancel(struct attempt *attempt)
     attempt->fill_count = attempt->fills_waiting = 0;
 }
 
-static void filled(void *closure, const struct err *err)
+static void filled(void *closure, int blob, const struct err *err)
 {
     struct fill *fill = closure;
     struct attempt *attempt = fill->attempt;
@@ -323,31 +324,21 @@ static bool unpack(struct attempt *attempt, int archive, struct err *err)
     return attempt->unpacker != NULL;
 }
 
-static void bundle_fetched(void *closure, const struct err *problem)
+static void bundle_opened(void *closure, int archive, const struct err *problem)
 {
     struct attempt *attempt = closure;
     struct err err = problem != NULL ? *problem : (struct err){0};
     attempt->bundle = NULL;
-    autoclose int archive =
-        problem == NULL ? payload_open(attempt->context->payloads, attempt->spec.bundle.blob) : -1;
-    if (problem == NULL && archive < 0) {
-        err_errno(&err, "cannot open the bundle");
-    }
-    if (archive < 0 || !unpack(attempt, archive, &err)) {
+    if (problem != NULL || !unpack(attempt, archive, &err)) {
         attempt_decline(attempt, err.text);
     }
 }
 
 /* Usually the bundle is in the cache, because the node was told to fetch it before. */
-static bool stage_bundle(struct attempt *attempt, struct err *err)
+static void stage_bundle(struct attempt *attempt)
 {
-    struct payloads *payloads = attempt->context->payloads;
-    autoclose int archive = payload_open(payloads, attempt->spec.bundle.blob);
-    if (archive >= 0) {
-        return unpack(attempt, archive, err);
-    }
-    attempt->bundle = payload_fetch(payloads, attempt->spec.bundle.blob, bundle_fetched, attempt);
-    return true;
+    attempt->bundle =
+        payload_open(attempt->context->payloads, attempt->spec.bundle.blob, bundle_opened, attempt);
 }
 
 /* --- the launch file ------------------------------------------------------------------------------------ */
@@ -556,11 +547,10 @@ static bool prepare(struct attempt *attempt, struct err *err)
     const struct order *order = &attempt->order;
     const struct cgroup_limits limits = {order_units(order), order->millicpus, order->memory_bytes};
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_user(attempt, err) &&
-           take_environment(attempt, err) &&
+           runner_restore(context->runner, err) && take_environment(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
            give_folders(attempt, err) &&
-           cgroup_make(&context->cgroups, attempt->attempt_id, &limits, &attempt->cgroup, err) &&
-           (attempt->spec.bundle.blob == NULL || stage_bundle(attempt, err));
+           cgroup_make(&context->cgroups, attempt->attempt_id, &limits, &attempt->cgroup, err);
 }
 
 void stage_go_on(struct attempt *attempt)
@@ -575,7 +565,9 @@ void stage_begin(struct attempt *attempt)
     if (!prepare(attempt, &err)) {
         stage_cancel(attempt);
         attempt_decline(attempt, err.text);
-    } else if (attempt->spec.bundle.blob == NULL) {
+    } else if (attempt->spec.bundle.blob != NULL) {
+        stage_bundle(attempt);
+    } else {
         lay(attempt);
     }
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends requests to the controller: connections, token, time limits and retries. A persistent request is
  * retried, after a random wait, until the controller has answered it. Nothing here blocks. The callers make
- * the requests and interpret the answers. */
+ * the requests and interpret the answers. A controller that was restored from a backup may not know the
+ * newest token of the node: each of the earlier ones gets one try, the youngest first. */
 #include "agent/base/controller_client.h"
 
 #include <curl/curl.h>
@@ -10,10 +11,10 @@
 #include <sys/epoll.h>
 #include <utlist.h>
 
+#include "agent/base/node_tokens.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/http/curl_use.h"
-#include "proto/base/files/files.h"
 #include "proto/base/text/json.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
@@ -21,7 +22,6 @@
 #include "proto/limits_agent.h"
 #include "proto/wire/views.h"
 
-#define TOKEN_BYTES       4096
 #define BLOB_BUFFER_BYTES (256 * KIB) /* of an arriving blob: fewer, larger reads */
 #define SPARE_COUNT       8           /* curl handles kept for the next requests */
 #define BACKOFF_CAP       6           /* doublings from BACKOFF_FIRST_MS to above BACKOFF_MAX_MS */
@@ -33,7 +33,11 @@ struct controller_client {
     struct loop *loop;
     CURLM *multi;
     struct loop_timer timer; /* curl's */
-    char *token;
+    char *token, *newest;    /* that of the requests, and that of the token file */
+    size_t earlier;          /* which of the earlier tokens it is; 0: the newest */
+    unsigned changes;        /* of the token */
+    bool refused_all;        /* the newest and all earlier ones, since one was taken */
+    bool taken;              /* the controller has taken this one */
     struct curl_slist *json_headers, *bytes_headers;
     CURL *spares[SPARE_COUNT];
     size_t spare_count;
@@ -53,6 +57,7 @@ struct controller_request {
     int64_t supplied; /* position of this try */
     int64_t sent_ms;
     unsigned failures;
+    unsigned token; /* how often the token had changed before this try */
     struct loop_timer retry;
     struct controller_request *prev, *next;
 };
@@ -226,6 +231,7 @@ static void begin(struct controller_request *request)
     CURL *easy =
         controller->spare_count > 0 ? controller->spares[--controller->spare_count] : curl_use_easy();
     request->easy = easy;
+    request->token = controller->changes;
     request->arrived = false;
     text_clear(&request->received);
     curl_use_set(easy, CURLOPT_URL, request->url);
@@ -307,21 +313,87 @@ void controller_abandon(struct controller_request *request)
 
 /* --- answers -------------------------------------------------------------------------------------------- */
 
-static bool read_token(struct controller_client *controller, struct err *err)
+/* Takes the token over. */
+static void use_token(struct controller_client *controller, char *token, size_t earlier)
 {
-    char *token;
-    if (!file_read(controller->config.token_file, TOKEN_BYTES, &token, NULL, err)) {
-        return err_hint(err, "give the node's token in a file with --token-file");
-    }
-    token[strcspn(token, " \t\r\n")] = '\0';
     free(controller->token);
     controller->token = token;
+    controller->earlier = earlier;
+    controller->changes++;
+    controller->taken = false;
+}
+
+static bool read_token(struct controller_client *controller, struct err *err)
+{
+    char *newest = node_tokens_newest(controller->config.token_file, err);
+    if (newest == NULL) {
+        return false;
+    }
+    free(controller->newest);
+    controller->newest = newest;
+    controller->refused_all = false;
+    use_token(controller, xstrdup(newest), 0);
     return true;
 }
 
 bool controller_client_renew(struct controller_client *controller, struct err *err)
 {
     return read_token(controller, err);
+}
+
+bool controller_client_is_behind(const struct controller_client *controller)
+{
+    return controller->earlier > 0;
+}
+
+/* None is left: that of the token file stays, until a person puts another one there. */
+static void end_search(struct controller_client *controller)
+{
+    if (controller->earlier > 0) {
+        log_error(
+            "node tokens refused",
+            "tried=%zu reason=\"the node was removed, or the controller was restored from a backup older "
+            "than all of them: let the node join again, with gpuagent join\"",
+            controller->earlier + 1);
+    }
+    controller->refused_all = true;
+    use_token(controller, xstrdup(controller->newest), 0);
+}
+
+/* Requests under way may have an older token, whose refusal says nothing about this one. */
+static void token_refused(const struct controller_request *request)
+{
+    struct controller_client *controller = request->controller;
+    const char *file = controller->config.token_file;
+    if (request->token != controller->changes) {
+        return;
+    }
+    autofree char *newest = node_tokens_newest(file, NULL);
+    if (newest != NULL && strcmp(newest, controller->newest) != 0) {
+        read_token(controller, NULL);
+    } else if (!controller->refused_all) {
+        char *earlier = node_tokens_earlier(file, controller->earlier + 1);
+        if (earlier != NULL) {
+            use_token(controller, earlier, controller->earlier + 1);
+        } else {
+            end_search(controller);
+        }
+    }
+}
+
+static void token_taken(const struct controller_request *request)
+{
+    struct controller_client *controller = request->controller;
+    if (request->token != controller->changes || controller->taken) {
+        return;
+    }
+    controller->taken = true;
+    controller->refused_all = false;
+    if (controller->earlier > 0) {
+        log_warning("earlier node token",
+                    "number=%zu reason=\"the controller does not know those after it: it was restored\"",
+                    controller->earlier);
+    }
 }
 
 static void note_health(struct controller_client *controller, const struct err *problem)
@@ -411,7 +483,9 @@ static void finish_try(struct controller_request *request, CURLcode result)
     }
     note_health(controller, is_passing(answer.status) ? &answer.problem : NULL);
     if (answer.status == 401) {
-        read_token(controller, NULL);
+        token_refused(request);
+    } else if (!is_passing(answer.status)) {
+        token_taken(request);
     }
     if (!request->call.persistent || !is_passing(answer.status)) {
         answer_request(request, &answer);
@@ -481,6 +555,7 @@ void controller_client_destroy(struct controller_client *controller)
     curl_slist_free_all(controller->bytes_headers);
     curl_global_cleanup();
     free(controller->token);
+    free(controller->newest);
     free(controller);
 }
 

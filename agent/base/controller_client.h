@@ -13,7 +13,7 @@
 
 struct controller_client_config {
     const char *url;        /* of the controller, borrowed */
-    const char *token_file; /* read at the start, and again when the controller rejects the token */
+    const char *token_file; /* read at the start, and again when the controller refuses the token */
     const char *cacert;     /* or NULL */
 };
 
@@ -50,6 +50,8 @@ struct controller_client *controller_client_create(const struct controller_clien
                                                    struct loop *loop, struct err *err);
 /* The token file has another token: requests that are sent from now on have it. */
 bool controller_client_renew(struct controller_client *controller, struct err *err);
+/* Whether the requests have an earlier token than the newest, which the controller does not know. */
+bool controller_client_is_behind(const struct controller_client *controller);
 /* Cancels all requests. */
 void controller_client_destroy(struct controller_client *controller);
 

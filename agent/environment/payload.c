@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of blobs under STATE/payloads. The name of a file there is the hash of its content. A blob is
  * fetched once for all orders that wait for it. The cache stays below its limit; the least recently used blob
- * goes first. Large copies do not block the loop. A job gets a copy, so that it cannot change the cache. */
+ * goes first. Each use reads the blob whole and compares its hash: one that is damaged, or that somebody has
+ * altered, is fetched again. Large blobs do not block the loop. A job gets a copy, so that it cannot change
+ * the cache. */
 #include "agent/environment/payload.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -18,12 +18,14 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/crypto/hash.h"
+#include "proto/base/log.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/limits_agent.h"
 
-#define STEP_BYTES (4 * MIB) /* one piece of a copy: about 2 ms */
-#define PART       ".part"
+#define STEP_BYTES  MIB /* hashed and copied at once: 1 to 3 ms */
+#define PIECE_BYTES (64 * KIB)
+#define PART        ".part"
 
 /* One blob that is being fetched. */
 struct fetch {
@@ -40,8 +42,11 @@ struct fetch {
 struct payload_order {
     struct payloads *payloads;
     char hash[HASH_HEX + 1];
-    int from, to; /* from: -1 until the blob is in the cache; to: -1 if there is no file to fill */
-    void (*done)(void *closure, const struct err *err);
+    int from, to;     /* from: -1 until the blob is in the cache; to: -1 if there is no file to fill */
+    struct hash *sum; /* of the bytes that were read */
+    int64_t length;   /* their number */
+    bool again;       /* what the cache had was wrong, and the blob was fetched once more */
+    payload_done *done;
     void *closure;
     struct payload_order *prev, *next;
 };
@@ -159,10 +164,22 @@ static struct fetch *find_fetch(const struct payloads *payloads, const char *has
     return NULL;
 }
 
+/* It is read from its beginning, if it is read again. */
+static void close_cached(struct payload_order *order)
+{
+    uint8_t ignored[HASH_BYTES];
+    if (order->sum != NULL) {
+        hash_finish(give(order->sum), ignored);
+    }
+    order->length = 0;
+    cleanup_close(&order->from);
+    order->from = -1;
+}
+
 static void destroy_order(struct payload_order *order)
 {
     DL_DELETE(order->payloads->orders, order);
-    cleanup_close(&order->from);
+    close_cached(order);
     free(order);
 }
 
@@ -206,10 +223,11 @@ void payloads_destroy(struct payloads *payloads)
 
 static void end_order(struct payload_order *order, const struct err *err)
 {
-    void (*done)(void *, const struct err *) = order->done;
+    payload_done *done = order->done;
     void *closure = order->closure;
+    autoclose int blob = err == NULL && order->to < 0 ? give_fd(&order->from) : -1;
     destroy_order(order);
-    done(closure, err);
+    done(closure, blob, err);
 }
 
 /* Gives one waiting order its blob, or the error. */
@@ -317,8 +335,8 @@ static void begin_fetch(struct payloads *payloads, const char *hash)
                                                            });
 }
 
-struct payload_order *payload_fill(struct payloads *payloads, const char *hash, int file,
-                                   void (*done)(void *closure, const struct err *err), void *closure)
+struct payload_order *payload_fill(struct payloads *payloads, const char *hash, int file, payload_done *done,
+                                   void *closure)
 {
     struct payload_order *order = xzalloc(sizeof *order);
     order->payloads = payloads;
@@ -334,8 +352,8 @@ struct payload_order *payload_fill(struct payloads *payloads, const char *hash, 
     return order;
 }
 
-struct payload_order *payload_fetch(struct payloads *payloads, const char *hash,
-                                    void (*done)(void *closure, const struct err *err), void *closure)
+struct payload_order *payload_open(struct payloads *payloads, const char *hash, payload_done *done,
+                                   void *closure)
 {
     return payload_fill(payloads, hash, -1, done, closure);
 }
@@ -346,26 +364,61 @@ int64_t payload_arrived(const struct payload_order *order)
     return fetch != NULL ? fetch->length : 0;
 }
 
-int payload_open(const struct payloads *payloads, const char *hash)
+/* --- reading -------------------------------------------------------------------------------------------- */
+
+/* Reads the next bytes, and copies them; 0 at the end, -1 with an error that *ret_damaged tells from those
+ * that another copy would have, too. */
+static ssize_t read_piece(struct payload_order *order, bool *ret_damaged, struct err *err)
 {
-    return open_cached(payloads, hash);
+    char piece[PIECE_BYTES];
+    ssize_t got = pread(order->from, piece, sizeof piece, (off_t)order->length);
+    if (got < 0) {
+        *ret_damaged = true;
+        err_errno(err, "cannot read the payload %s", order->hash);
+        return -1;
+    }
+    hash_update(order->sum, piece, (size_t)got);
+    order->length += got;
+    if (order->to >= 0 && !file_write_all(order->to, piece, (size_t)got)) {
+        err_errno(err, "cannot copy the payload %s", order->hash);
+        return -1;
+    }
+    return got;
 }
 
-/* --- copying -------------------------------------------------------------------------------------------- */
-
-static ssize_t copy_piece(int from, int to)
+static bool is_whole(struct payload_order *order, bool *ret_damaged, struct err *err)
 {
-    ssize_t copied = copy_file_range(from, NULL, to, NULL, STEP_BYTES, 0);
-    if (copied >= 0 || (errno != EXDEV && errno != EOPNOTSUPP && errno != EINVAL)) {
-        return copied;
+    uint8_t sum[HASH_BYTES];
+    char hex[HASH_HEX + 1];
+    hash_finish(give(order->sum), sum);
+    text_to_hex(sum, HASH_BYTES, hex);
+    *ret_damaged = strcmp(hex, order->hash) != 0;
+    return !*ret_damaged || err_set(err, ERR_IO, "the payload %s has another content, %s, in the cache %s",
+                                    order->hash, hex, order->payloads->path);
+}
+
+/* Another order may have fetched it meanwhile: then that one goes, too, which costs time alone. */
+static void fetch_again(struct payload_order *order, const struct err *err)
+{
+    struct payloads *payloads = order->payloads;
+    bool empty = order->to < 0 || (ftruncate(order->to, 0) == 0 && lseek(order->to, 0, SEEK_SET) == 0);
+    unlinkat(payloads->folder, order->hash, 0);
+    log_error("payload damaged", "hash=%s problem=\"%s\"", order->hash, err->text);
+    if (order->again || !empty) {
+        end_order(order, err);
+        return;
     }
-    char buffer[64 * 1024];
-    ssize_t got = read(from, buffer, sizeof buffer);
-    return got <= 0 ? got : write(to, buffer, (size_t)got);
+    order->again = true;
+    close_cached(order);
+    if (find_fetch(payloads, order->hash) == NULL) {
+        begin_fetch(payloads, order->hash);
+    }
 }
 
 bool payloads_step(struct payloads *payloads)
 {
+    struct err err;
+    bool damaged = false;
     struct payload_order *order = payloads->orders;
     while (order != NULL && order->from < 0) {
         order = order->next;
@@ -373,18 +426,17 @@ bool payloads_step(struct payloads *payloads)
     if (order == NULL) {
         return false;
     }
-    if (order->to < 0) {
-        end_order(order, NULL);
-        return true;
+    order->sum = order->sum != NULL ? order->sum : hash_create();
+    const int64_t stop = order->length + STEP_BYTES;
+    ssize_t got = 1;
+    while (got > 0 && order->length < stop) {
+        got = read_piece(order, &damaged, &err);
     }
-    bool cloned = lseek(order->to, 0, SEEK_CUR) == 0 && ioctl(order->to, FICLONE, order->from) == 0;
-    ssize_t copied = cloned ? 0 : copy_piece(order->from, order->to);
-    if (copied < 0) {
-        struct err err;
-        err_errno(&err, "cannot copy the payload %s", order->hash);
-        end_order(order, &err);
-    } else if (copied == 0) {
-        end_order(order, NULL);
+    bool ended = got == 0 && is_whole(order, &damaged, &err);
+    if (damaged) {
+        fetch_again(order, &err);
+    } else if (got <= 0) {
+        end_order(order, ended ? NULL : &err);
     }
     return true;
 }

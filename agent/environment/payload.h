@@ -19,21 +19,23 @@ struct payloads *payloads_create(const char *folder, struct controller_client *c
 /* All orders must have ended before. */
 void payloads_destroy(struct payloads *payloads);
 
-/* Fills an open, empty file with the blob of this SHA-256, which is fetched if it is not in the cache. done
- * is called later, once, after the order was freed, with NULL or the error. The caller keeps the file. */
-struct payload_order *payload_fill(struct payloads *payloads, const char *hash, int file,
-                                   void (*done)(void *closure, const struct err *err), void *closure);
-/* Like payload_fill without a file: only brings the blob into the cache. */
-struct payload_order *payload_fetch(struct payloads *payloads, const char *hash,
-                                    void (*done)(void *closure, const struct err *err), void *closure);
+/* Called later, once, after the order was freed, with NULL or the error. blob is the blob, open for reading
+ * from its beginning, borrowed; -1 with an error, and where a file was filled. */
+typedef void payload_done(void *closure, int blob, const struct err *err);
+
+/* Fills an open, empty file with the blob of this SHA-256, which is fetched if it is not in the cache. The
+ * caller keeps the file. What was read for it had that hash, else it is an error. */
+struct payload_order *payload_fill(struct payloads *payloads, const char *hash, int file, payload_done *done,
+                                   void *closure);
+/* Like payload_fill without a file: opens the blob, when it has been read and its hash is right. */
+struct payload_order *payload_open(struct payloads *payloads, const char *hash, payload_done *done,
+                                   void *closure);
 /* How many bytes of an order's blob have arrived so far; 0 if it was in the cache. */
 int64_t payload_arrived(const struct payload_order *order);
-/* Opens a cached blob for reading; -1 if it is not in the cache. */
-int payload_open(const struct payloads *payloads, const char *hash);
 /* Ends an order without a call of done; NULL is allowed. */
 void payload_cancel(struct payload_order *order);
 
-/* Copies one piece; true while there is more to copy. */
+/* Reads, and copies, one piece; true while there is more to do. */
 bool payloads_step(struct payloads *payloads);
 
 #endif

@@ -4,6 +4,7 @@
  * the controller wants it. payload.c fetches blobs, builder.c builds environments. */
 #include "agent/environment/stagings.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -26,6 +27,7 @@ struct item {
 
     struct fetch *fetches; /* one for each blob */
     size_t fetching;       /* blobs that have not arrived yet */
+    int requirements;      /* the text, for the build; -1: it has not arrived, or the build has it */
     struct build *build;   /* which others may want, too; NULL: none */
     int environment;       /* lock on the environment; -1: none */
 
@@ -237,8 +239,7 @@ static void begin_environment(struct item *item)
         return;
     }
     const struct environment_need need = need_of(item);
-    int requirements = payload_open(stagings->config.payloads, item->desired.requirements);
-    item->build = build_start(stagings->builder, &need, requirements, &err);
+    item->build = build_start(stagings->builder, &need, give_fd(&item->requirements), &err);
     if (item->build == NULL) {
         end(item, BUILD_UNABLE, err.text);
     } else if (build_waits(item->build)) {
@@ -246,12 +247,21 @@ static void begin_environment(struct item *item)
     }
 }
 
-static void fetched(void *closure, const struct err *err)
+static bool is_requirements(const struct item *item, const struct fetch *fetch)
+{
+    const char *requirements = item->desired.requirements;
+    return requirements != NULL && strcmp(requirements, item->desired.blobs[fetch - item->fetches]) == 0;
+}
+
+static void fetched(void *closure, int blob, const struct err *err)
 {
     struct fetch *fetch = closure;
     struct item *item = fetch->item;
     fetch->order = NULL;
     item->fetching--;
+    if (err == NULL && item->requirements < 0 && is_requirements(item, fetch)) {
+        item->requirements = fcntl(blob, F_DUPFD_CLOEXEC, 0);
+    }
     if (err != NULL) {
         end(item, BUILD_FAILED, err->text);
     } else if (item->fetching == 0) {
@@ -280,7 +290,8 @@ static void begin(struct item *item)
 {
     struct stagings *stagings = item->stagings;
     cleanup_close(&item->environment);
-    item->environment = -1;
+    cleanup_close(&item->requirements);
+    item->environment = item->requirements = -1;
     item->state = item->told = STAGING_BUILDING;
     item->fault = BUILD_READY;
     item->changed = item->alive = false;
@@ -291,7 +302,7 @@ static void begin(struct item *item)
     for (size_t i = 0; i < item->desired.blob_count; i++) {
         struct fetch *fetch = &item->fetches[i];
         fetch->item = item;
-        fetch->order = payload_fetch(stagings->config.payloads, item->desired.blobs[i], fetched, fetch);
+        fetch->order = payload_open(stagings->config.payloads, item->desired.blobs[i], fetched, fetch);
     }
     if (item->fetching == 0) {
         begin_environment(item);
@@ -320,7 +331,7 @@ static void add(struct stagings *stagings, const struct staging *desired)
         abort(); /* it was decoded before */
     }
     item->stagings = stagings;
-    item->environment = -1;
+    item->environment = item->requirements = -1;
     item->tell = (struct loop_timer){.due = tell_due, .closure = item};
     item->watch = (struct loop_timer){.due = watch_due, .closure = item};
     DL_APPEND(stagings->items, item);
@@ -336,6 +347,7 @@ static void drop(struct item *item)
     loop_disarm(item->stagings->config.loop, &item->tell);
     controller_abandon(item->report);
     cleanup_close(&item->environment);
+    cleanup_close(&item->requirements);
     DL_DELETE(item->stagings->items, item);
     staging_finish(&item->desired);
     free(item->text);

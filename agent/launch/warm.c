@@ -17,6 +17,7 @@
 #include <utlist.h>
 
 #include "agent/common/fd_message.h"
+#include "agent/launch/runner.h"
 #include "agent/shim/shimwire.h"
 #include "agent/launch/warm_cgroups.h"
 #include "agent/launch/warm_key.h"
@@ -253,6 +254,10 @@ static void forkserver_start(struct kind *kind)
     struct warm *warm = kind->warm;
     struct err err;
     int pair[2];
+    if (!runner_restore(warm->config.folder, &err)) {
+        set_unfit(kind, err.text);
+        return;
+    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         set_unfit(kind, "there is no socket for a forkserver");
         return;
@@ -346,7 +351,8 @@ static bool write_breeder(struct warm_shim *warm_shim, struct err *err)
     const struct warm_key *key = &warm_shim->kind->key;
     autofree char *name = xprintf("warm%llu", (unsigned long long)++warm->cgroups_made);
     const struct cgroup_limits limits = {.devices = (int64_t)key->ranks};
-    return cgroup_make_named(warm->config.cgroups, name, &limits, &warm_shim->cgroup, err) &&
+    return runner_restore(warm->config.folder, err) &&
+           cgroup_make_named(warm->config.cgroups, name, &limits, &warm_shim->cgroup, err) &&
            warm_breeder_write(&warm->config, key, warm_shim->cgroup, err);
 }
 

@@ -2,6 +2,7 @@
 /* gpuagent: offers this machine's devices to a controller. This file runs the process: its folders, locks and
  * signals, and the order in which its parts start and end. Only one agent uses a state folder or a GPU at a
  * time. The end of an agent disturbs no job: shims and ranks go on, and the next agent finds them. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
@@ -143,6 +144,23 @@ static bool make_passable(const char *folder, struct err *err)
            err_errno(err, "cannot open %s to the users of jobs", folder);
 }
 
+/* What runs for everybody lies there. An agent of another user may have made it, or a person by mistake. */
+static bool check_owner(const char *state, const char *part, struct err *err)
+{
+    struct stat status;
+    autofree char *folder = xprintf("%s/%s", state, part);
+    if (stat(folder, &status) != 0) {
+        return errno == ENOENT || err_errno(err, "cannot look at %s", folder);
+    }
+    if (status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0) {
+        return true;
+    }
+    err_set(err, ERR_CONFLICT,
+            "%s can be written by others than root: it belongs to the user %u, with mode %04o", folder,
+            (unsigned)status.st_uid, (unsigned)(status.st_mode & ALLPERMS));
+    return err_hint(err, "move it away, or name another folder with --state");
+}
+
 /* The Python of a person's home, such as one of pyenv or conda of root, is hidden from the users of jobs. */
 static void check_python(const struct agent_context *context)
 {
@@ -169,6 +187,10 @@ static bool open_users(struct agent_context *context, const char *attempts, stru
     if (config->seccomp && !system_calls_can_limit()) {
         return err_field(err, ERR_USAGE, "--seccomp", "allow jobs all system calls with --seccomp off",
                          "this kernel cannot refuse system calls to jobs (CONFIG_SECCOMP_FILTER)");
+    }
+    if (!check_owner(config->state, "", err) || !check_owner(config->state, "payloads", err) ||
+        !check_owner(config->state, "runner", err)) {
+        return false;
     }
     context->users = users_open(config->state, (uid_t)config->user_first, (uid_t)config->user_last, err);
     if (context->users == NULL) {

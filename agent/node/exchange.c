@@ -213,6 +213,7 @@ static void heartbeat_done(void *closure, const struct controller_answer *answer
     if (taken) {
         heartbeat_reply_finish(&reply);
         samples_carried(node, heartbeat->number);
+        token_renewal_begin(node->token_renewal);
     } else if (answer->status == 404) {
         reconciler_stranger(node->reconciler);
     }

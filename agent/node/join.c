@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/base/node_tokens.h"
 #include "proto/base/http/authority.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -301,7 +302,7 @@ static bool trade(struct join *join, char **ret_token, struct err *err)
     if (json == NULL || !join_reply_decode(json, &reply, err)) {
         return false;
     }
-    *ret_token = xprintf(TOKEN_PREFIX "%s_%s\n", reply.token_id, join->secret);
+    *ret_token = xprintf(TOKEN_PREFIX "%s_%s", reply.token_id, join->secret);
     join->pool = reply.pool != NULL ? xstrdup(reply.pool) : NULL;
     join->reserved = reply.reserved;
     join_reply_finish(&reply);
@@ -363,8 +364,8 @@ static bool write_config(const struct join *join, struct err *err)
 
 static bool keep(struct join *join, const char *token, struct err *err)
 {
-    bool kept = settle_pool(join, err) && file_replace(join->token_file, token, strlen(token), 0600, err) &&
-                write_config(join, err);
+    bool kept =
+        settle_pool(join, err) && node_tokens_begin(join->token_file, token, err) && write_config(join, err);
     if (kept) {
         unlink(join->pending_file);
     }

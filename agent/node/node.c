@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/launch/runner.h"
 #include "agent/node/journal.h"
 #include "agent/node/node_parts.h"
 #include "proto/base/cleanup.h"
@@ -292,6 +293,9 @@ static bool build_begin(void *closure, size_t number, char **ret_path, struct er
 {
     struct node *node = closure;
     struct cgroup_root *root = &node->context->cgroups;
+    if (!runner_restore(node->context->runner, err)) {
+        return false;
+    }
     autofree char *name = xprintf("build%zu", number);
     autofree char *left = root->path != NULL ? xprintf("%s.%s", root->path, name) : NULL;
     if (left != NULL) {

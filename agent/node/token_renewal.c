@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The node draws the secret of the new token and sends its hash; the answer has the id. The old token is good
  * until the new one is used for the first time, so neither a lost answer nor a kill between the answer and
- * the file leaves the node without one. The age of a token is that of its file. */
+ * the file leaves the node without one. The age of a token is that of its file. An earlier token, which a
+ * restored controller knows, is renewed at once, so that the newest is one that it knows. */
 #include "agent/node/token_renewal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/base/node_tokens.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/crypto/hash.h"
-#include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text/json.h"
 #include "proto/members.h"
@@ -21,6 +22,7 @@ struct token_renewal {
     struct agent_context *context;
     struct loop_timer timer;
     struct controller_request *request; /* NULL: none is under way */
+    bool hurried; /* the requests have an earlier token, whose renewal has begun at once */
     char secret[TOKEN_SECRET_LENGTH + 1];
 };
 
@@ -57,8 +59,8 @@ static bool keep(struct token_renewal *renewal, json_t *answer, struct err *err)
     if (!json_need_text(answer, "token_id", &id, err)) {
         return false;
     }
-    autofree char *token = xprintf(TOKEN_PREFIX "%s_%s\n", id, renewal->secret);
-    bool kept = file_replace(renewal->context->config.token_file, token, strlen(token), 0600, err) &&
+    autofree char *token = xprintf(TOKEN_PREFIX "%s_%s", id, renewal->secret);
+    bool kept = node_tokens_replace(renewal->context->config.token_file, token, err) &&
                 controller_client_renew(renewal->context->controller, err);
     explicit_bzero(token, strlen(token));
     return kept;
@@ -104,10 +106,14 @@ void token_renewal_begin(struct token_renewal *renewal)
 {
     struct stat file;
     int64_t life_ms = renewal->context->config.token_life_ms;
-    if (life_ms == 0 || renewal->timer.on || renewal->request != NULL ||
+    bool behind = controller_client_is_behind(renewal->context->controller);
+    bool now = behind && !renewal->hurried;
+    renewal->hurried = behind;
+    if (life_ms == 0 || (renewal->timer.on && !now) || renewal->request != NULL ||
         stat(renewal->context->config.token_file, &file) != 0) {
         return;
     }
     int64_t age_ms = clock_wall_ms() - (int64_t)file.st_mtim.tv_sec * 1000;
-    wait_for(renewal, age_ms < 0 ? life_ms : age_ms < life_ms ? life_ms - age_ms : 0);
+    int64_t left_ms = age_ms < 0 ? life_ms : age_ms < life_ms ? life_ms - age_ms : 0;
+    wait_for(renewal, now ? 0 : left_ms);
 }

@@ -9,7 +9,8 @@ struct token_renewal;
 
 struct token_renewal *token_renewal_create(struct agent_context *context);
 void token_renewal_destroy(struct token_renewal *renewal);
-/* The controller has taken the node: from now on its token is renewed when it is old. */
+/* The controller has taken the node: from now on its token is renewed when it is old, or at once if it is an
+ * earlier one. Called again with each sign that it is still taken. */
 void token_renewal_begin(struct token_renewal *renewal);
 
 #endif

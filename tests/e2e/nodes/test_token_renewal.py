@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from harness import Api, Cluster, Problem, eventually
+from harness import Api, Cluster, Problem, eventually, run_gpuctl
 
 LIFE = "1s"
 
@@ -103,3 +104,47 @@ def test_a_token_for_all_nodes_is_not_renewed_and_nobody_renews_that_of_another(
         assert refused.value.status == expected
     assert cluster.api.wait(cluster.api.submit(["true"]))["state"] == "SUCCEEDED"
     assert kept(cluster) == shared
+
+
+def renew_now(cluster: Cluster) -> str:
+    """The agent starts again with a token that is old."""
+    before = kept(cluster)
+    cluster.agents[0].kill()
+    os.utime(cluster.folder / "node.token", (1, 1))
+    cluster.agents[0].start()
+    return eventually(lambda: kept(cluster) if kept(cluster) != before and len(valid(cluster)) == 1 else None, "a new token to be used")
+
+
+def test_a_node_comes_back_by_itself_to_a_controller_that_was_restored(cluster: Cluster) -> None:
+    """The backup knows the second of four tokens."""
+    first = begin(cluster, "--token-life", "2h")
+    second = renew_now(cluster)
+    state, backup = cluster.folder / "controller", cluster.folder / "backup"
+    made = run_gpuctl("admin", "backup", str(backup), "--state", str(state))
+    assert made.returncode == 0, made.stderr
+    third, fourth = renew_now(cluster), renew_now(cluster)
+    assert [status(cluster, token) for token in (first, second, third, fourth)] == [401, 401, 401, 200]
+    assert cluster.controller.kill(signal.SIGTERM) == 0
+    restored = run_gpuctl("admin", "restore", str(backup), "--state", str(state))
+    assert restored.returncode == 0, restored.stderr
+    cluster.start_controller()
+    fifth = eventually(lambda: kept(cluster) if kept(cluster) != fourth else None, "a token of the restored controller")
+    assert cluster.api.wait(cluster.api.submit(["true"]))["state"] == "SUCCEEDED"
+    eventually(lambda: status(cluster, second) == 401, "the token of the backup to end")
+    assert [status(cluster, token) for token in (first, third, fourth, fifth)] == [401, 401, 401, 200]
+    said = cluster.agents[0].said()
+    assert said.count("earlier node token number=2") == 1, said
+    earlier = cluster.folder / "node.token.earlier"
+    assert earlier.read_text().split() == [fourth, third, second, first] and earlier.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_node_whose_tokens_were_revoked_stays_out_and_says_so_once(cluster: Cluster) -> None:
+    tokens = [begin(cluster, "--token-life", "2h"), renew_now(cluster), renew_now(cluster)]
+    (last,) = valid(cluster)
+    cluster.api.post(f"/v1/tokens/{last}/revoke")
+    eventually(lambda: "node tokens refused tried=3" in cluster.agents[0].said(), "the agent to give up")
+    other = cluster.user("ann")
+    assert other.get("/v1/jobs")["jobs"] == [], "people at the same address are served"
+    eventually(lambda: cluster.nodes()["here"]["state"] != "READY", "the node to be missed")
+    assert [status(cluster, token) for token in tokens] == [401, 401, 401] and kept(cluster) == tokens[-1]
+    assert cluster.agents[0].said().count("node tokens refused") == 1

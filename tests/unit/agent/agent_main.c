@@ -31,9 +31,11 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, port_taken_suite());
     srunner_add_suite(runner, machine_sampler_suite());
     srunner_add_suite(runner, mask_suite());
+    srunner_add_suite(runner, node_tokens_suite());
     srunner_add_suite(runner, sampler_suite());
     srunner_add_suite(runner, run_folder_suite());
     srunner_add_suite(runner, environments_suite());
+    srunner_add_suite(runner, payload_suite());
     srunner_add_suite(runner, stagings_suite());
     srunner_add_suite(runner, orphans_suite());
     srunner_add_suite(runner, system_calls_suite());

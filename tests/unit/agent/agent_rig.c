@@ -50,6 +50,10 @@ static struct rig_request *note(const char *head, const char *body, size_t lengt
     struct rig_request *request = &rig.requests[rig.request_count++];
     *request = (struct rig_request){0};
     ck_assert_int_eq(sscanf(head, "%7s %255s", request->method, request->target), 2);
+    const char *bearer = strstr(head, "Bearer ");
+    if (bearer != NULL) {
+        ck_assert_int_eq(sscanf(bearer, "Bearer %79s", request->token), 1);
+    }
     text_append_bytes(&request->body, body, length);
     return request;
 }

@@ -16,6 +16,7 @@
 struct rig_request {
     char method[8];
     char target[256];
+    char token[80]; /* that it came with */
     struct text body;
 };
 

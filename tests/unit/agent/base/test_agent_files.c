@@ -464,17 +464,45 @@ static char *stage_runner(const char *below)
     return laid;
 }
 
-START_TEST(the_runner_is_laid_whole_under_its_hash)
+static void ck_assert_laid(const char *path)
 {
-    autofree char *below = xprintf("%s/runner", folder), *laid = stage_runner(below);
-    autofree char *path = xprintf("%s/gpuctl_runner.py", laid), *bytes = NULL;
-    ck_assert_uint_eq(strlen(laid), strlen(below) + 1 + 16);
     size_t length;
-    write_file(path, "edited", 6);
-    free(stage_runner(below));
+    struct stat status;
+    autofree char *bytes = NULL;
     ck_assert(file_read(path, 1 << 20, &bytes, &length, NULL));
     ck_assert_uint_eq(length, runner_source_length);
     ck_assert_int_eq(memcmp(bytes, runner_source, length), 0);
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_int_eq(status.st_mode & 07777, 0644);
+}
+
+START_TEST(the_runner_is_laid_whole_under_its_hash)
+{
+    autofree char *below = xprintf("%s/runner", folder), *laid = stage_runner(below);
+    autofree char *path = xprintf("%s/gpuctl_runner.py", laid);
+    ck_assert_uint_eq(strlen(laid), strlen(below) + 1 + 16);
+    write_file(path, "edited", 6);
+    free(stage_runner(below));
+    ck_assert_laid(path);
+}
+END_TEST
+
+START_TEST(a_program_that_was_altered_or_opened_to_others_is_written_again)
+{
+    autofree char *below = xprintf("%s/runner", folder), *laid = stage_runner(below);
+    autofree char *path = xprintf("%s/gpuctl_runner.py", laid);
+    autofree char *altered = xalloc(runner_source_length);
+    memcpy(altered, runner_source, runner_source_length);
+    altered[runner_source_length - 1] = '#';
+    write_file(path, altered, runner_source_length);
+    ck_assert(runner_restore(laid, NULL));
+    ck_assert_laid(path);
+    ck_assert_int_eq(chmod(path, 0666), 0);
+    ck_assert(runner_restore(laid, NULL));
+    ck_assert_laid(path);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert(runner_restore(laid, NULL));
+    ck_assert_laid(path);
 }
 END_TEST
 
@@ -541,6 +569,7 @@ Suite *agent_files_suite(void)
     tcase_add_test(tcase, launch_files_of_earlier_agents_are_read);
     tcase_add_test(tcase, exit_records_of_earlier_shims_are_read);
     tcase_add_test(tcase, the_runner_is_laid_whole_under_its_hash);
+    tcase_add_test(tcase, a_program_that_was_altered_or_opened_to_others_is_written_again);
     tcase_add_test(tcase, other_runners_go_and_this_one_stays);
     tcase_add_test(tcase, the_way_to_this_host_is_the_loopback);
     suite_add_tcase(suite, tcase);
