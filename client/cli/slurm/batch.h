@@ -41,7 +41,7 @@ enum batch_fate {
     X(signal, 0, "signal", "[B:]SIG@SECONDS", "before the time limit", BATCH_HONOURED, "")                   \
     X(partition, 'p', "partition", "NAME", "the pool", BATCH_HONOURED, "")                                   \
     X(account, 'A', "account", "NAME", "the project", BATCH_HONOURED, "")                                    \
-    X(cpus_per_task, 'c', "cpus-per-task", "N", "told to the job, not reserved", BATCH_HONOURED, "")         \
+    X(cpus_per_task, 'c', "cpus-per-task", "N", "CPUs of each task", BATCH_HONOURED, "")                     \
     X(export_, 0, "export", "NAME[=VALUE],...", "variables of the job", BATCH_HONOURED, "")                  \
     X(chdir, 'D', "chdir", "DIR", "run there on the nodes", BATCH_HONOURED, "")                              \
     X(wrap, 0, "wrap", "COMMAND", "a line of shell instead of a script", BATCH_HONOURED, "")                 \
@@ -59,13 +59,14 @@ enum batch_fate {
     X(priority, 0, "priority", "N", "the higher, the earlier: -1000 to 1000", BATCH_HONOURED, "")            \
     X(container, 0, "container", "PATH", "not supported", BATCH_REFUSED, "install it on the nodes")          \
     X(input, 'i', "input", "FILE", "not supported", BATCH_REFUSED, "read the file inside of the script")     \
-    X(mem, 0, "mem", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not reserved")                                \
-    X(mem_per_cpu, 0, "mem-per-cpu", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not reserved")                \
-    X(mem_per_gpu, 0, "mem-per-gpu", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not reserved")                \
+    X(mem, 0, "mem", "SIZE", "memory of each node, in MiB without a unit", BATCH_HONOURED, "")               \
+    X(mem_per_cpu, 0, "mem-per-cpu", "SIZE", "of each CPU", BATCH_HONOURED, "")                              \
+    X(mem_per_gpu, 0, "mem-per-gpu", "SIZE", "of each GPU", BATCH_HONOURED, "")                              \
     X(tmp, 0, "tmp", "SIZE", NOT_HERE, BATCH_NOTED, "space on disks is not reserved")                        \
-    X(cpus_per_gpu, 0, "cpus-per-gpu", "N", NOT_HERE, BATCH_NOTED, "cores are not reserved")                 \
-    X(threads_per_core, 0, "threads-per-core", "N", NOT_HERE, BATCH_NOTED, "cores are not reserved")         \
-    X(hint, 0, "hint", "TYPE", NOT_HERE, BATCH_NOTED, "cores are not reserved")                              \
+    X(cpus_per_gpu, 0, "cpus-per-gpu", "N", "CPUs of each GPU", BATCH_HONOURED, "")                          \
+    X(threads_per_core, 0, "threads-per-core", "N", NOT_HERE, BATCH_NOTED,                                   \
+      "CPUs are what the nodes say they have")                                                               \
+    X(hint, 0, "hint", "TYPE", NOT_HERE, BATCH_NOTED, "CPUs are what the nodes say they have")               \
     X(gpu_bind, 0, "gpu-bind", "HOW", NOT_HERE, BATCH_NOTED, "tasks see what --gpus-per-task says, or all")  \
     X(qos, 'q', "qos", "NAME", NOT_HERE, BATCH_NOTED, "quality of service is not known")                     \
     X(reservation, 0, "reservation", "NAME", NOT_HERE, BATCH_NOTED,                                          \
@@ -127,9 +128,11 @@ json_t *batch_spec(const struct batch *batch, char **arguments, size_t count, co
 
 /* --- size --- */
 
-/* gpus and tasks are totals over all nodes, and the nodes have equal shares of both. */
+/* gpus and tasks are totals over all nodes, and the nodes have equal shares of both. A job without GPUs has
+ * one node. */
 struct batch_size {
     int64_t nodes, gpus, tasks;
+    bool slots;       /* no GPU was asked for, but several nodes: the GPUs are one slot for each task */
     int64_t per_task; /* GPUs that a task sees; 0: all of its node */
     char type[LIMIT_NAME_BYTES + 1];
 };
@@ -137,6 +140,12 @@ struct batch_size {
 /* ERR_USAGE names the option that is wrong, or those that contradict each other. */
 bool batch_measure(const struct batch_options *options, struct batch_size *ret_size, struct notes *notes,
                    struct err *err);
+
+/* --- CPUs and memory --- */
+
+/* Adds cpus and memory to the spec, where they follow from the options. ERR_USAGE names the option. */
+bool batch_amounts(const struct batch_options *options, const struct batch_size *size, json_t *spec,
+                   struct notes *notes, struct err *err);
 
 /* --- place --- */
 

@@ -12,8 +12,8 @@
 
 /* One way to say how many GPUs there are in all. */
 struct gpu_total {
-    const char *option; /* NULL: not said */
-    int64_t gpus;
+    const char *option;
+    int64_t gpus; /* negative: not said */
 };
 
 static bool read_count(const char *option, const char *text, int64_t *ret_count, struct err *err)
@@ -51,7 +51,7 @@ static bool set_type(struct batch_size *size, const char *option, const char *ty
     return true;
 }
 
-/* *ret_count stays 0 where the option was not given. */
+/* *ret_count stays as it is where the option was not given. */
 static bool read_gpus(const char *option, const char *text, struct batch_size *size, int64_t *ret_count,
                       struct err *err)
 {
@@ -59,7 +59,7 @@ static bool read_gpus(const char *option, const char *text, struct batch_size *s
     if (text == NULL) {
         return true;
     }
-    if (!slurm_gpus(text, &gpus) || gpus.count == 0) {
+    if (!slurm_gpus(text, &gpus)) {
         return err_field(err, ERR_USAGE, option, NULL, "--%s must be N or TYPE:N, not \"%s\"", option, text);
     }
     *ret_count = gpus.count;
@@ -72,7 +72,7 @@ static bool read_gres(const char *text, struct batch_size *size, int64_t *ret_co
     if (text == NULL) {
         return true;
     }
-    if (!slurm_gres(text, &gpus) || gpus.count == 0) {
+    if (!slurm_gres(text, &gpus)) {
         return err_field(err, ERR_USAGE, "gres", "gpu:2 or gpu:a100:2 for instance",
                          "--gres must be gpu[:TYPE]:N, not \"%s\"", text);
     }
@@ -86,7 +86,7 @@ static bool agree(const struct gpu_total *totals, size_t count, int64_t *ret_gpu
 {
     const struct gpu_total *first = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (totals[i].option == NULL || totals[i].gpus == 0) {
+        if (totals[i].gpus < 0) {
             continue;
         }
         if (first != NULL && first->gpus != totals[i].gpus) {
@@ -96,7 +96,7 @@ static bool agree(const struct gpu_total *totals, size_t count, int64_t *ret_gpu
         }
         first = first != NULL ? first : &totals[i];
     }
-    *ret_gpus = first != NULL ? first->gpus : 0;
+    *ret_gpus = first != NULL ? first->gpus : -1;
     return true;
 }
 
@@ -110,6 +110,25 @@ static bool check_shares(const struct batch_size *size, struct err *err)
     return size->tasks % size->nodes == 0 || err_field(err, ERR_USAGE, "ntasks", "give each node as many",
                                                        "%lld tasks cannot be shared out evenly by %lld nodes",
                                                        (long long)size->tasks, (long long)size->nodes);
+}
+
+/* Without GPUs a job has one node here. */
+static bool take_no_gpus(struct batch_size *size, bool said, struct notes *notes, struct err *err)
+{
+    if (size->nodes == 1) {
+        size->gpus = 0;
+        size->type[0] = '\0';
+        return true;
+    }
+    if (said) {
+        return err_field(err, ERR_USAGE, "nodes", "ask for GPUs, or submit the script once for each node",
+                         "--nodes: a job without GPUs has one node, not %lld", (long long)size->nodes);
+    }
+    size->slots = true;
+    size->gpus = size->tasks;
+    notes_add(notes, "asks for no GPU on several nodes: %lld slots are taken, one for each task",
+              (long long)size->gpus);
+    return true;
 }
 
 /* Derives the numbers that are not given. */
@@ -128,30 +147,30 @@ bool batch_measure(const struct batch_options *options, struct batch_size *ret_s
                    struct err *err)
 {
     struct batch_size size = {0};
-    int64_t tasks_per_node = 0, total = 0, by_node = 0, by_gres = 0;
+    int64_t tasks_per_node = 0, total = -1, by_node = -1, by_task = -1, by_gres = -1;
     if (!read_nodes(options->nodes, &size.nodes, notes, err) ||
         !read_count("ntasks", options->ntasks, &size.tasks, err) ||
         !read_count("ntasks-per-node", options->ntasks_per_node, &tasks_per_node, err) ||
         !read_gpus("gpus", options->gpus, &size, &total, err) ||
         !read_gpus("gpus-per-node", options->gpus_per_node, &size, &by_node, err) ||
-        !read_gpus("gpus-per-task", options->gpus_per_task, &size, &size.per_task, err) ||
+        !read_gpus("gpus-per-task", options->gpus_per_task, &size, &by_task, err) ||
         !read_gres(options->gres, &size, &by_gres, err)) {
         return false;
     }
-    if (size.nodes == 0 && by_node > 0 && total % by_node == 0) {
-        size.nodes = total / by_node; /* 0 where there is no total */
+    if (size.nodes == 0 && by_node > 0 && total > 0 && total % by_node == 0) {
+        size.nodes = total / by_node;
     }
+    size.per_task = by_task > 0 ? by_task : 0;
     complete_tasks(&size, tasks_per_node, total);
     const struct gpu_total totals[] = {{"gpus", total},
                                        {"gpus-per-node", by_node * size.nodes},
                                        {"gres", by_gres * size.nodes},
-                                       {"gpus-per-task", size.per_task * size.tasks}};
+                                       {"gpus-per-task", by_task * size.tasks}};
     if (!agree(totals, sizeof totals / sizeof totals[0], &size.gpus, err)) {
         return false;
     }
-    if (size.gpus == 0) {
-        size.gpus = size.tasks;
-        notes_add(notes, "asks for no GPU: %lld slots are taken, one for each task", (long long)size.gpus);
+    if (size.gpus <= 0 && !take_no_gpus(&size, size.gpus == 0, notes, err)) {
+        return false;
     }
     *ret_size = size;
     return check_shares(&size, err);

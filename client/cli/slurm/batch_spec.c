@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Translates a batch script into a job spec. The script runs on every node of the job, started by
  * slurm/start.sh, which sets Slurm's variables; srun in it starts the tasks of that node. It promises that
- * every option is honoured, noted or refused. batch_size.c calculates the size. */
+ * every option is honoured, noted or refused. batch_size.c calculates the size, batch_amounts.c CPUs and
+ * memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,10 +109,12 @@ static bool set_env(struct translation *t)
     const struct batch_options *o = t->options;
     char gpus[24];
     snprintf(gpus, sizeof gpus, "%lld", (long long)t->size.gpus);
+    bool has_gpus = t->size.gpus > 0;
     return put_env(t, "SLURM_JOB_NAME", o->job_name != NULL ? o->job_name : basename(t->batch->name)) &&
-           put_env(t, "SLURM_GPUS", gpus) && put_env(t, "SLURM_JOB_PARTITION", o->partition) &&
-           put_env(t, "SLURM_JOB_ACCOUNT", o->account) &&
+           put_env(t, "SLURM_GPUS", has_gpus ? gpus : NULL) &&
+           put_env(t, "SLURM_JOB_PARTITION", o->partition) && put_env(t, "SLURM_JOB_ACCOUNT", o->account) &&
            put_env(t, "SLURM_CPUS_PER_TASK", o->cpus_per_task) &&
+           put_env(t, "SLURM_CPUS_PER_GPU", o->cpus_per_gpu) &&
            put_env(t, "SLURM_NTASKS_PER_NODE", o->ntasks_per_node) && set_exports(t);
 }
 
@@ -304,12 +307,6 @@ static void note_differences(struct translation *t)
                   "the script runs on each of the %lld nodes, and srun starts the tasks of that node",
                   (long long)t->size.nodes);
     }
-    if (o->cpus_per_task != NULL) {
-        notes_add(t->notes,
-                  "--cpus-per-task %s: the job's environment says so, but cores are not reserved; `gpuctl "
-                  "submit --cpus` does",
-                  o->cpus_per_task);
-    }
     if ((o->output != NULL || o->error != NULL) && !o->wait) {
         notes_add(t->notes,
                   "--%s: output is kept by the controller, see gpuctl logs; files are written with --wait",
@@ -330,8 +327,8 @@ json_t *batch_spec(const struct batch *batch, char **arguments, size_t count, co
                             .err = err};
     json_object_set_new(spec, "env", t.env);
     if (!take_fates(t.options, ignore, notes, err) || !batch_measure(t.options, &t.size, notes, err) ||
-        !set_names(&t) || !set_time(&t) || !batch_place(t.options, spec, notes, err) || !set_env(&t) ||
-        !set_command(&t, arguments, count)) {
+        !batch_amounts(t.options, &t.size, spec, notes, err) || !set_names(&t) || !set_time(&t) ||
+        !batch_place(t.options, spec, notes, err) || !set_env(&t) || !set_command(&t, arguments, count)) {
         return NULL;
     }
     json_object_set_new(spec, "gpus", json_integer(t.size.gpus));

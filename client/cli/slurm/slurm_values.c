@@ -85,6 +85,18 @@ bool slurm_gres(const char *text, struct slurm_gpus *ret_gpus)
     return text_is_name(plain + 4, LIMIT_NAME_BYTES);
 }
 
+/* --- memory --- */
+
+bool slurm_memory(const char *text, int64_t *ret_bytes)
+{
+    int64_t mib;
+    if (text_to_int(text, 0, LIMIT_MEMORY_BYTES / MIB, &mib)) {
+        *ret_bytes = mib * MIB;
+        return true;
+    }
+    return text_to_size(text, ret_bytes) && *ret_bytes <= LIMIT_MEMORY_BYTES;
+}
+
 /* --- signals --- */
 
 static bool is_signal(const char *name)

@@ -23,6 +23,9 @@ bool slurm_gpus(const char *text, struct slurm_gpus *ret_gpus);
 /* "gpu[:TYPE][:N]" */
 bool slurm_gres(const char *text, struct slurm_gpus *ret_gpus);
 
+/* MiB, or with a unit: "4096", "4G", "512MB". */
+bool slurm_memory(const char *text, int64_t *ret_bytes);
+
 struct slurm_signal {
     char name[16]; /* "USR1", or a number */
     bool to_batch; /* to the script, not to its tasks */

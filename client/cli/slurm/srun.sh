@@ -107,12 +107,12 @@ extra=$((tasks % nodes))
 here=$((base + (index < extra)))
 first=$((index * base + (index < extra ? index : extra)))
 
-# Becomes one task. With one task a GPU, torch's own variables tell it the same.
+# Becomes one task. With one task a GPU, and without GPUs, torch's own variables tell it the same.
 enter() {
     local devices picked
     export SLURM_PROCID=$((first + $1)) SLURM_LOCALID=$1 SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks SLURM_NODEID=$index
     export SLURM_NNODES=$nodes SLURM_STEP_NUM_TASKS=$tasks SLURM_STEP_NUM_NODES=$nodes SLURM_STEP_NODELIST=$SLURM_JOB_NODELIST
-    if ((here == SLURM_GPUS_ON_NODE)); then
+    if ((here == ${SLURM_GPUS_ON_NODE:-here})); then
         export RANK=$SLURM_PROCID WORLD_SIZE=$tasks LOCAL_RANK=$1 LOCAL_WORLD_SIZE=$here
     fi
     if [[ -n $each && -n $CUDA_VISIBLE_DEVICES ]]; then

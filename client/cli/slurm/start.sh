@@ -20,10 +20,10 @@ done
 script=$folder/$2
 shift 2
 
-((NNODES * NPROC_PER_NODE == gpus)) ||
+((NNODES * NPROC_PER_NODE == (gpus > 0 ? gpus : 1))) ||
     die "$gpus GPUs cannot be shared out evenly by the nodes that were free; ask for whole nodes"
 split=1
-share=$((gpus / nodes))
+share=$((gpus > 0 ? gpus / nodes : 1)) # a job without GPUs is one process on one node
 if ((NNODES < nodes && NPROC_PER_NODE % share == 0)); then
     split=$((NPROC_PER_NODE / share))
 elif ((NNODES != nodes)); then
@@ -44,7 +44,8 @@ for ((i = 1; i < nodes; i++)); do
 done
 export SLURM_JOB_ID=${id%% *} SLURM_JOBID=${id%% *} SLURM_NNODES=$nodes SLURM_JOB_NUM_NODES=$nodes
 export SLURM_JOB_NODELIST=$list SLURM_NODELIST=$list SLURM_SUBMIT_DIR=$PWD SLURM_RESTART_COUNT=$((GPUCTL_ATTEMPT - 1))
-export SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks SLURM_GPUS_ON_NODE=$share
+export SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks
+((gpus == 0)) || export SLURM_GPUS_ON_NODE=$share
 per=$((tasks / nodes))
 export SLURM_TASKS_PER_NODE=$per
 ((nodes == 1)) || SLURM_TASKS_PER_NODE="$per(x$nodes)"

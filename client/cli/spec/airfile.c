@@ -234,7 +234,7 @@ static bool take_environment(struct air *air, const char *field, json_t *value)
         {"env_variables", take_variables, NULL},
         {"version", NULL, "name the Python of the packages with --python-version"},
         {"dependencies", take_dependencies, NULL},
-        {"secrets", NULL, "pass each variable from here with --env NAME"},
+        {"secrets", NULL, "store each with `gpuctl secret set NAME`, ask for it with --secret NAME"},
         {"docker_image", NULL, "install on the nodes what the image has"},
     };
     return need_map(air, field, value) &&

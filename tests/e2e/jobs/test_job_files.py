@@ -225,6 +225,19 @@ def test_wait_exits_as_the_script_did(gpuctl: Run, tmp_path: Path, code: int, bo
     assert ran.returncode == code, ran.stderr
 
 
+def test_a_script_without_gpus_gets_cpus_and_memory_alone(cluster: Cluster, tmp_path: Path) -> None:
+    gpuctl = gpuctl_of(cluster)
+    told = "$SLURM_PROCID/$SLURM_NTASKS: $RANK/$WORLD_SIZE with $SLURM_CPUS_PER_TASK of ${GPUCTL_CPUS-none}, GPUs ${SLURM_GPUS_ON_NODE-none}"
+    script = batch(tmp_path / "job.sh", "--ntasks=2 -c 1 --mem=64M", f"srun bash -c 'echo {told}'")
+    ran = gpuctl("sbatch", "--wait", "--parsable", script)
+    assert ran.returncode == 0, ran.stderr
+    job = ran.stdout.strip()
+    shown = sorted(line.split("] ")[-1] for line in gpuctl("logs", job).stdout.splitlines())
+    assert shown == [f"{rank}/2: {rank}/2 with 1 of 2, GPUs none" for rank in range(2)]
+    found = cluster.api.job(job)
+    assert (found["gpus"], found["spec"]["cpus"], found["spec"]["memory"]) == (0, 2, 64 << 20)
+
+
 def test_a_task_that_fails_ends_the_others_of_its_node(cluster: Cluster, tmp_path: Path) -> None:
     body = "srun bash -c 'if ((SLURM_PROCID == 1)); then exit 9; fi; exec sleep 1000'"
     ran = gpuctl_of(cluster)("sbatch", "-W", batch(tmp_path / "job.sh", "-n 2 --gpus 2", body))

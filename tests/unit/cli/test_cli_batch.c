@@ -182,7 +182,10 @@ static void assert_size(const struct batch_options *options, int64_t nodes, int6
 
 START_TEST(sizes_follow_from_any_way_to_say_them)
 {
-    assert_size(&(struct batch_options){0}, 1, 1, 1, "");
+    assert_size(&(struct batch_options){0}, 1, 0, 1, "");
+    assert_size(&(struct batch_options){.ntasks = "4"}, 1, 0, 4, "");
+    assert_size(&(struct batch_options){.gres = "gpu:a100:0"}, 1, 0, 1, "");
+    assert_size(&(struct batch_options){.gpus = "0", .gpus_per_task = "0", .ntasks = "4"}, 1, 0, 4, "");
     assert_size(&(struct batch_options){.gpus = "4"}, 1, 4, 1, "");
     assert_size(&(struct batch_options){.nodes = "2", .gres = "gpu:a100:8"}, 2, 16, 2, "a100");
     assert_size(&(struct batch_options){.nodes = "2", .ntasks_per_node = "8", .gpus_per_task = "h100:1"}, 2,
@@ -217,6 +220,10 @@ START_TEST(sizes_that_contradict_each_other_are_refused_by_name)
                         "3 GPUs cannot be shared out evenly by 2 nodes");
     assert_size_refused(&(struct batch_options){.nodes = "2", .gpus = "2", .ntasks = "3"}, "ntasks",
                         "3 tasks cannot be shared out evenly by 2 nodes");
+    assert_size_refused(&(struct batch_options){.gpus = "0", .gres = "gpu:1"}, "gres",
+                        "--gpus and --gres contradict each other: 0 GPUs and 1 in all");
+    assert_size_refused(&(struct batch_options){.nodes = "2", .gpus = "0"}, "nodes",
+                        "--nodes: a job without GPUs has one node, not 2");
     assert_size_refused(&(struct batch_options){.nodes = "many"}, "nodes",
                         "--nodes must be a number from 1 on, not \"many\"");
     assert_size_refused(&(struct batch_options){.gres = "license:2"}, "gres",
@@ -283,16 +290,16 @@ END_TEST
 START_TEST(what_means_something_else_here_is_noted)
 {
     assert_spec(
-        "#!/bin/sh\n#SBATCH --mem=4G -c 8 -o out-%j --job-name=\"a b\" --gpus=1 --time=0 --gpus-per-task=1\n",
+        "#!/bin/sh\n#SBATCH --mem=0 --hint=nomultithread -c 8 -o out-%j --job-name=\"a b\" --gpus=1 --time=0 "
+        "--gpus-per-task=1\n",
         "/home/me",
         "{\"command\":[\"bash\",\".gpuctl/start\",\"nodes=1\",\"gpus=1\",\"tasks=1\",\"each=1\","
-        "\"directory=/home/me\",\"--\",\".gpuctl/batch/s.sh\",\"--lr\",\"1\"],"
+        "\"directory=/home/me\",\"--\",\".gpuctl/batch/s.sh\",\"--lr\",\"1\"],\"cpus\":8,"
         "\"env\":{\"SLURM_CPUS_PER_TASK\":\"8\",\"SLURM_GPUS\":\"1\",\"SLURM_JOB_NAME\":\"a b\"},"
         "\"gpus\":1,\"launch_mode\":\"node\",\"name\":\"a-b\"}",
-        "--mem is left out: memory is not reserved\n"
+        "--hint is left out: CPUs are what the nodes say they have\n"
+        "--mem is left out: all memory of a node cannot be asked for\n"
         "--job-name: the job is named a-b\n"
-        "--cpus-per-task 8: the job's environment says so, but cores are not reserved; `gpuctl submit "
-        "--cpus` does\n"
         "--output: output is kept by the controller, see gpuctl logs; files are written with --wait\n");
 }
 END_TEST
@@ -320,6 +327,48 @@ static void assert_member(const char *options, const char *member, const char *e
     autofree char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
     ck_assert_str_eq(text, expected);
 }
+
+/* What the job asks for in total, in CPUs and MiB; -1: nothing, the default is the controller's. */
+static void assert_amounts(const char *options, int64_t gpus, int64_t cpus, int64_t mib)
+{
+    autofree char *script = xprintf("#!/bin/sh\n#SBATCH %s\n", options);
+    autofree char *said = NULL;
+    autojson json_t *spec = spec_of(script, "/x", &said);
+    ck_assert_msg(json_integer_value(json_object_get(spec, "gpus")) == gpus, "%s", options);
+    int64_t got_cpus = -1, got_bytes = -MIB;
+    json_unpack(spec, "{s?I, s?I}", "cpus", &got_cpus, "memory", &got_bytes);
+    ck_assert_msg(got_cpus == cpus && got_bytes == mib * MIB, "%s: %lld CPUs, %lld bytes", options,
+                  (long long)got_cpus, (long long)got_bytes);
+}
+
+START_TEST(cpus_and_memory_are_totals_over_nodes_tasks_and_gpus)
+{
+    assert_amounts("-N 2 --gres=gpu:4 --mem=100", 8, -1, 200); /* of each node, in MiB */
+    assert_amounts("-N 2 --gres=gpu:4 --ntasks-per-node=4 -c 6 --mem=8G", 8, 48, 16384);
+    assert_amounts("--gpus=4 --cpus-per-gpu=12 --mem-per-gpu=64GB", 4, 48, 4 * 65536);
+    assert_amounts("-N 2 --gpus=4 --ntasks=4 -c 3 --mem-per-cpu=2g", 4, 12, 12 * 2048);
+    assert_amounts("--gpus=2 --ntasks=2 --mem-per-cpu=4G", 2, -1, 8192); /* Slurm's default: one a task */
+    assert_amounts("--gpus=2 -n 2 -c 8 --cpus-per-gpu=8", 2, 16, -1);
+    assert_amounts("--mem=8192K", 0, -1, 8);
+    /* without GPUs */
+    assert_amounts("-n 1", 0, -1, -1);
+    assert_amounts("-n 4", 0, 4, -1);
+    assert_amounts("-c 16 --mem=64G", 0, 16, 65536);
+    assert_amounts("-n 4 -c 2 --mem-per-cpu=1G", 0, 8, 8192);
+    assert_amounts("--gres=gpu:0 -c 2", 0, 2, -1);
+    assert_amounts("-N 2 -n 4 -c 2 --mem=1G", 4, 8, 2048); /* slots */
+}
+END_TEST
+
+START_TEST(amounts_that_have_no_meaning_without_gpus_are_noted)
+{
+    autofree char *said = NULL;
+    autojson json_t *spec = spec_of("#!/bin/sh\n#SBATCH --cpus-per-gpu=4 --mem-per-gpu=1G\n", "/x", &said);
+    ck_assert_str_eq(said, "--cpus-per-gpu is left out: no GPU is asked for\n"
+                           "--mem-per-gpu is left out: no GPU is asked for\n");
+    ck_assert(json_object_get(spec, "cpus") == NULL && json_object_get(spec, "memory") == NULL);
+}
+END_TEST
 
 #define ONE "aaaaaaaaaaaaaaaa"
 #define TWO "bbbbbbbbbbbbbbbb"
@@ -375,6 +424,14 @@ START_TEST(what_cannot_be_honoured_is_refused_with_its_remedy)
     assert_spec_refused("--nice=1 --priority=1", "priority", "--nice and --priority contradict each other");
     assert_spec_refused("--signal=XCPU@60", "signal",
                         "--signal XCPU@60: the signal must be one of USR1 USR2 TERM INT HUP CONT URG");
+    assert_spec_refused("-c many", "cpus-per-task", "--cpus-per-task \"many\" is no amount");
+    assert_spec_refused("--mem=much", "mem", "--mem \"much\" is no amount");
+    assert_spec_refused("-n 65536 -c 1048576 --mem-per-cpu=1024T", "mem-per-cpu",
+                        "--mem-per-cpu \"1024T\" is no amount");
+    assert_spec_refused("--gpus=2 -c 4 --cpus-per-gpu=4", "cpus-per-gpu",
+                        "--cpus-per-task and --cpus-per-gpu contradict each other");
+    assert_spec_refused("--gpus=2 --mem=4G --mem-per-gpu=4G", "mem-per-gpu",
+                        "--mem and --mem-per-gpu contradict each other");
     assert_spec_refused("-t soon", "time", "--time \"soon\" is no time");
     assert_spec_refused("--signal=X", "signal", "--signal must be [B:]SIGNAL[@SECONDS], not \"X\"");
     assert_spec_refused("-t 1 --signal=TERM@60", "signal",
@@ -425,6 +482,8 @@ Suite *cli_batch_suite(void)
     tcase_add_test(tests, what_means_something_else_here_is_noted);
     tcase_add_test(tests, a_signal_before_the_limit_is_the_early_signal_of_the_job);
     tcase_add_test(tests, when_and_where_a_script_may_run_is_said_in_the_words_of_a_job);
+    tcase_add_test(tests, cpus_and_memory_are_totals_over_nodes_tasks_and_gpus);
+    tcase_add_test(tests, amounts_that_have_no_meaning_without_gpus_are_noted);
     tcase_add_test(tests, what_cannot_be_honoured_is_refused_with_its_remedy);
     tcase_add_test(tests, what_would_be_refused_is_noted_where_the_person_says_so);
     tcase_add_test(tests, patterns_of_output_files_name_the_job);

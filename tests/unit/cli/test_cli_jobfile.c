@@ -249,9 +249,10 @@ START_TEST(what_air_has_and_we_have_not_is_refused_with_its_remedy)
     assert_refused(AIR "command: x\nenvironment:\n  docker_image: {url: a}\n",
                    "5: environment.docker_image is not supported",
                    "install on the nodes what the image has, and leave it out with --ignore-unsupported");
-    assert_refused(
-        AIR "command: x\nenvironment:\n  secrets: {A: b/c}\n", "5: environment.secrets is not supported",
-        "pass each variable from here with --env NAME, and leave it out with --ignore-unsupported");
+    assert_refused(AIR "command: x\nenvironment:\n  secrets: {A: b/c}\n",
+                   "5: environment.secrets is not supported",
+                   "store each with `gpuctl secret set NAME`, ask for it with --secret NAME, and leave it "
+                   "out with --ignore-unsupported");
     assert_refused(AIR "command: x\ncode_source:\n  root_path: .\n  git: {branch: main}\n",
                    "6: code_source.git is not supported",
                    "check the code out, and name its folder as root_path");
