@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the Python programs to STATE/runner/<hash of the files>. A process that runs one finds complete
- * files, and ranks of an older agent still find theirs. They are compared with those in the agent before each
- * use: the content, because hashes of both would cost more. */
+ * files, and ranks of an older agent still find theirs. Before each use the kernel is asked whether a file
+ * was changed since it was compared with the one in the agent, which is done again then: on its content,
+ * because hashes of both would cost more. */
 #include "agent/launch/runner.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
@@ -19,38 +21,6 @@
 #define PIECE_BYTES        32768
 #define RUNNER_MODE        0644 /* no secret is in them */
 #define RUNNER_FOLDER_MODE 0755
-
-static bool is_there(const char *path, const unsigned char *source, size_t length)
-{
-    unsigned char piece[PIECE_BYTES];
-    struct stat status;
-    autoclose int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0 || fstat(file, &status) != 0 || status.st_uid != geteuid() ||
-        status.st_mode != (S_IFREG | RUNNER_MODE) || status.st_size != (off_t)length) {
-        return false;
-    }
-    for (size_t done = 0; done < length;) {
-        ssize_t got = read(file, piece, sizeof piece);
-        if (got <= 0 || (size_t)got > length - done || memcmp(piece, source + done, (size_t)got) != 0) {
-            return false;
-        }
-        done += (size_t)got;
-    }
-    return true;
-}
-
-/* A new file has the mode, whatever the umask is. */
-static bool lay(const char *path, const unsigned char *source, size_t length, struct err *err)
-{
-    if (is_there(path, source, length)) {
-        return true;
-    }
-    if (access(path, F_OK) == 0) {
-        log_error("program altered", "path=%s reason=\"it is written again\"", path);
-    }
-    return file_replace(path, source, length, RUNNER_MODE, err) &&
-           (chmod(path, RUNNER_MODE) == 0 || err_errno(err, "cannot open %s to the users of jobs", path));
-}
 
 /* Ranks may run as any user. A folder of an earlier agent may have been made for root alone. */
 static bool make_passable(const char *folder, const char *version, const char *watch, struct err *err)
@@ -72,6 +42,66 @@ static const struct program {
 };
 
 #define PROGRAMS (sizeof programs / sizeof programs[0])
+
+/* Of each, the file that was compared last. */
+static struct stat compared[PROGRAMS];
+
+/* Nobody can change a file, its owner or its mode without a new time of change. */
+static bool is_compared(const char *path, const struct stat *before)
+{
+    struct stat status;
+    return before->st_ino != 0 && lstat(path, &status) == 0 && status.st_dev == before->st_dev &&
+           status.st_ino == before->st_ino && status.st_ctim.tv_sec == before->st_ctim.tv_sec &&
+           status.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
+}
+
+/* Whether a later change will have another time: the clock of files ticks some hundred times a second. */
+static bool is_over(const struct timespec *change)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return now.tv_sec > change->tv_sec || (now.tv_sec == change->tv_sec && now.tv_nsec > change->tv_nsec);
+}
+
+/* Whether the file holds the program; *ret_status is the file as it was before it was read. */
+static bool is_there(const char *path, const struct program *program, struct stat *ret_status)
+{
+    unsigned char piece[PIECE_BYTES];
+    const size_t length = *program->length;
+    autoclose int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0 || fstat(file, ret_status) != 0 || ret_status->st_uid != geteuid() ||
+        ret_status->st_mode != (S_IFREG | RUNNER_MODE) || ret_status->st_size != (off_t)length) {
+        return false;
+    }
+    for (size_t done = 0; done < length;) {
+        ssize_t got = read(file, piece, sizeof piece);
+        if (got <= 0 || (size_t)got > length - done ||
+            memcmp(piece, program->source + done, (size_t)got) != 0) {
+            return false;
+        }
+        done += (size_t)got;
+    }
+    return true;
+}
+
+/* A new file has the mode, whatever the umask is. */
+static bool lay(const char *path, size_t number, struct err *err)
+{
+    struct stat status;
+    const struct program *program = &programs[number];
+    if (is_compared(path, &compared[number])) {
+        return true;
+    }
+    if (is_there(path, program, &status)) {
+        compared[number] = is_over(&status.st_ctim) ? status : (struct stat){0};
+        return true;
+    }
+    if (access(path, F_OK) == 0) {
+        log_error("program altered", "path=%s reason=\"it is written again\"", path);
+    }
+    return file_replace(path, program->source, *program->length, RUNNER_MODE, err) &&
+           (chmod(path, RUNNER_MODE) == 0 || err_errno(err, "cannot open %s to the users of jobs", path));
+}
 
 static char *version_of(const char *folder)
 {
@@ -96,7 +126,7 @@ bool runner_restore(const char *version, struct err *err)
     bool laid = true;
     for (size_t i = 0; i < PROGRAMS && laid; i++) {
         autofree char *path = xprintf("%s/%s", version, programs[i].file);
-        laid = lay(path, programs[i].source, *programs[i].length, err);
+        laid = lay(path, i, err);
     }
     return laid;
 }
