@@ -117,9 +117,15 @@ def preload(names: "list[str]") -> "list[str]":
     if open_fds() - before:
         raise Doubt("what is imported opens files")
     torch: Any = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
+    if (torch is not None and torch.cuda.is_initialized()) or has_cuda():
         raise Doubt("what is imported uses the GPU")
     return found
+
+
+def has_cuda() -> bool:
+    """Tell whether CUDA was asked for GPUs. A worker that waits has none (agent/launch/device_rule.c), and CUDA asks once in a process."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        return any("/libcuda.so" in line for line in maps)
 
 
 def check_forks() -> None:

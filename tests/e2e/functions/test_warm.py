@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import textwrap
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from harness import PYTHON, Cluster, eventually
+from harness import BUILD, PYTHON, Cluster, eventually
 from slowness import patient
 from test_functions import environment
 
@@ -199,12 +200,14 @@ def test_modules_that_have_changed_are_imported_anew(warm_cluster: Callable[...,
     [
         ("import threading, time; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()", "what is imported has threads"),
         ("import sys; kept = open(sys.executable)", "what is imported opens files"),
+        ("import ctypes, os; ctypes.CDLL(os.path.dirname(__file__) + '/libcuda.so.1')", "what is imported uses the GPU"),
         ("raise ValueError('broken')", "ValueError: broken"),
         ("import os; os.kill(os.getpid(), 9)", "its forkserver has ended"),
     ],
 )
 def test_what_cannot_be_forked_is_not(warm_cluster: Callable[..., Cluster], tmp_path: Path, source: str, why: str) -> None:
     (tmp_path / "strange.py").write_text(source)
+    shutil.copy(BUILD / "tests" / "unit" / "libfake-nvml.so", tmp_path / "libcuda.so.1")
     cluster = warm_cluster(1, preload="strange")
     spec = {"env": {"PYTHONPATH": str(tmp_path)}}
     command = ["python", "-c", "print('ran')"]
