@@ -442,7 +442,8 @@ static void take_facts(struct attempt *attempt, const struct launch *launch, boo
     attempt->received_us = launch->received_us;
     attempt_secrets_adopt(&attempt->secrets, (size_t)launch->secrets_wanted);
     if (attempt->cgroup != NULL && launch->granted > 0) { /* the last agent turned the controllers off */
-        const struct cgroup_limits limits = {launch->granted, launch->millicpus, launch->memory_bytes};
+        const struct cgroup_limits limits = {
+            .devices = launch->granted, .millicpus = launch->millicpus, .memory_bytes = launch->memory_bytes};
         cgroup_limit_set(cgroups, attempt->cgroup, &limits, NULL);
     }
 }

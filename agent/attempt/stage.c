@@ -541,16 +541,25 @@ static bool decode_spec(struct attempt *attempt, struct err *err)
     return true;
 }
 
-static bool prepare(struct attempt *attempt, struct err *err)
+static bool make_cgroup(struct attempt *attempt, struct err *err)
 {
     struct agent_context *context = attempt->context;
     const struct order *order = &attempt->order;
-    const struct cgroup_limits limits = {order_units(order), order->millicpus, order->memory_bytes};
+    struct cgroup_limits limits = {
+        .devices = order_units(order), .millicpus = order->millicpus, .memory_bytes = order->memory_bytes};
+    autofree int64_t *gpus =
+        devices_minors(&context->devices, order->devices, order->device_count, &limits.gpu_count);
+    limits.gpus = gpus;
+    return cgroup_make(&context->cgroups, attempt->attempt_id, &limits, &attempt->cgroup, err);
+}
+
+static bool prepare(struct attempt *attempt, struct err *err)
+{
+    struct agent_context *context = attempt->context;
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_user(attempt, err) &&
            runner_restore(context->runner, err) && take_environment(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
-           give_folders(attempt, err) &&
-           cgroup_make(&context->cgroups, attempt->attempt_id, &limits, &attempt->cgroup, err);
+           give_folders(attempt, err) && make_cgroup(attempt, err);
 }
 
 void stage_go_on(struct attempt *attempt)

@@ -123,6 +123,30 @@ struct gpu_sample devices_use(const struct devices *devices, size_t position)
     return seen ? devices->sights[position].use : GPU_SAMPLE_UNKNOWN;
 }
 
+int64_t *devices_minors(const struct devices *devices, const int64_t *indices, size_t count,
+                        size_t *ret_count)
+{
+    int64_t *minors = xalloc((count + 1) * sizeof *minors);
+    *ret_count = 0;
+    for (size_t i = 0; i < count && !devices->slots; i++) {
+        size_t at = devices_position(devices, indices[i]);
+        if (at < devices->count && devices->sights[at].state != DEVICE_BROKEN &&
+            devices->sights[at].minor >= 0) {
+            minors[(*ret_count)++] = devices->sights[at].minor;
+        }
+    }
+    return minors;
+}
+
+bool devices_have_minors(const struct devices *devices)
+{
+    bool known = true;
+    for (size_t i = 0; i < devices->count && !devices->slots; i++) {
+        known = known && (devices->sights[i].state == DEVICE_BROKEN || devices->sights[i].minor >= 0);
+    }
+    return known;
+}
+
 const struct device_sight *devices_obstacle(const struct devices *devices, const int64_t *indices,
                                             size_t count, int64_t *ret_index)
 {

@@ -24,6 +24,7 @@ struct device_sight {
     enum device_state state;
     char reason[LIMIT_DEVICE_REASON + 1]; /* for people; empty with DEVICE_EMPTY */
     struct gpu_sample use;                /* of all but BROKEN */
+    int64_t minor; /* of all but BROKEN: the N of /dev/nvidiaN; -1: the driver does not say */
 };
 
 struct watcher;
@@ -78,6 +79,12 @@ size_t devices_position(const struct devices *devices, int64_t index);
 
 /* What a GPU used at the last look; unknown of one that is broken, or not here. */
 struct gpu_sample devices_use(const struct devices *devices, size_t position);
+
+/* The minor numbers of the files of these GPUs, as far as they are known. The caller frees the array. */
+int64_t *devices_minors(const struct devices *devices, const int64_t *indices, size_t count,
+                        size_t *ret_count);
+/* Whether those of all GPUs are known that are not broken. */
+bool devices_have_minors(const struct devices *devices);
 
 /* The indices of devices in a list of UUIDs or indices like CUDA_VISIBLE_DEVICES. The caller frees the
  * array. */

@@ -83,6 +83,7 @@ struct nvml {
     int (*get_memory_v2)(void *handle, struct nvml_memory *ret_memory);
     list_processes *get_graphics;
     const char *(*get_error)(int code);
+    int (*get_minor)(void *handle, unsigned int *ret_minor);
     int (*get_mig)(void *handle, unsigned int *ret_current, unsigned int *ret_pending);
     int (*get_fabric)(void *handle, struct nvml_fabric *ret_fabric);
     int (*get_p2p)(void *handle, void *other, int capability, int *ret_status);
@@ -143,6 +144,7 @@ static void find_optional(struct nvml *nvml)
     }
     find_symbol(nvml, "nvmlDeviceGetMemoryInfo_v2", &nvml->get_memory_v2);
     find_symbol(nvml, "nvmlErrorString", &nvml->get_error);
+    find_symbol(nvml, "nvmlDeviceGetMinorNumber", &nvml->get_minor);
     find_symbol(nvml, "nvmlDeviceGetMigMode", &nvml->get_mig);
     find_symbol(nvml, "nvmlDeviceGetGpuFabricInfo", &nvml->get_fabric);
     find_symbol(nvml, "nvmlDeviceGetP2PStatus", &nvml->get_p2p);
@@ -395,10 +397,23 @@ static void measure(const struct nvml *nvml, void *handle, struct gpu_sample *us
     }
 }
 
+/* Under WSL GPUs have no files of their own. */
+static bool read_minor(struct nvml *nvml, void *handle, struct device_sight *sight)
+{
+    unsigned int minor;
+    int result = nvml->get_minor != NULL ? nvml->get_minor(handle, &minor) : NVML_NOT_SUPPORTED;
+    sight->minor = result == NVML_SUCCESS ? (int64_t)minor : -1;
+    if (result != NVML_SUCCESS && result != NVML_NOT_SUPPORTED) {
+        find_error(nvml, result, sight);
+        return false;
+    }
+    return true;
+}
+
 static void look(struct nvml *nvml, void *handle, struct device_sight *sight)
 {
     *sight = (struct device_sight){.state = DEVICE_EMPTY};
-    if (!is_unfit(nvml, handle, sight)) {
+    if (read_minor(nvml, handle, sight) && !is_unfit(nvml, handle, sight)) {
         look_at_processes(nvml, handle, sight);
     }
     if (sight->state != DEVICE_BROKEN) {

@@ -86,6 +86,15 @@ static bool may_enter(const char *path)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
+static struct device_rule *try_rule(const char *path, struct err *err)
+{
+    struct device_rule *rule = device_rule_create(DEVICE_MAJORS);
+    if (!device_rule_set(rule, path, NULL, 0, err)) {
+        device_rule_destroy(give(rule));
+    }
+    return rule;
+}
+
 /* Makes a cgroup like that of an attempt and tries it. */
 static bool use_base(const char *agent_name, struct cgroup_root *root)
 {
@@ -100,6 +109,7 @@ static bool use_base(const char *agent_name, struct cgroup_root *root)
     }
     bool usable = may_enter(probe);
     root->counts = usable && access(limit, W_OK) == 0;
+    root->rule = usable ? try_rule(probe, &root->open_why) : NULL;
     rmdir(probe);
     if (usable) {
         root->isolation = ISOLATION_CGROUP2;
@@ -118,6 +128,7 @@ void cgroup_find_below(const char *mount, const char *own, bool systemd, const c
                        struct cgroup_root *ret_root)
 {
     *ret_root = (struct cgroup_root){.isolation = ISOLATION_NONE};
+    err_set(&ret_root->open_why, ERR_IO, "they have no cgroups");
     if (mount != NULL) {
         cgroup_base_choose(mount, own, systemd, &ret_root->base);
     }
@@ -140,6 +151,7 @@ void cgroup_finish(struct cgroup_root *root)
     cgroup_base_uncount(&root->base);
     cgroup_base_finish(&root->base);
     free(root->path);
+    device_rule_destroy(root->rule);
     *root = (struct cgroup_root){.isolation = ISOLATION_NONE};
 }
 
@@ -256,7 +268,8 @@ static bool make(struct cgroup_root *root, char *path, const struct cgroup_limit
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
         return err_errno(err, "cannot make the cgroup %s", path);
     }
-    if (!cgroup_limit_set(root, path, limits, err)) {
+    if (!cgroup_limit_set(root, path, limits, err) ||
+        (root->rule != NULL && !device_rule_set(root->rule, path, limits->gpus, limits->gpu_count, err))) {
         rmdir(path);
         return false;
     }

@@ -4,19 +4,23 @@
 #define AGENT_CGROUP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/launch/cgroup_base.h"
+#include "agent/launch/device_rule.h"
 #include "proto/base/err.h"
 #include "proto/states.h"
 
 struct cgroup_root {
     enum isolation isolation;
-    struct cgroup_base base; /* the cgroup in which those of attempts lie */
-    char *path;              /* owned; prefix of the attempts' cgroups; NULL with ISOLATION_NONE */
-    bool counts;             /* attempts' cgroups have pids.max */
-    int64_t processes;       /* limit of an attempt for each of its devices; 0: no limit */
-    int64_t most;            /* limit of an attempt in all */
+    struct cgroup_base base;  /* the cgroup in which those of attempts lie */
+    char *path;               /* owned; prefix of the attempts' cgroups; NULL with ISOLATION_NONE */
+    bool counts;              /* attempts' cgroups have pids.max */
+    int64_t processes;        /* limit of an attempt for each of its devices; 0: no limit */
+    int64_t most;             /* limit of an attempt in all */
+    struct device_rule *rule; /* keeps attempts to their GPUs; NULL: they open all */
+    struct err open_why;      /* why */
 };
 
 /* Where cgroups are mounted, and the folder there of this process's own; NULL and false where there is none.
@@ -41,6 +45,8 @@ void cgroup_limit(struct cgroup_root *root, int64_t processes);
 struct cgroup_limits {
     int64_t devices;                 /* that processes are counted by */
     int64_t millicpus, memory_bytes; /* share of the CPUs, and most memory; 0: no matter */
+    const int64_t *gpus;             /* minor numbers of its GPUs, for which a new cgroup is made */
+    size_t gpu_count;
 };
 
 /* Writes the limits of an attempt into its cgroup; those of controllers that are not there are left out. */
@@ -51,7 +57,7 @@ bool cgroup_limit_set(struct cgroup_root *root, const char *path, const struct c
  * isolation. */
 char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id);
 
-/* Makes the folder of an attempt, and limits it. The caller frees *ret_path; NULL if
+/* Makes the folder of an attempt, limits it, and keeps it to its GPUs. The caller frees *ret_path; NULL if
  * there is no isolation. */
 bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, const struct cgroup_limits *limits,
                  char **ret_path, struct err *err);

@@ -272,6 +272,23 @@ static void label_isolation(struct config *config)
     }
 }
 
+/* Says whether jobs open their own GPUs alone. */
+static void label_gpus(struct agent_context *context)
+{
+    struct config *config = &context->config;
+    bool own = context->cgroups.rule != NULL && devices_have_minors(&context->devices);
+    if (context->devices.slots) {
+        return;
+    }
+    config->labels = config->labels != NULL ? config->labels : json_object();
+    json_object_set_new(config->labels, "gpu_files", json_string(own ? "own" : "all"));
+    if (!own) {
+        log_warning("gpus open", "reason=\"jobs can use GPUs that they were not given: %s\"",
+                    context->cgroups.rule != NULL ? "the driver does not number their files"
+                                                  : context->cgroups.open_why.text);
+    }
+}
+
 /* Uses the address on the route to the controller, until a connection to the controller shows a better
  * one. */
 static void find_address(struct agent_context *context)
@@ -336,6 +353,7 @@ static void open_surroundings(struct agent_context *context)
     node_size_find(context->config.cpus, context->config.memory_bytes, &context->size);
     cgroup_find(context->config.unique, &context->cgroups);
     cgroup_limit(&context->cgroups, context->config.max_processes);
+    label_gpus(context);
     find_address(context);
     context->loop = loop_create();
     context->children = children_create(context->loop);

@@ -101,7 +101,7 @@ def open_fds() -> "set[str]":
     return {os.readlink("/proc/self/fd/" + name) for name in os.listdir("/proc/self/fd") if os.path.lexists("/proc/self/fd/" + name)}
 
 
-def preload(names: "list[str]") -> "list[str]":
+def preload(names: "list[str]", kept_from_gpus: bool) -> "list[str]":
     """Import the installed modules of `names` and return their names. Raise Doubt if a process with them cannot be forked."""
     import importlib
     import importlib.util
@@ -117,9 +117,15 @@ def preload(names: "list[str]") -> "list[str]":
     if open_fds() - before:
         raise Doubt("what is imported opens files")
     torch: Any = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
+    if (torch is not None and torch.cuda.is_initialized()) or (kept_from_gpus and has_cuda()):
         raise Doubt("what is imported uses the GPU")
     return found
+
+
+def has_cuda() -> bool:
+    """Tell whether CUDA may have been asked for GPUs: it asks once in a process, and where they are kept from it finds none for ever."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        return any("/libcuda.so" in line for line in maps)
 
 
 def check_forks() -> None:
@@ -154,10 +160,10 @@ def variables_of(pid: int) -> "dict[bytes, bytes]":
     return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
 
 
-def load(control: socket.socket, names: "list[str]") -> "State":
+def load(control: socket.socket, names: "list[str]", kept_from_gpus: bool = False) -> "State":
     """Import the modules. Where that cannot be, say why and end."""
     try:
-        imported = preload(names)
+        imported = preload(names, kept_from_gpus)
         check_forks()
         state = State(imported, folders_of_modules())
         import gc
@@ -173,9 +179,9 @@ def load(control: socket.socket, names: "list[str]") -> "State":
 
 
 def serve_shim(count: int, names: "list[str]") -> "NoReturn":
-    """Fork the workers of the shim that started this process as the user of its ranks."""
+    """Fork the workers of the shim that started this process as the user of its ranks, in a cgroup without GPUs."""
     shim = socket.socket(fileno=CONTROL_FD)
-    breed(load(shim, names), shim, count)
+    breed(load(shim, names, kept_from_gpus=True), shim, count)
 
 
 def serve(program: str, options: "list[str]", names: "list[str]") -> None:

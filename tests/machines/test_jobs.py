@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -46,8 +47,10 @@ def test_jobs_run_as_the_users_of_their_owners(cluster: Cluster) -> None:
     assert (name, group, home, privileges) == ("ann", "ann", "/home/ann", "1")
     assert host.run("stat -c %U /home/ann/was-here").strip() == "ann"
     assert "was-here" not in host.run("ls /tmp")
-    number = said_by(cluster, "stranger", "sh -c 'id -u; touch /home/ann/x || cat /etc/gpuctl/node.token || echo shut'")
-    assert int(number[0]) > 1900000000 and number[1:] == ["shut"]
+    host.run("mknod -m 666 /srv/nvidia0 c 195 0")
+    shut = "touch /home/ann/x || cat /etc/gpuctl/node.token || echo shut; cat /srv/nvidia0 2>&1 || true"
+    number = said_by(cluster, "stranger", f"sh -c 'id -u; {shut}'")
+    assert int(number[0]) > 1900000000 and " ".join(number[1:]) == "shut cat: /srv/nvidia0: Operation not permitted"
     assert cluster.nodes()[host.name]["labels"]["isolation"] == "user"
 
 
@@ -69,6 +72,21 @@ def test_workers_that_wait_for_an_owner_have_a_cgroup_of_their_own(cluster: Clus
     assert all(limit.isdigit() for limit in host.run(f"cat {folder}/gpuctl-*.warm*/pids.max").split())
     host.run("systemctl stop gpuagent")
     eventually(lambda: host.run("pgrep -u ann; true") == "", "what waits for ann to be gone")
+
+
+def test_a_job_that_takes_too_much_memory_ends_with_that_cause_and_its_neighbour_lives(cluster: Cluster) -> None:
+    host = cluster.start_controller()
+    cluster.join(host)
+    limit = "sh -c 'cat /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/memory.max'"
+    shown = cluster.gpuctl(f"run --gpus 0 --cpus 1 --memory 256M -- {limit}")
+    assert str(256 << 20) in shown and "SUCCEEDED" in shown
+    neighbour = cluster.submit("--memory 64M -- sleep 7779")
+    cluster.wait_for(neighbour, "RUNNING")
+    greedy = cluster.submit("--memory 128M -- python3 -c 'x = bytearray(400 << 20)'")
+    job = cluster.wait_for(greedy, "FAILED")
+    assert job["cause"] == "OUT_OF_MEMORY", job
+    assert re.search("the job may use 128 MiB on this node, and used 12[78] MiB at most", job["reason"]), job
+    assert cluster.job(neighbour)["state"] == "RUNNING" and host.run("pgrep -fx 'sleep 7779'")
 
 
 def said_by(cluster: Cluster, owner: str, command: str) -> list[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import gpu_files
 from harness import BUILD, PYTHON, Cluster, Problem, Program, eventually, run_gpuctl
 
 LIBRARY = (BUILD / "tests" / "unit" / "libfake-nvml.so").resolve()
@@ -24,7 +27,7 @@ class GpuNode:
     their host by UUID, so each file of tests has UUIDs of its own: `uuid` is how they begin.
     """
 
-    def __init__(self, cluster: Cluster, folder: Path, uuid: str = "GPU-"):
+    def __init__(self, cluster: Cluster, folder: Path, uuid: str = "GPU-", run_as: str = "agent", through: tuple[str, ...] = ()):
         self.cluster = cluster
         self.api = cluster.api
         self.state = folder / "gpus"
@@ -33,9 +36,9 @@ class GpuNode:
         driver.mkdir()
         (driver / "libnvidia-ml.so.1").symlink_to(LIBRARY)
         command = [
-            str(cluster.gpuagent), "--controller", cluster.url, "--token-file", str(cluster.folder / "node.token"), "--name", "g1",
-            "--state", str(cluster.folder / "g1"), "--run", str(cluster.folder / "g1.run"), "--python", PYTHON, "--sample-interval", "1",
-            "--run-as", "agent",
+            *through, str(cluster.gpuagent), "--controller", cluster.url, "--token-file", str(cluster.folder / "node.token"),
+            "--name", "g1", "--state", str(cluster.folder / "g1"), "--run", str(cluster.folder / "g1.run"), "--python", PYTHON,
+            "--sample-interval", "1", "--run-as", run_as,
         ]  # fmt: skip
         environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAKE_NVML_STATE": str(self.state), "FAKE_NVML_UUID": uuid}
         environment["CUDA_VISIBLE_DEVICES"] = ""
@@ -100,9 +103,57 @@ def test_a_job_sees_its_gpus_by_uuid(gpus: GpuNode) -> None:
     assert gpus.api.log(job) == "GPU-0,GPU-1\n"
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Outside of /tmp, of which jobs may have one of their own."""
+    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def gpu_node(folder: Path, *options: Any) -> Iterator[GpuNode]:
+    cluster = Cluster(folder, []).start()
+    try:
+        yield GpuNode(cluster, folder, "GPU-files-", *options)
+    finally:
+        cluster.stop()
+
+
+def refused(node: GpuNode, paths: list[str], **spec: Any) -> list[str]:
+    """The names of the files that a job may not open."""
+    job = node.api.submit(["/usr/bin/python3", "-c", gpu_files.OPENS, *paths, "/dev/null"], **spec)
+    assert node.api.wait(job)["state"] == "SUCCEEDED", node.api.log(job, stream="stderr")
+    return str(node.api.log(job)).split()
+
+
+@pytest.mark.skipif(not gpu_files.can_be_refused(), reason="this kernel has no rules for the devices of cgroups, or not for this user")
+@pytest.mark.parametrize("run_as", ["agent", "owner"])
+def test_a_job_opens_the_files_of_its_own_gpus_alone(open_folder: Path, run_as: str) -> None:
+    """The GPUs have the indices 0, 1, 2 and the files nvidia2, nvidia1, nvidia0."""
+    paths = gpu_files.make(open_folder)
+    with gpu_node(open_folder, run_as) as node:
+        assert node.view()["labels"]["gpu_files"] == "own"
+        assert refused(node, paths, gpu_type="RTX4090") == ["nvidia1", "nvidia2"]
+        assert refused(node, paths, gpus=2, gpu_type="H100") == ["nvidia0"]
+        assert refused(node, paths, gpus=0, cpus=1) == list(gpu_files.FILES)
+        node.show("minor 2 7")
+        eventually(lambda: refused(node, paths, gpu_type="RTX4090") == ["nvidia0", "nvidia1", "nvidia2"], "a GPU to have another file")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose a right")
+def test_a_node_that_cannot_keep_jobs_to_their_gpus_says_so(open_folder: Path) -> None:
+    paths = gpu_files.make(open_folder)
+    with gpu_node(open_folder, "agent", ("setpriv", "--bounding-set=-sys_admin,-bpf")) as node:
+        assert node.view()["labels"]["gpu_files"] == "all"
+        assert refused(node, paths, gpu_type="RTX4090") == []
+        assert node.agent.said().count("gpus open") == 1 and "Operation not permitted" in node.agent.said()
+
+
 def test_a_job_can_ask_for_the_memory_of_its_gpus(gpus: GpuNode) -> None:
     """G4: "A100" is 40 GB or 80 GB, and nothing told them apart."""
-    assert gpus.view()["labels"] == {"gpu_memory": "80GB"}
+    assert gpus.view()["labels"]["gpu_memory"] == "80GB"
     job = gpus.api.submit(["true"], gpu_type="H100", constraints={"gpu_memory": "80GB"})
     assert gpus.api.wait(job)["state"] == "SUCCEEDED"
     with pytest.raises(Problem):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import subprocess
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from harness import Api, Cluster, eventually
+import gpu_files
+from harness import BUILD, Api, Cluster, eventually
 from slowness import patient
 from test_run_as_owner import MAY_MOUNT, PYTHON
 from test_warm import starts
@@ -41,9 +43,13 @@ print(has, file=sys.stderr)
 #: A module that notes who imports it, and what it sees, and leaves a process behind.
 CURIOUS = """
 import os, subprocess
+try:
+    answer = os.open("{folder}/nvidia0", os.O_RDWR)
+except OSError as problem:
+    answer = problem.errno
 with open("{folder}/said", "a") as said:
     seen = {{os.stat("/proc/" + name).st_uid for name in os.listdir("/proc") if name.isdigit()}}
-    print(os.getuid(), sorted(seen), os.listdir("/tmp"), os.access("{state}/users", os.R_OK), file=said)
+    print(os.getuid(), sorted(seen), os.listdir("/tmp"), os.access("{state}/users", os.R_OK), answer, file=said)
 subprocess.Popen(["sleep", "6543"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 """
 
@@ -119,6 +125,19 @@ def test_one_owner_never_gets_a_worker_of_another(cluster: Cluster) -> None:
     assert ann.log(run(cluster, ann, program)[0]) == first
 
 
+def test_what_may_have_asked_for_gpus_while_it_waited_starts_cold(cluster: Cluster) -> None:
+    ann = cluster.user("ann-of-tests")
+    modules = cluster.folder / "asking"
+    modules.mkdir()
+    shutil.copy(BUILD / "tests" / "unit" / "libfake-nvml.so", modules / "libcuda.so.1")
+    (modules / "curious.py").write_text("import ctypes, os; ctypes.CDLL(os.path.dirname(__file__) + '/libcuda.so.1')")
+
+    def refused() -> bool:
+        return run(cluster, ann, "", env={"PYTHONPATH": str(modules)})[1].startswith("cold what is imported uses the GPU")
+
+    eventually(refused, "a start that says why it is cold", PATIENCE)
+
+
 def test_what_is_imported_ahead_is_imported_as_the_owner_and_leaves_nothing(cluster: Cluster) -> None:
     ann = cluster.user("ann-of-tests")
     modules = cluster.folder / "modules"
@@ -126,10 +145,11 @@ def test_what_is_imported_ahead_is_imported_as_the_owner_and_leaves_nothing(clus
     (modules / "said").touch()
     (modules / "said").chmod(0o666)
     (modules / "curious.py").write_text(CURIOUS.format(folder=modules, state=cluster.folder / "node0"))
+    gpu_files.make(modules)
     program = "import os; print(os.getuid())"
     uid = int(ann.log(run_until_warm(cluster, ann, program, env={"PYTHONPATH": str(modules)})))
     for line in (modules / "said").read_text().splitlines():
-        assert line == f"{uid} [{uid}] [] False"
+        assert line == f"{uid} [{uid}] [] False {errno.EPERM if gpu_files.can_be_refused() else errno.ENXIO}"
     sleeping = "sleep 6543 "
     eventually(lambda: processes(uid).count(sleeping) == 2, f"the two supervisors that wait, among {processes(uid)}", PATIENCE)
     run(cluster, ann, program, env={"PYTHONPATH": str(modules)})

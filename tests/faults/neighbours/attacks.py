@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import gpu_files
+
 #: Before each: `site` is what an attacker who knows the node well would know. See World in test_neighbours.py.
 PRELUDE = """
 import ctypes, errno, fcntl, json, os, signal, socket, struct, subprocess, sys, time
@@ -383,6 +385,24 @@ for how in (os.O_RDWR, os.O_RDONLY, os.O_WRONLY):
 tries("log of the kernel", lambda: done(libc.klogctl(10, None, 0)))
 """,
         "make: EPERM\n" * 3 + "open: EACCES or ENOENT or EPERM\n" * 3 + "log of the kernel: EPERM\n",
+    ),
+    Attack(
+        "GPUs of others",
+        """
+for path in site["gpus"]:
+    for how in (os.O_RDWR, os.O_RDONLY, os.O_WRONLY | os.O_NONBLOCK):
+        tries("open", lambda: os.open(path, how))
+    tries("by another way", lambda: os.open("/proc/self/root" + path, os.O_RDWR))
+tries("make one", lambda: os.mknod("gpu", 0o20666, os.makedev(195, 0)))
+if os.fork() == 0:
+    os.setsid()
+    tries("as a child", lambda: os.open(site["gpus"][0], os.O_RDWR))
+    os._exit(0)
+os.wait()
+tries("take the rule away", lambda: call(321 if x86 else 280, 9, 0, 0))
+""",
+        told("EPERM", *["open", "open", "open", "by another way"] * len(gpu_files.FILES), "make one", "as a child", "take the rule away"),
+        check="needs a rule",
     ),
     Attack(
         "settings of the kernel",

@@ -22,6 +22,7 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, contract_suite());
     srunner_add_suite(runner, contract_function_suite());
     srunner_add_suite(runner, devices_suite());
+    srunner_add_suite(runner, device_rule_suite());
     srunner_add_suite(runner, agent_files_suite());
     srunner_add_suite(runner, folder_pool_suite());
     srunner_add_suite(runner, journal_suite());

@@ -11,6 +11,7 @@ Suite *children_suite(void);
 Suite *contract_suite(void);
 Suite *contract_function_suite(void);
 Suite *devices_suite(void);
+Suite *device_rule_suite(void);
 Suite *reconciler_suite(void);
 Suite *reconciler_lease_suite(void);
 Suite *orphans_suite(void);

@@ -14,6 +14,7 @@
  *   power INDEX MILLIWATTS   it takes so much; a GPU without a line does not tell
  *   temperature INDEX CELSIUS
  *   energy INDEX MILLIJOULES in all; a GPU without a line does not tell this or its temperature
+ *   minor INDEX NUMBER       of its device file; the GPUs have 2, 1 and 0 without a line; -1: none
  *   mig INDEX 1              MIG is enabled
  *   fabric INDEX STATE       of NVSwitch
  *   name INDEX NAME          of the product, without blanks: '_' stands for one */
@@ -36,6 +37,7 @@ int nvmlDeviceGetUtilizationRates(void *handle, unsigned int *gpu_memory);
 int nvmlDeviceGetPowerUsage(void *handle, unsigned int *milliwatts);
 int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned int *celsius);
 int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *millijoules);
+int nvmlDeviceGetMinorNumber(void *handle, unsigned int *minor);
 int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pending);
 int nvmlDeviceGetGpuFabricInfo(void *handle, unsigned char *fabric);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, void *processes);
@@ -203,6 +205,16 @@ int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *millij
     }
     *millijoules = strtoull(words.first, NULL, 10);
     return FAULT(handle);
+}
+
+/* As on real machines, it is not the index. */
+int nvmlDeviceGetMinorNumber(void *handle, unsigned int *minor)
+{
+    int index = ((const struct gpu *)handle)->index;
+    struct words words;
+    int number = find("minor", "", index, &words) ? atoi(words.first) : 2 - index;
+    *minor = (unsigned int)number;
+    return number < 0 ? 3 : FAULT(handle);
 }
 
 int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pending)

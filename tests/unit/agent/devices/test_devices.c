@@ -157,6 +157,30 @@ static void assert_first(const char *lines, enum device_state state, const char 
     devices_close(&devices);
 }
 
+static void assert_minors(const char *lines, size_t count, int64_t first, int64_t second)
+{
+    const int64_t indices[] = {0, 2, 7}, expected[] = {first, second};
+    size_t found;
+    set_state(lines);
+    struct devices devices = open_gpus("all", NULL);
+    int64_t *minors = devices_minors(&devices, indices, 3, &found);
+    ck_assert_uint_eq(found, count);
+    ck_assert_mem_eq(minors, expected, count * sizeof *minors);
+    ck_assert_int_eq(devices_have_minors(&devices), count == 2);
+    free(minors);
+    devices_close(&devices);
+}
+
+START_TEST(the_files_of_gpus_have_numbers_of_their_own)
+{
+    assert_minors("", 2, 2, 0);
+    assert_minors("minor 0 130\n", 2, 130, 0);
+    assert_minors("minor 0 -1\n", 1, 0, 0);
+    assert_first("error nvmlDeviceGetMinorNumber 0 999\n", DEVICE_BROKEN, "Unknown Error");
+    drop_state();
+}
+END_TEST
+
 START_TEST(a_gpu_in_use_is_named_with_its_user)
 {
     struct devices devices = open_gpus("all", NULL);
@@ -445,6 +469,7 @@ static void add_nvml_tests(TCase *tcase)
     tcase_add_test(tcase, a_gpu_that_is_not_there_is_an_error);
     tcase_add_checked_fixture(tcase, NULL, drop_state);
     tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, the_files_of_gpus_have_numbers_of_their_own);
     tcase_add_test(tcase, a_gpu_in_use_is_named_with_its_user);
     tcase_add_test(tcase, a_process_that_can_be_seen_is_named);
     tcase_add_test(tcase, a_gpu_that_cannot_be_read_is_broken);

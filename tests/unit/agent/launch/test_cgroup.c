@@ -89,7 +89,7 @@ static void expect_amounts(int64_t millicpus, int64_t memory_bytes, const char *
 {
     struct err err;
     struct cgroup_root root = {.isolation = ISOLATION_CGROUP2, .processes = 10, .most = 25};
-    const struct cgroup_limits limits = {1, millicpus, memory_bytes};
+    const struct cgroup_limits limits = {.devices = 1, .millicpus = millicpus, .memory_bytes = memory_bytes};
     make_file("pids.max", "");
     make_file("cpu.weight", "");
     make_file("memory.max", "");
@@ -117,7 +117,9 @@ START_TEST(a_host_without_the_controllers_of_cpus_and_memory_limits_processes_al
     make_file("pids.max", "");
     make_file("cgroup.procs", "");
     autofree char *weight = xprintf("%s/cpu.weight", folder);
-    ck_assert(cgroup_limit_set(&root, folder, &(struct cgroup_limits){1, 4000, 1 << 30}, &err));
+    ck_assert(cgroup_limit_set(
+        &root, folder, &(struct cgroup_limits){.devices = 1, .millicpus = 4000, .memory_bytes = 1 << 30},
+        &err));
     ck_assert_int_ne(access(weight, F_OK), 0);
 }
 END_TEST

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files of NVIDIA's driver the processes of a cgroup can make and open. */
+#ifndef AGENT_DEVICE_RULE_H
+#define AGENT_DEVICE_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+
+struct device_rule;
+
+/* majors: the file that lists the numbers of drivers, normally DEVICE_MAJORS. */
+#define DEVICE_MAJORS "/proc/devices"
+struct device_rule *device_rule_create(const char *majors);
+void device_rule_destroy(struct device_rule *rule); /* NULL is allowed; what was set stays */
+
+/* From now on the processes in the cgroup, and in those below it, open of the files of GPUs only those with
+ * these minor numbers. Where there are none they open no file of the driver. Nothing takes this back; of
+ * several rules all count. */
+bool device_rule_set(struct device_rule *rule, const char *cgroup, const int64_t *gpus, size_t count,
+                     struct err *err);
+
+#endif
