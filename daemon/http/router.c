@@ -220,10 +220,12 @@ static bool decode(struct request *request, struct err *err)
     return request->json != NULL;
 }
 
+/* The token is looked at again: since its head was judged the body has come, as slowly as its sender liked.
+ */
 static void call_handler(struct request *request)
 {
     struct err err;
-    bool good = decode(request, &err);
+    bool good = (request->who == NULL || request_stands(request, &err)) && decode(request, &err);
     if (good) {
         job_name_task(request);
         good = request->route->handle(request, &err);

@@ -32,15 +32,17 @@ def registration(name: str, boot_id: str, types: list[str]) -> dict[str, Any]:
 
 
 class PaperNode:
-    """Registers with CPU slots, whatever they are called, and beats in a thread of its own until it is closed."""
+    """Registers with CPU slots, whatever they are called, and beats in a thread of its own until it is closed. Without a token of its own
+    it has one that is good for all nodes.
+    """
 
-    def __init__(self, cluster: Cluster, name: str, slots: int, types: list[str] | None = None):
+    def __init__(self, cluster: Cluster, name: str, slots: int, types: list[str] | None = None, token: str | None = None):
         self.cluster = cluster
         self.name = name
         self.boot_id = f"boot-of-{name}"
         self.slots = slots
         self.types = types or ["cpu"] * slots
-        self.api = Api(cluster.url, cluster.user("paper", role="node").token)
+        self.api = Api(cluster.url, token or cluster.user("paper", role="node").token)
         self.over = threading.Event()
         self.seq = 0
         self.register()

@@ -7,6 +7,7 @@
 #include "daemon/http/agent/excerpt.h"
 #include "daemon/http/agent/exit_results.h"
 #include "daemon/http/api/ask.h"
+#include "daemon/http/api/uploads.h"
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
@@ -216,6 +217,15 @@ static bool store_tails(struct server *server, const struct report_message *mess
            (!found || logs_store_tails(server, message, &attempt_id, err) || err->code == ERR_DISK_FULL);
 }
 
+static bool take_results(const struct request *request, struct report *report, struct err *err)
+{
+    const struct server *server = request->server;
+    const char *node = identity_node(request->who);
+    autofree char *sender = node != NULL ? uploads_owner_of_node(node) : NULL;
+    const struct result_store store = {server->reader, server->uploads, sender};
+    return exit_results_take(&report->results, &report->message, &store, err);
+}
+
 bool agents_report(struct request *request, struct err *err)
 {
     struct server *server = request->server;
@@ -224,8 +234,7 @@ bool agents_report(struct request *request, struct err *err)
     report->ask.finish = report_finish;
     report->ask.committed = report_committed;
     if (!report_message_decode(give(request->json), message, err) ||
-        !identity_acts_for(request->who, message->node, err) ||
-        !exit_results_take(&report->results, message, server->reader, err) ||
+        !identity_acts_for(request->who, message->node, err) || !take_results(request, report, err) ||
         !store_tails(server, message, err)) {
         return false;
     }

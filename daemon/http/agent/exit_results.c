@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/api/uploads.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
@@ -58,12 +59,14 @@ static bool take_json(struct rank_result *result, struct err *err)
 
 /* --- pickles -------------------------------------------------------------------------------------------- */
 
-/* A pickle that did not come along was put before. */
-static bool check_stored(const struct rank_result *result, struct reader *reader, struct err *err)
+/* A pickle that did not come along was put before, by the same node: one that could name the bytes of others
+ * would hand them to the owner of its job, who sees results. */
+static bool check_stored(const struct rank_result *result, const struct result_store *store, struct err *err)
 {
-    autorows struct rows rows = reader_blob(reader, result->digest, err);
+    autorows struct rows rows = reader_blob(store->reader, result->digest, err);
     struct blob_row row;
-    return (rows_blob(&rows, &row) && row.size == result->size) ||
+    bool sent = store->sender == NULL || uploads_has(store->uploads, store->sender, result->digest);
+    return (rows_blob(&rows, &row) && row.size == result->size && sent) ||
            (!rows.failed && err_field(err, ERR_FIELD, "sha256", "PUT /v1/blobs/{sha256} before the report",
                                       "sha256 names no stored blob of %lld bytes", (long long)result->size));
 }
@@ -86,7 +89,7 @@ static bool take_inline(struct rank_result *result, uint8_t **ret_bytes, struct 
 }
 
 static bool take_pickle(struct rank_result *result, uint8_t digest[HASH_BYTES], uint8_t **ret_bytes,
-                        struct reader *reader, struct err *err)
+                        const struct result_store *store, struct err *err)
 {
     if (result->hash == NULL) {
         return (result->kind == RESULT_EXCEPTION && result->base64 == NULL) ||
@@ -96,7 +99,7 @@ static bool take_pickle(struct rank_result *result, uint8_t digest[HASH_BYTES], 
         return err_field(err, ERR_FIELD, "sha256", NULL, "sha256 must be 64 hex digits");
     }
     result->digest = digest;
-    return result->base64 != NULL ? take_inline(result, ret_bytes, err) : check_stored(result, reader, err);
+    return result->base64 != NULL ? take_inline(result, ret_bytes, err) : check_stored(result, store, err);
 }
 
 /* --- all ------------------------------------------------------------------------------------------------ */
@@ -114,8 +117,8 @@ static bool check_sum(const struct report_message *message, struct err *err)
                      "results carry more than %lld bytes in base64", LIMIT_EXIT_RESULT_BYTES);
 }
 
-bool exit_results_take(struct exit_results *results, struct report_message *message, struct reader *reader,
-                       struct err *err)
+bool exit_results_take(struct exit_results *results, struct report_message *message,
+                       const struct result_store *store, struct err *err)
 {
     if (!check_sum(message, err)) {
         return false;
@@ -126,7 +129,7 @@ bool exit_results_take(struct exit_results *results, struct report_message *mess
     for (size_t i = 0; i < results->count; i++) {
         struct rank_result *result = &message->results[i];
         if (!take_json(result, err) ||
-            !take_pickle(result, results->digests[i], &results->pickles[i], reader, err)) {
+            !take_pickle(result, results->digests[i], &results->pickles[i], store, err)) {
             return member_err_inside(err, "results", i);
         }
     }

@@ -33,7 +33,8 @@ struct keep {
 
 struct blob_ask {
     struct ask ask;           /* first */
-    struct change changes[2]; /* the blob's; that of the person who has sent it */
+    struct change changes[2]; /* the blob's; that of its sender */
+    char *sender;             /* as whose upload it counts; owned; NULL: nobody's */
     char hex[HASH_HEX + 1];
     struct blob_upload *upload;
     bool existed;
@@ -142,17 +143,29 @@ static int render_put(const struct writer_request *writer, const struct step *st
 
 static void ask_finish(struct ask *ask)
 {
-    blob_upload_end(((struct blob_ask *)ask)->upload);
+    struct blob_ask *blob = (struct blob_ask *)ask;
+    blob_upload_end(blob->upload);
+    free(blob->sender);
 }
 
 static void ask_committed(struct ask *ask)
 {
     const struct request *request = ask->request;
     const struct blob_row *blob = &((struct blob_ask *)ask)->changes[0].blob;
-    if (!is_node(request)) {
-        uploads_add(request->server->uploads, identity_owner(request->who), blob->hash, blob->size,
-                    request->server->now_ms);
+    const char *sender = ((struct blob_ask *)ask)->sender;
+    if (sender != NULL) {
+        uploads_add(request->server->uploads, sender, blob->hash, blob->size, request->server->now_ms);
     }
+}
+
+/* A node whose token is its own names in its reports what it has sent, and nothing else: exit_results.c. */
+static char *sender_of(const struct request *request)
+{
+    const char *node = identity_node(request->who);
+    if (!is_node(request)) {
+        return xstrdup(identity_owner(request->who));
+    }
+    return node != NULL ? uploads_owner_of_node(node) : NULL;
 }
 
 static bool blob_exists(const struct request *request, const uint8_t *hash, bool *ret_exists, struct err *err)
@@ -171,6 +184,7 @@ static bool ask_for_row(struct request *request, struct blob_upload *upload, str
     ask->ask.committed = ask_committed;
     ask->ask.finish = ask_finish;
     ask->upload = upload;
+    ask->sender = sender_of(request);
     if (!blob_exists(request, hash, &ask->existed, err)) {
         return false;
     }
@@ -181,13 +195,13 @@ static bool ask_for_row(struct request *request, struct blob_upload *upload, str
     memcpy(ask->changes[0].blob.hash, hash, HASH_BYTES);
     text_to_hex(hash, HASH_BYTES, ask->hex);
     ask->changes[1] = (struct change){.kind = CHANGE_UPLOAD_PUT,
-                                      .upload = {.owner = identity_owner(request->who),
+                                      .upload = {.owner = ask->sender,
                                                  .hash = ask->hex,
                                                  .size = blob_upload_size(upload),
                                                  .at_ms = request->server->wall_ms}};
     ask->ask.writer.kind = WRITER_RECORD;
     ask->ask.writer.records = ask->changes;
-    ask->ask.writer.record_count = is_node(request) ? 1 : 2;
+    ask->ask.writer.record_count = ask->sender != NULL ? 2 : 1;
     return ask_writer(give(ask), err);
 }
 

@@ -104,7 +104,7 @@ static bool follow(struct request *request, const struct job_facts *job, int64_t
     following->job = *job;
     following->seq = after;
     const struct sse_source source = {
-        .fill = fill, .finish = free, .closure = following, .job_key = job->key};
+        .fill = fill, .finish = free, .closure = following, .may_see = job_is_seen, .job_key = job->key};
     return sse_reply(request, &source);
 }
 

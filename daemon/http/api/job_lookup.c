@@ -125,6 +125,13 @@ bool job_find(struct request *request, struct job_facts *ret_facts, struct err *
     return find(request, LOOK, ret_facts, err);
 }
 
+bool job_is_seen(struct request *request)
+{
+    struct job_facts job;
+    struct err err;
+    return job_find(request, &job, &err);
+}
+
 bool job_find_to_change(struct request *request, struct job_facts *ret_facts, struct err *err)
 {
     return find(request, CHANGE, ret_facts, err);

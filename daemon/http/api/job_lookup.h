@@ -34,6 +34,8 @@ struct job_facts {
 bool job_find(struct request *request, struct job_facts *ret_facts, struct err *err);
 /* The same, for a change: ERR_FORBIDDEN when the sender may only see it. */
 bool job_find_to_change(struct request *request, struct job_facts *ret_facts, struct err *err);
+/* Whether the sender may see it, and nothing more: for streams, which outlive what allowed them. */
+bool job_is_seen(struct request *request);
 
 /* The argument "ID.17" of a path below /v1/jobs becomes the id of that task. */
 void job_name_task(struct request *request);

@@ -277,7 +277,7 @@ static bool reply_view(struct request *request, struct err *err)
 static void end_wait(struct request *request)
 {
     struct err err;
-    if (!reply_view(request, &err)) {
+    if (!request_stands(request, &err) || !reply_view(request, &err)) {
         request_fail(request, &err);
     }
 }

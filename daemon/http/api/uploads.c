@@ -140,9 +140,19 @@ void uploads_remove(struct uploads *uploads, const char *owner, const uint8_t ha
     }
 }
 
+bool uploads_has(const struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES])
+{
+    return find(uploads, owner, hash) != NULL;
+}
+
+char *uploads_owner_of_node(const char *node)
+{
+    return xprintf("node:%s", node);
+}
+
 const char *uploads_limit(const struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES])
 {
-    return owner == NULL || find(uploads, owner, hash) != NULL ? NULL : owner;
+    return owner == NULL || uploads_has(uploads, owner, hash) ? NULL : owner;
 }
 
 bool uploads_load(struct uploads *uploads, struct reader *reader, int64_t wall_ms, int64_t now_ms,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people have sent and no job of theirs names yet: the rows of the table uploads, in memory. Each of
- * them has a quota of bytes for it. HTTP thread only. */
+/* What people have sent and no job of theirs names yet, and the results that nodes have sent: the rows of the
+ * table uploads, in memory. People have a quota of bytes for it. HTTP thread only. */
 #ifndef HTTP_UPLOADS_H
 #define HTTP_UPLOADS_H
 
@@ -32,5 +32,9 @@ void uploads_remove(struct uploads *uploads, const char *owner, const uint8_t ha
 /* The owner for whom the blob is there only if a job of theirs names it; NULL: it has sent the blob, or the
  * owner is NULL. */
 const char *uploads_limit(const struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES]);
+/* Whether the owner has sent the blob, and it counts. */
+bool uploads_has(const struct uploads *uploads, const char *owner, const uint8_t hash[HASH_BYTES]);
+/* The owner of what a node sends whose token is its own: no person has such a name. The caller frees it. */
+char *uploads_owner_of_node(const char *node);
 
 #endif

@@ -268,6 +268,11 @@ const struct identity *auth_ranks(void)
     return &ranks;
 }
 
+bool auth_refuse(struct err *err)
+{
+    return err_set(err, ERR_UNAUTHENTICATED, "the token is not valid: unknown, revoked or expired");
+}
+
 const struct identity *auth_check(struct auth *auth, const char *credential, int64_t wall_ms, struct err *err)
 {
     static const uint8_t nobody[HASH_BYTES];
@@ -283,7 +288,7 @@ const struct identity *auth_check(struct auth *auth, const char *credential, int
     hash_bytes(token + TOKEN_ID_LENGTH + 1, TOKEN_SECRET_LENGTH, secret);
     bool equal = hash_equal(secret, identity != NULL ? identity->secret : nobody);
     if (identity == NULL || !equal || !identity_stands(identity, wall_ms)) {
-        err_set(err, ERR_UNAUTHENTICATED, "the token is not valid: unknown, revoked or expired");
+        auth_refuse(err);
         return NULL;
     }
     return identity;

@@ -82,6 +82,9 @@ void auth_credential(const char *authorization, char out[CREDENTIAL_BYTES]);
  */
 const struct identity *auth_ranks(void);
 
+/* ERR_UNAUTHENTICATED in the words that hold for every token that does not stand. false. */
+bool auth_refuse(struct err *err);
+
 /* The bearer of a token ("": there was none). NULL with ERR_UNAUTHENTICATED: the same words
  * and the same work whether the token is unknown or wrong. */
 const struct identity *auth_check(struct auth *auth, const char *credential, int64_t wall_ms,

@@ -372,7 +372,10 @@ bool logs_show(struct request *request, struct err *err)
         return show_bytes(request, &wanted, err);
     }
     struct log_cursor *cursor = log_cursor_open(request->server, &wanted.log, err);
-    const struct sse_source source = {
-        .fill = fill, .finish = finish, .closure = cursor, .job_key = wanted.log.job.key};
+    const struct sse_source source = {.fill = fill,
+                                      .finish = finish,
+                                      .closure = cursor,
+                                      .may_see = job_is_seen,
+                                      .job_key = wanted.log.job.key};
     return cursor != NULL && sse_reply(request, &source);
 }

@@ -249,7 +249,10 @@ bool metric_follow(struct request *request, struct log_query *wanted, const stru
     follower->number = place.number;
     follower->look = (struct deadline){.due = look_due, .closure = follower};
     snprintf(follower->log_id, sizeof follower->log_id, "%s", wanted->after != NULL ? wanted->after : "");
-    const struct sse_source source = {
-        .fill = fill, .finish = finish, .closure = follower, .job_key = wanted->job.key};
+    const struct sse_source source = {.fill = fill,
+                                      .finish = finish,
+                                      .closure = follower,
+                                      .may_see = job_is_seen,
+                                      .job_key = wanted->job.key};
     return sse_reply(request, &source);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps for each registered node its newest orders, its parked poll and the time of its last heartbeat. A
  * poll is answered as soon as the node's orders are newer than those that the poll has seen: with every
- * attempt id that should live on the node, the orders that changed since, and everything to stage. Only
- * the newest poll of a node is parked. A restart loses nothing, because orders are derived from the state.
- * The core makes orders, and the writer sends them after their commit. */
+ * attempt id that should live on the node, the orders that changed since, and everything to stage; a poll
+ * whose token was revoked meanwhile is refused. Only the newest poll of a node is parked. A restart loses
+ * nothing, because orders are derived from the state. The core makes orders, and the writer sends them after
+ * their commit. */
 #include "daemon/http/orders/outbox.h"
 
 #include <stdlib.h>
@@ -276,9 +277,15 @@ static void answer(const struct outbox *outbox, struct box *box, struct request 
 static void answer_parked(const struct outbox *outbox, struct box *box)
 {
     struct request *request = box->parked;
-    if (request != NULL) {
-        box->parked = NULL;
+    struct err err;
+    if (request == NULL) {
+        return;
+    }
+    box->parked = NULL;
+    if (request_stands(request, &err)) {
         answer(outbox, box, request, box->seen);
+    } else {
+        request_fail(request, &err);
     }
 }
 

@@ -375,6 +375,11 @@ const struct identity *request_session(const struct request *request, struct ses
     return session_check(server->sessions, server->auth, &headers, server->wall_ms, ret_session, err);
 }
 
+bool request_stands(const struct request *request, struct err *err)
+{
+    return identity_stands(request->who, request->server->wall_ms) || auth_refuse(err);
+}
+
 bool request_may_see(const struct request *request, const char *owner, const char *project)
 {
     return authorize_see(request->server->projects, request->who, owner, project);

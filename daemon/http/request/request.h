@@ -174,6 +174,10 @@ const char *request_scope_in(const struct request *request, const char *project)
 const struct identity *request_session(const struct request *request, struct session *ret_session,
                                        struct err *err);
 
+/* Whether the sender's token still stands, for replies that come late: ERR_UNAUTHENTICATED when it was
+ * revoked or has expired meanwhile. */
+bool request_stands(const struct request *request, struct err *err);
+
 /* true when the sender may see a job of this owner and project; otherwise it does not exist for the sender.
  */
 bool request_may_see(const struct request *request, const char *owner, const char *project);

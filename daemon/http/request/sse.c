@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/auth/auth.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/base/waiters.h"
 #include "daemon/http/request/request.h"
@@ -46,11 +45,19 @@ static void job_woke(struct waiter *waiter, const struct job_touch *touch)
     sse_wake(sse->request);
 }
 
+/* What was allowed when the stream began may not be now. */
+static bool may_go_on(const struct sse *sse)
+{
+    struct err err;
+    return request_stands(sse->request, &err) &&
+           (sse->source.may_see == NULL || sse->source.may_see(sse->request));
+}
+
 static void heartbeat_due(struct deadline *deadline)
 {
     struct sse *sse = deadline->closure;
     struct server *server = sse->request->server;
-    if (server->ending || !identity_stands(sse->request->who, server->wall_ms)) {
+    if (server->ending || !may_go_on(sse)) {
         sse->ended = true;
         wake(sse);
         return;
@@ -67,6 +74,7 @@ static void fill(struct sse *sse)
     bool paused = false;
     text_clear(&sse->out);
     sse->sent = 0;
+    sse->ended = sse->ended || (sse->fresh && !may_go_on(sse));
     while (sse->fresh && !sse->ended && !paused && sse->out.length < LIMIT_SSE_FILL_BYTES) {
         switch (sse->source.fill(sse->source.closure, &sse->out)) {
         case SSE_MORE:

@@ -25,11 +25,14 @@ struct sse_source {
     enum sse_more (*fill)(void *closure, struct text *out);
     void (*finish)(void *closure); /* once, when the stream has ended for any reason */
     void *closure;
+    /* Whether the sender may still see what is streamed; NULL: as long as its token stands. */
+    bool (*may_see)(struct request *request);
     int64_t job_key; /* changes of this job and server_wake wake the stream */
 };
 
-/* Replies with the stream. It ends by itself when the server stops and when the sender's token no longer
- * stands; the client then comes back with Last-Event-ID. */
+/* Replies with the stream. It ends by itself when the server stops, when the sender's token no longer
+ * stands, and when the sender may no longer see it, before anything else is sent; the client then comes back
+ * with Last-Event-ID. */
 bool sse_reply(struct request *request, const struct sse_source *source);
 
 /* Has the source of the stream that replies to the request asked again. */

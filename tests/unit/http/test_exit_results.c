@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "daemon/http/api/uploads.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
@@ -12,6 +13,8 @@
 #include "tests/unit/store/store_rig.h"
 
 static struct exit_results results;
+static struct uploads *uploads;
+static const char *sender;     /* NULL: of a node whose token is not its own */
 static struct rank_result row; /* sound: rank 0 with the pickle "hi", inline */
 static char row_hash[HASH_HEX + 1];
 
@@ -19,6 +22,8 @@ static void open_store(void)
 {
     rig_begin();
     results = (struct exit_results){0};
+    uploads = uploads_create(1);
+    sender = NULL;
     hash_hex("hi", 2, row_hash);
     row = (struct rank_result){
         .rank = 0, .kind = RESULT_VALUE, .size = 2, .hash = row_hash, .base64 = "aGk=", .json = "[1]"};
@@ -27,6 +32,7 @@ static void open_store(void)
 static void close_store(void)
 {
     exit_results_finish(&results);
+    uploads_destroy(uploads);
     rig_end();
 }
 
@@ -35,7 +41,8 @@ static bool take(struct rank_result *rows, size_t count)
     struct report_message message = {.results = rows, .result_count = count};
     exit_results_finish(&results);
     rig.err = (struct err){0};
-    return exit_results_take(&results, &message, rig.reader, &rig.err);
+    const struct result_store store = {.reader = rig.reader, .uploads = uploads, .sender = sender};
+    return exit_results_take(&results, &message, &store, &rig.err);
 }
 
 static void assert_taken(void)
@@ -99,6 +106,23 @@ START_TEST(a_pickle_that_is_only_named_is_stored_with_its_size)
     ck_assert_ptr_null(row.bytes);
     row.size = 3;
     assert_refused("results[0].sha256");
+}
+END_TEST
+
+START_TEST(a_node_names_what_it_has_sent_itself_and_nothing_of_others)
+{
+    uint8_t digest[HASH_BYTES];
+    autofree char *own = uploads_owner_of_node("n1"), *other = uploads_owner_of_node("n2");
+    row.base64 = NULL;
+    sender = own;
+    store_blob(true, 2);
+    assert_refused("results[0].sha256");
+    hash_bytes("hi", 2, digest);
+    uploads_add(uploads, "n1", digest, 2, 0); /* a person of that name */
+    uploads_add(uploads, other, digest, 2, 0);
+    assert_refused("results[0].sha256");
+    uploads_add(uploads, own, digest, 2, 0);
+    assert_taken();
 }
 END_TEST
 
@@ -199,6 +223,7 @@ Suite *exit_results_suite(void)
     tcase_add_test(cases, a_pickle_that_came_along_is_decoded);
     tcase_add_test(cases, bytes_that_are_not_those_of_their_hash_and_size_are_refused);
     tcase_add_test(cases, a_pickle_that_is_only_named_is_stored_with_its_size);
+    tcase_add_test(cases, a_node_names_what_it_has_sent_itself_and_nothing_of_others);
     tcase_add_test(cases, an_error_file_may_stand_alone_and_a_value_may_not);
     tcase_add_test(cases, json_is_one_value_and_that_of_an_exception_an_object);
     tcase_add_test(cases, json_too_deep_for_an_answer_is_left_out);
