@@ -130,7 +130,7 @@ static bool asks_for_others(const struct request *request, const struct job_filt
 struct listing {
     struct pieces pieces;
     struct job_filter filter;
-    int64_t left;
+    int64_t left, others;
     bool bounded; /* it is known where the search ends */
     bool over;    /* and that there is nothing behind */
     char tag[TAG_BYTES];
@@ -187,8 +187,9 @@ static bool write_on_node(const struct listing *listing, int64_t job_key, struct
 static bool write_rows(struct listing *listing, int64_t count, bool *ret_more, struct err *err)
 {
     struct job_filter *filter = &listing->filter;
+    const struct request *request = listing->pieces.request;
     filter->limit = count + 1;
-    autorows struct rows rows = reader_jobs(listing->pieces.request->server->reader, filter, err);
+    autorows struct rows rows = reader_jobs(request->server->reader, filter, err);
     struct job_record job;
     while ((*ret_more = rows_job(&rows, &job)) && count-- > 0) {
         struct job_view view;
@@ -200,6 +201,7 @@ static bool write_rows(struct listing *listing, int64_t count, bool *ret_more, s
         }
         filter->before_key = job.birth.key;
         listing->left--;
+        listing->others += request_sees_by_role(request, job.birth.owner, job.birth.project);
     }
     return !rows.failed;
 }
@@ -212,6 +214,7 @@ static void end_page(struct listing *listing, bool more)
     write_cursor(more ? listing->filter.before_key : listing->filter.behind_key + 1, cursor);
     member_write_text(json, "],\"next\":", more || !listing->over ? cursor : NULL);
     text_append(json, "}");
+    request_shows_others(listing->pieces.request, listing->others);
     request_reply_json(listing->pieces.request, 200, json);
     request_header(listing->pieces.request, "ETag", listing->tag);
     request_header(listing->pieces.request, "Cache-Control", "private, no-cache");

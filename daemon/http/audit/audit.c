@@ -19,6 +19,11 @@
 #include "proto/base/text/text.h"
 #include "proto/limits_controller.h"
 
+/* Members of a question that do not say whose things it is about: of pages and pieces, and of time, which
+ * moves on with each poll of a page that shows the last day. */
+#define OF_PAGES "limit cursor after bytes rank stream attempt tail follow wait seq max_results page_token"
+#define OF_TIME  "since until step"
+
 enum { KNOWN, UNKNOWN, SENDERS };
 
 /* Refused requests that may still be noted, and how many were not. */
@@ -165,7 +170,8 @@ static const char *copy(char *out, size_t room, const char *text)
     return text != NULL ? out : NULL;
 }
 
-static bool append(const struct request *request, int64_t left_out)
+/* detail, or what else there is to say, is borrowed; NULL: nothing. */
+static bool append(const struct request *request, const char *detail)
 {
     struct note *note = xzalloc(sizeof *note);
     struct audit_row *row = &note->entry.row;
@@ -174,9 +180,8 @@ static bool append(const struct request *request, int64_t left_out)
     row->token = copy(note->token, sizeof note->token, row->token);
     row->status = request->status;
     row->code = request->failed ? err_slug(request->failure) : NULL;
-    if (left_out > 0) {
-        snprintf(note->entry.detail, sizeof note->entry.detail, "{\"left_out\":%lld}", (long long)left_out);
-        row->detail = note->entry.detail;
+    if (detail != NULL) {
+        row->detail = copy(note->entry.detail, sizeof note->entry.detail, detail);
     }
     note->writer = (struct writer_request){.kind = WRITER_RECORD,
                                            .render = audit_render_nothing,
@@ -206,7 +211,9 @@ static void note_refusal(const struct request *request)
     const struct server *server = request->server;
     struct allowance *allowance = &server->audit->refusals[is_known(request) ? KNOWN : UNKNOWN];
     refill(allowance, server->now_ms);
-    if (allowance->left > 0 && append(request, allowance->left_out)) {
+    autofree char *left_out =
+        allowance->left_out > 0 ? xprintf("{\"left_out\":%lld}", (long long)allowance->left_out) : NULL;
+    if (allowance->left > 0 && append(request, left_out)) {
         allowance->left--;
         allowance->left_out = 0;
     } else {
@@ -214,12 +221,36 @@ static void note_refusal(const struct request *request)
     }
 }
 
+/* What was asked for, by the query of the request or by its body, but for members that `without` lists. */
+static json_t *asked_for(const struct request *request, const char *without)
+{
+    const char *name;
+    json_t *value, *asked = json_object();
+    json_object_foreach (request->json, name, value) {
+        if (!query_lists(without, name)) {
+            json_object_set(asked, name, value);
+        }
+    }
+    for (size_t i = 0; request->json == NULL && request->query != NULL && i < request->query->count; i++) {
+        name = request->query->items[i].name;
+        const char *before = json_string_value(json_object_get(asked, name));
+        autofree char *text = xprintf("%s%s%s", before != NULL ? before : "", before != NULL ? "," : "",
+                                      request->query->items[i].value);
+        if (!query_lists(without, name)) {
+            json_object_set_new(asked, name, json_string(text));
+        }
+    }
+    return asked;
+}
+
 static bool is_first_look(const struct request *request)
 {
     struct audit *audit = request->server->audit;
     uint8_t hash[HASH_BYTES];
     uint64_t key;
-    autofree char *what = xprintf("%s %s", identity_id(request->who), request->path);
+    autojson json_t *asked = asked_for(request, OF_PAGES " " OF_TIME);
+    autofree char *filter = json_text(asked);
+    autofree char *what = xprintf("%s %s %s", identity_id(request->who), request->path, filter);
     hash_bytes(what, strlen(what), hash);
     memcpy(&key, hash, sizeof key);
     struct look *look = &audit->looks[key % LIMIT_AUDIT_LOOKS];
@@ -228,6 +259,35 @@ static bool is_first_look(const struct request *request)
     }
     *look = (struct look){key, request->server->now_ms};
     return true;
+}
+
+/* {"asked": {...}, "others": N}; each of them where there is one. */
+static void note_look(const struct request *request)
+{
+    json_t *asked = asked_for(request, OF_PAGES);
+    autojson json_t *detail = json_object();
+    autofree char *filter = json_text(asked);
+    if (strlen(filter) > LIMIT_AUDIT_BYTES / 2) {
+        json_decref(asked);
+        asked = json_pack("{s:I}", "bytes", (json_int_t)strlen(filter));
+    }
+    if (json_object_size(asked) > 0) {
+        json_object_set(detail, "asked", asked);
+    }
+    if (request->others != 0) {
+        json_object_set_new(detail, "others",
+                            request->others > 0 ? json_integer(request->others) : json_true());
+    }
+    json_decref(asked);
+    autofree char *text = json_object_size(detail) > 0 ? json_text(detail) : NULL;
+    append(request, text);
+}
+
+/* Calls of MLflow's also look by POST. */
+static bool is_look(const struct request *request)
+{
+    return request->looks_beyond &&
+           (request->route->method == METHOD_GET || request->route->access == ACCESS_TRACKING);
 }
 
 /* Who sends no token is sent away, and did not try anything. To whom something is hidden it is not there. */
@@ -253,9 +313,9 @@ void audit_replied(struct request *request)
     }
     if (is_refused(request)) {
         note_refusal(request);
-    } else if (request->status < 400 &&
-               (request->changes_more ||
-                (request->looks_beyond && request->route->method == METHOD_GET && is_first_look(request)))) {
-        append(request, 0);
+    } else if (request->status < 400 && request->changes_more) {
+        append(request, NULL);
+    } else if (request->status < 400 && is_look(request) && is_first_look(request)) {
+        note_look(request);
     }
 }

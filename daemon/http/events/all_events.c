@@ -141,6 +141,7 @@ bool events_follow_all(struct request *request, struct err *err)
     *following = position;
     const char *owner = request_owner_scope(request);
     following->owner = owner != NULL ? xstrdup(owner) : NULL;
+    request_shows_all_of(request, owner, NULL);
     const struct sse_source source = {
         .fill = fill, .finish = following_destroy, .closure = following, .job_key = WAITERS_EVENTS};
     return sse_reply(request, &source);

@@ -90,12 +90,13 @@ static void looked(struct request_work *work)
 {
     struct chore *chore = (struct chore *)work;
     struct request *request = work->request;
+    request->looks_beyond = chore->ok && chore->right == TRACKING_SEES && *chore->tracker.beyond;
     if (!chore->ok || !chore->allowed(chore, &chore->err)) {
         request_fail(request, &chore->err);
     }
 }
 
-/* Goes on with allowed, if the sender has the right. */
+/* Goes on with allowed, if the sender has the right. Whose it is matters to the audit if it only looks. */
 static bool chore_ask(struct chore *chore, enum tracking_right right,
                       bool (*allowed)(struct chore *chore, struct err *err), struct err *err)
 {
@@ -103,7 +104,7 @@ static bool chore_ask(struct chore *chore, enum tracking_right right,
     if (!tracker_begin(&chore->tracker, request, err)) {
         return false;
     }
-    if (tracker_may_all(&chore->tracker)) {
+    if (tracker_may_all(&chore->tracker) && right != TRACKING_SEES) {
         return allowed(chore, err);
     }
     chore->right = right;

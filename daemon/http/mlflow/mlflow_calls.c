@@ -121,6 +121,16 @@ static void returned(struct request_work *work)
     ((struct pending_call *)work)->mlflow->waiting--;
 }
 
+/* For the audit, which says what was asked. */
+static void note_look(struct pending_call *pending)
+{
+    struct request *request = pending->search.work.request;
+    if (*pending->tracker.beyond && !pending->endpoint->writes) {
+        request->json = give(pending->body);
+        request_shows_others(request, OTHERS_SOME);
+    }
+}
+
 static void reply(struct request_work *work)
 {
     struct pending_call *pending = (struct pending_call *)work;
@@ -131,6 +141,7 @@ static void reply(struct request_work *work)
                                     "The change may or may not be stored: %s", mlflow->unsettled_by.text);
     }
     if (pending->ok) {
+        note_look(pending);
         request_reply_json(work->request, 200, &pending->out);
     } else {
         reply_error(work->request, &pending->error);

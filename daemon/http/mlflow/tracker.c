@@ -2,21 +2,30 @@
 /* Tells the tracking store what the sender of a call may, by what authorize.h says. */
 #include "daemon/http/mlflow/tracker.h"
 
+#include <stdlib.h>
+
 #include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/mlflow/mlflow.h"
+#include "proto/base/text/text.h"
 
 static bool have(const struct tracking_rights *rights, enum tracking_right right, const char *owner,
                  const char *project)
 {
     const struct tracker *tracker = (const struct tracker *)rights;
-    return authorize_tracking(tracker->projects, &tracker->who, right, owner, project);
+    bool has = authorize_tracking(tracker->projects, &tracker->who, right, owner, project);
+    if (right == TRACKING_SEES && has && tracker_may_all(tracker) && !*tracker->beyond) {
+        *tracker->beyond =
+            !authorize_tracking(tracker->projects, &tracker->who, TRACKING_FINDS, owner, project);
+    }
+    return has;
 }
 
 void tracker_of_job(struct tracker *tracker, struct projects *projects, const char *owner,
                     const char *project)
 {
-    *tracker = (struct tracker){.rights = {.have = have}, .projects = projects_hold(projects)};
+    *tracker = (struct tracker){
+        .rights = {.have = have}, .projects = projects_hold(projects), .beyond = xzalloc(sizeof(bool))};
     principal_of_job(&tracker->who, owner, project);
 }
 
@@ -32,7 +41,9 @@ bool tracker_begin(struct tracker *tracker, struct request *request, struct err 
         tracker_of_job(tracker, server->projects, owner, project);
         return true;
     }
-    *tracker = (struct tracker){.rights = {.have = have}, .projects = projects_hold(server->projects)};
+    *tracker = (struct tracker){.rights = {.have = have},
+                                .projects = projects_hold(server->projects),
+                                .beyond = xzalloc(sizeof(bool))};
     principal_copy(identity_principal(request->who), &tracker->who);
     return true;
 }
@@ -41,6 +52,7 @@ void tracker_end(struct tracker *tracker)
 {
     projects_release(tracker->projects);
     principal_finish(&tracker->who);
+    free(tracker->beyond);
 }
 
 const char *tracker_project(const struct tracker *tracker)

@@ -12,6 +12,7 @@ struct tracker {
     struct tracking_rights rights; /* first; any thread may ask */
     struct principal who;
     struct projects *projects; /* held */
+    bool *beyond; /* owned; set when nothing but its role lets the sender see something that it asks for */
 };
 
 /* The sender of the request. Ranks begin the run of their attempt by it. false: *err. The caller ends the

@@ -189,6 +189,7 @@ bool queue_show(struct request *request, struct err *err)
                          "leave owner away; operators see everybody's, members of a project its",
                          "you see only your own jobs");
     }
+    request_shows_all_of(request, scope != NULL ? scope : owner, project);
     struct answer *answer = need_answer(queue, now_ms, pool, project, scope != NULL ? scope : owner, limit);
     if (answer == NULL) {
         return err_set(err, ERR_UNAVAILABLE, "too many questions about the queue are being answered");

@@ -390,6 +390,18 @@ bool request_sees_by_role(const struct request *request, const char *owner, cons
     return authorize_see_by_role(request->server->projects, request->who, owner, project);
 }
 
+void request_shows_others(struct request *request, int64_t count)
+{
+    request->looks_beyond |= count != 0;
+    request->others = count;
+}
+
+void request_shows_all_of(struct request *request, const char *owner, const char *project)
+{
+    bool beyond = request_sees_by_role(request, owner != NULL ? owner : "", project != NULL ? project : "");
+    request_shows_others(request, beyond ? OTHERS_SOME : 0);
+}
+
 bool request_may_change(const struct request *request, const char *owner, const char *project,
                         struct err *err)
 {

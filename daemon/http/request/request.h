@@ -44,6 +44,8 @@ struct request_share {
     struct request *prev, *next;
 };
 
+#define OTHERS_SOME (-1) /* nobody has counted */
+
 #define REQUEST_ARGUMENT_BYTES 80 /* the {...} of a path: at most 64 hex digits */
 
 struct request {
@@ -75,6 +77,7 @@ struct request {
     /* For handlers, to say what is noted of it (daemon/http/audit). */
     bool changes_more;    /* it changes something that the writer does not */
     bool looks_beyond;    /* it shows what only the sender's role lets it see */
+    int64_t others;       /* so many of others, of a list; OTHERS_SOME; 0: it is no list */
     const char *signs_in; /* on an open route: the name that its sender has proved; NULL: none */
 
     /* Of senders.c alone. */
@@ -183,6 +186,11 @@ bool request_stands(const struct request *request, struct err *err);
 bool request_may_see(const struct request *request, const char *owner, const char *project);
 /* Whether only the role of the sender's token shows it the job. */
 bool request_sees_by_role(const struct request *request, const char *owner, const char *project);
+/* The answer, a list, shows this many things that only the role of the sender's token lets it see; 0: none.
+ */
+void request_shows_others(struct request *request, int64_t count);
+/* The answer shows what there is of an owner and a project, NULL: of any; nobody has counted. */
+void request_shows_all_of(struct request *request, const char *owner, const char *project);
 /* Whether the sender, who may see the job, may also change it: ERR_FORBIDDEN. */
 bool request_may_change(const struct request *request, const char *owner, const char *project,
                         struct err *err);

@@ -36,6 +36,7 @@ struct listing {
     char node[LIMIT_NAME_BYTES + 1]; /* the last GPU that was looked at; "": none */
     int64_t index;
     int64_t left;                  /* rows */
+    int64_t others;                /* rows that show a job of others by the sender's role alone */
     int nodes;                     /* that were looked at */
     const struct windows *windows; /* of the piece */
     bool full, over;
@@ -259,6 +260,8 @@ static void list_devices(struct listing *listing, const struct node_row *row, en
         listing->full = wanted && listing->left == 0;
         if (wanted && !listing->full) {
             write_gpu(request, &gpu, &listing->json);
+            listing->others += gpu.holding != NULL &&
+                               request_sees_by_role(request, gpu.holding->owner, gpu.holding->project);
             listing->left--;
             listing->index = gpu.index;
         }
@@ -327,6 +330,7 @@ static enum pieces_state end_page(struct listing *listing)
     write_cursor(listing, &cursor);
     member_write_text(&listing->json, "],\"next\":", listing->over ? NULL : cursor.bytes);
     text_append(&listing->json, "}");
+    request_shows_others(listing->pieces.request, listing->others);
     request_reply_json(listing->pieces.request, 200, &listing->json);
     return PIECES_DONE;
 }

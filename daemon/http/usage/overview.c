@@ -287,6 +287,7 @@ static bool reply(struct request *request, const struct picture *picture)
     write_jobs(server, &json);
     member_write_time(&json, ",\"oldest_waiting_at\":", picture->oldest_ms);
     write_holders(picture, request_owner_scope(request), &json);
+    request_shows_all_of(request, request_owner_scope(request), NULL);
     text_printf(&json, ",\"problems\":[%s]", picture->problems.length > 0 ? picture->problems.bytes : "");
     member_write_int(&json, ",\"problem_count\":", picture->problem_count);
     member_write_bool(&json, ",\"leases_held\":", writer_holds_leases(server->config.writer));

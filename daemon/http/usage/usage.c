@@ -163,7 +163,7 @@ static bool read_by(const struct request *request, struct asked *asked, struct e
     return good;
 }
 
-static bool read_whose(const struct request *request, struct asked *asked, struct err *err)
+static bool read_whose(struct request *request, struct asked *asked, struct err *err)
 {
     const char *project = NULL, *owner = NULL;
     if (!query_name(request->query, "project", &project, err) || !query_owner(request->query, &owner, err)) {
@@ -179,6 +179,7 @@ static bool read_whose(const struct request *request, struct asked *asked, struc
     asked->owner = scope != NULL ? xstrdup(scope) : owner != NULL ? xstrdup(owner) : NULL;
     asked->question.project = asked->project;
     asked->question.owner = asked->owner;
+    request_shows_all_of(request, asked->owner, project);
     return true;
 }
 

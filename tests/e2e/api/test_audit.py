@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from harness import PYTHON, Api, Cluster, Problem, eventually, run_gpuctl
+from slowness import patient
 
 Row = dict[str, Any]
 
@@ -162,11 +163,94 @@ def test_a_look_by_role_at_what_others_have_is_in_it_once_an_hour(cluster: Clust
         oscar.log(job)
         oscar.get(f"/v1/jobs/{own}")
         ann.get(f"/v1/jobs/{job}")
-        oscar.get("/v1/jobs")
     eventually(lambda: len(newest(cluster, begin)) == 2, "two rows")
     assert [told(row)[:4] for row in newest(cluster, begin)] == [
         ("oscar", "operator", "GET", f"/v1/jobs/{job}"), ("oscar", "operator", "GET", f"/v1/jobs/{job}/logs"),
     ]  # fmt: skip
+
+
+def test_a_list_that_shows_what_others_have_is_in_it_with_what_was_asked(cluster: Cluster) -> None:
+    """One row a question within an hour, however often a page asks it."""
+    cluster.open_project("lists")
+    ann, oscar = cluster.user("ann"), cluster.user("oscar", "operator")
+    own = oscar.submit(["true"], hold=True, project="lists")
+    begin = last(cluster)
+
+    def asks(api: Api) -> None:
+        for _ in range(3):
+            api.get("/v1/jobs?project=lists")
+            api.get("/v1/jobs?project=lists&limit=1")
+            api.get(f"/v1/usage?project=lists&since=2020-01-0{1 + _}T00:00:00Z&by=owner")
+            api.get("/v1/queue?project=lists")
+
+    assert len(oscar.get("/v1/jobs?project=lists&state=HELD")["jobs"]) == 1, "their own"
+    assert newest(cluster, begin) == []
+    hers = [ann.submit(["true"], hold=True, project="lists") for _ in range(2)]
+    begin = last(cluster)
+    asks(ann)
+    asks(oscar)
+    oscar.get("/v1/jobs?owner=oscar")
+    oscar.get("/v1/usage?owner=oscar")
+    oscar.get("/v1/jobs?project=lists&state=HELD&state=RUNNING,QUEUED")
+    oscar.get("/v1/overview")
+    for word in ("loss", "loss", "acc"):
+        oscar.get(f"/v1/jobs/{hers[0]}/logs/search?q={word}")
+    stream = oscar.connection(patient(10))
+    stream.request("GET", "/v1/events", headers={"Authorization": f"Bearer {oscar.token}", "Accept": "text/event-stream"})
+    eventually(lambda: newest(cluster, begin)[-1]["path"] == "/v1/events", "the row of the stream")
+    stream.close()
+    oscar.get(f"/v1/jobs/{hers[1]}")
+    rows = eventually(lambda: found if (found := newest(cluster, begin))[-1]["path"].endswith(hers[1]) else None, "the last row")
+    shown = [(row["path"], row["detail"] and json.loads(row["detail"])) for row in rows if row["owner"] == "oscar"]
+    search = f"/v1/jobs/{hers[0]}/logs/search"
+    assert shown == [
+        ("/v1/jobs", {"asked": {"project": "lists"}, "others": 2}),
+        ("/v1/usage", {"asked": {"project": "lists", "since": "2020-01-01T00:00:00Z", "by": "owner"}, "others": True}),
+        ("/v1/queue", {"asked": {"project": "lists"}, "others": True}),
+        ("/v1/jobs", {"asked": {"project": "lists", "state": "HELD,RUNNING,QUEUED"}, "others": 2}),
+        ("/v1/overview", {"others": True}),
+        (search, {"asked": {"q": "loss"}}),
+        (search, {"asked": {"q": "acc"}}),
+        ("/v1/events", {"others": True}),
+        (f"/v1/jobs/{hers[1]}", None),
+    ]
+    assert {row["owner"] for row in rows} == {"oscar"}
+    oscar.post(f"/v1/jobs/{own}/cancel")
+    for job in hers:
+        ann.post(f"/v1/jobs/{job}/cancel")
+
+
+def test_a_look_at_runs_models_and_artifacts_of_others_is_in_it(cluster: Cluster) -> None:
+    ann, oscar = cluster.user("ann"), cluster.user("oscar", "operator")
+    call = "/api/2.0/mlflow/"
+    experiment = ann.post(call + "experiments/create", {"name": "hers"})["experiment_id"]
+    run = ann.post(call + "runs/create", {"experiment_id": experiment})["run"]["info"]
+    place = f"/api/2.0/mlflow-artifacts/artifacts/{run['artifact_uri'].partition(':/')[2]}/note.txt"
+    assert ann.raw("PUT", place, b"hers", {"Content-Type": "application/octet-stream"})[0] == 200
+    ann.post(call + "registered-models/create", {"name": "hers"})
+    mine = oscar.post(call + "experiments/create", {"name": "his"})["experiment_id"]
+    own = oscar.post(call + "runs/create", {"experiment_id": mine})["run"]["info"]["run_id"]
+    begin = last(cluster)
+    for api in (ann, oscar):
+        for _ in range(2):
+            api.get(call + f"runs/get?run_id={run['run_id']}")
+            api.post(call + "runs/search", {"experiment_ids": [experiment], "filter": "metrics.loss > 0", "max_results": 5 + _})
+            api.get(call + f"experiments/get?experiment_id={experiment}")
+            api.get(call + "registered-models/get?name=hers")
+            assert api.raw("GET", place)[2] == b"hers"
+    oscar.get(call + f"runs/get?run_id={own}")
+    oscar.post(call + "runs/search", {"experiment_ids": [mine]})
+    oscar.post(call + "runs/log-parameter", {"run_id": run["run_id"], "key": "lr", "value": "1"})
+    oscar.post(call + "runs/delete", {"run_id": own})
+    rows = eventually(lambda: found if (found := newest(cluster, begin)) and found[-1]["path"].endswith("/delete") else None, "the last row")
+    assert {row["owner"] for row in rows} == {"oscar"}
+    assert [(row["path"], row["detail"] and json.loads(row["detail"])) for row in rows[:-1]] == [
+        (call + "runs/get", {"asked": {"run_id": run["run_id"]}, "others": True}),
+        (call + "runs/search", {"asked": {"experiment_ids": [experiment], "filter": "metrics.loss > 0"}, "others": True}),
+        (call + "experiments/get", {"asked": {"experiment_id": experiment}, "others": True}),
+        (call + "registered-models/get", {"asked": {"name": "hers"}, "others": True}),
+        (place, None),
+    ]
 
 
 def test_what_the_writer_does_not_do_is_in_it(cluster: Cluster) -> None:
