@@ -93,7 +93,7 @@ static bool only_members(const json_t *json, enum account_kind kind, struct err 
             (" quota max_gpus max_cpus max_memory max_running_jobs max_queued_jobs gpu_hours weight "
              "keep_jobs_days "
              "keep_logs_days keep_runs_days idle_after_s idle_action idle_grace_s members max_priority "
-             "pools "),
+             "pools on_disconnect "),
         [ACCOUNT_USER] = " max_gpus max_cpus max_memory max_running_jobs max_queued_jobs gpu_hours weight ",
         [ACCOUNT_POOL] = " lend ",
     };
@@ -324,6 +324,21 @@ static bool read_pools(const json_t *json, struct account_limits *limits, struct
                               "pools must be an array of at most %d names of pools", LIMIT_POOLS);
 }
 
+static bool read_on_disconnect(const json_t *json, struct account_limits *limits, struct err *err)
+{
+    const json_t *array = json_object_get(json, "on_disconnect");
+    bool sound = array == NULL || json_is_null(array) || json_is_array(array);
+    for (size_t i = 0; sound && i < json_array_size(array); i++) {
+        enum on_disconnect rule;
+        const char *text = json_string_value(json_array_get(array, i));
+        sound = text != NULL && on_disconnect_from_text(text, &rule);
+        limits->on_disconnect |= sound ? 1U << rule : 0;
+    }
+    return sound ||
+           err_field(err, ERR_FIELD, "on_disconnect", "write [\"requeue\", \"fail\"], or null for any",
+                     "on_disconnect must be an array of keep, requeue and fail");
+}
+
 static bool read_members(const json_t *json, struct account_limits *limits, struct err *err)
 {
     return read_types(json, "quota", 1, &limits->quota, &limits->quota_count, err) &&
@@ -337,7 +352,8 @@ static bool read_members(const json_t *json, struct account_limits *limits, stru
            json_read_int(json, "keep_runs_days", 0, LIMIT_KEEP_DAYS, &limits->keep_runs_days, err) &&
            read_idle(json, limits, err) && read_people(json, limits, err) &&
            json_read_int(json, "max_priority", -LIMIT_PRIORITY, LIMIT_PRIORITY, &limits->max_priority, err) &&
-           read_pools(json, limits, err) && json_read_bool(json, "lend", &limits->lends, err);
+           read_pools(json, limits, err) && read_on_disconnect(json, limits, err) &&
+           json_read_bool(json, "lend", &limits->lends, err);
 }
 
 bool account_limits_decode(const json_t *json, enum account_kind kind, struct account_limits *ret_limits,
@@ -432,6 +448,15 @@ void account_limits_encode(const struct account_limits *limits, enum account_kin
     }
     if (pools != NULL) {
         json_object_set_new(json, "pools", pools);
+    }
+    json_t *rules = limits->on_disconnect != 0 ? json_array() : NULL;
+    for (int rule = 0; rules != NULL && rule < ON_DISCONNECT_COUNT; rule++) {
+        if ((limits->on_disconnect & 1U << rule) != 0) {
+            json_array_append_new(rules, json_string(on_disconnect_text((enum on_disconnect)rule)));
+        }
+    }
+    if (rules != NULL) {
+        json_object_set_new(json, "on_disconnect", rules);
     }
     if (limits->weight != WEIGHT_OF_ONE) {
         json_object_set_new(json, "weight", number_json(limits->weight, WEIGHT_OF_ONE));

@@ -51,6 +51,7 @@ struct account_limits {
     size_t member_count;            /* 0: everybody */
     int64_t max_priority;           /* of projects: the highest that users may give a job */
     struct text_list pools;         /* of projects: where alone its jobs may run; none: anywhere */
+    unsigned on_disconnect;         /* of projects: a bit for each rule that users may choose; 0: any */
     bool lends;                     /* of pools: jobs that ask for on-demand GPUs may borrow there */
 };
 

@@ -98,8 +98,8 @@ static const struct verb verb_list = {
 
 struct set_options {
     struct option_list quotas, bounds, members;
-    const char *pools, *cpus, *memory, *running, *queued, *hours, *weight, *jobs, *logs, *runs, *idle,
-        *action, *grace, *priority;
+    const char *pools, *disconnect, *cpus, *memory, *running, *queued, *hours, *weight, *jobs, *logs, *runs,
+        *idle, *action, *grace, *priority;
     bool force;
 };
 
@@ -133,6 +133,9 @@ static const struct option_row set_rows[] = {
         "identity provider; may be repeated"),
     ROW_TEXT(struct set_options, pools, 0, "pools", "POOL[,...]",
              "of a project: where alone its jobs may run, also reserved ones; none: anywhere"),
+    ROW_TEXT(struct set_options, disconnect, 0, "on-disconnect", "RULE[,...]",
+             "of a project: what alone its users' jobs may do when a node is not heard: requeue,fail; none: "
+             "anything"),
     ROW_TEXT(struct set_options, priority, 0, "max-priority", "NUMBER",
              "of a project: the highest that users may give a job (0 without)"),
     ROW_FLAG(struct set_options, force, 0, "force",
@@ -319,22 +322,24 @@ static bool apply_priority(json_t *limits, const char *text, struct err *err)
     return true;
 }
 
-static void apply_pools(json_t *limits, const char *text)
+/* Names with commas between. */
+static void apply_names(json_t *limits, const char *member, const char *text)
 {
     if (text == NULL) {
         return;
     }
-    json_t *pools = strcmp(text, NO_LIMIT) != 0 ? json_array() : json_null();
+    json_t *names = strcmp(text, NO_LIMIT) != 0 ? json_array() : json_null();
     autofree char *copy = xstrdup(text);
-    for (char *rest = copy, *name; json_is_array(pools) && (name = strsep(&rest, ",")) != NULL;) {
-        json_array_append_new(pools, json_string(name));
+    for (char *rest = copy, *name; json_is_array(names) && (name = strsep(&rest, ",")) != NULL;) {
+        json_array_append_new(names, json_string(name));
     }
-    json_object_set_new(limits, "pools", pools);
+    json_object_set_new(limits, member, names);
 }
 
 static bool apply(json_t *limits, const struct set_options *options, struct err *err)
 {
-    apply_pools(limits, options->pools);
+    apply_names(limits, "pools", options->pools);
+    apply_names(limits, "on_disconnect", options->disconnect);
     return apply_types(limits, "quota", "quota", &options->quotas, err) &&
            apply_types(limits, "max_gpus", "max-gpus", &options->bounds, err) &&
            apply_amounts(limits, options, err) &&

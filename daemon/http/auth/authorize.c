@@ -150,6 +150,25 @@ bool authorize_priority(const struct projects *projects, const struct identity *
                     project, (long long)priority);
 }
 
+/* Whether a job may hold GPUs, and run, on a node that is not heard, for as long as it likes. */
+static bool may_disconnect(const struct projects *projects, const struct identity *who, const char *project,
+                           enum on_disconnect rule, struct err *err)
+{
+    const struct account_limits *limits = projects_find(projects, project);
+    unsigned rules = limits != NULL ? limits->on_disconnect : 0;
+    if (rules == 0 || (rules & 1U << rule) != 0 || authorize_sees_all(who) ||
+        role_in(projects, who, project) >= ROLE_OPERATOR) {
+        return true;
+    }
+    int first = 0;
+    while ((rules & 1U << first) == 0) {
+        first++;
+    }
+    err_field(err, ERR_FORBIDDEN, "on_disconnect", NULL,
+              "in project %s a user's job may not have on_disconnect %s", project, on_disconnect_text(rule));
+    return err_hint(err, "submit it with --on-disconnect %s", on_disconnect_text((enum on_disconnect)first));
+}
+
 bool authorize_submit(const struct projects *projects, const struct identity *who,
                       const struct job_spec *spec, struct err *err)
 {
@@ -166,7 +185,8 @@ bool authorize_submit(const struct projects *projects, const struct identity *wh
                         "--member %s=user`",
                         project, identity_owner(who));
     }
-    return authorize_priority(projects, who, project, spec->priority, 0, err);
+    return authorize_priority(projects, who, project, spec->priority, 0, err) &&
+           may_disconnect(projects, who, project, spec->on_disconnect, err);
 }
 
 bool authorize_secrets(const struct projects *projects, const struct principal *who, const char *project)

@@ -168,3 +168,20 @@ def test_a_project_is_kept_to_its_pools(sized: Cluster) -> None:
     assert sized.api.wait(sized.api.submit(["true"], project="kept"))["state"] == "SUCCEEDED"
     wrong = gpuctl(sized, "quotas", "set", "project", "kept", "--pools", "a b")
     assert wrong.returncode != 0 and "pools must be an array" in wrong.stderr, wrong
+
+
+def test_users_jobs_of_a_project_may_be_kept_from_running_on_unheard_of(sized: Cluster) -> None:
+    ann = sized.user("ann")
+    assert gpuctl(sized, "quotas", "set", "project", "short", "--on-disconnect", "requeue,fail").returncode == 0
+    for spec in ({}, {"on_disconnect": "keep"}):
+        with pytest.raises(Problem) as refusal:
+            ann.submit(["true"], project="short", **spec)
+        assert (refusal.value.status, refusal.value.field) == (403, "on_disconnect")
+        assert refusal.value.body["hint"] == "submit it with --on-disconnect requeue"
+    assert ann.wait(ann.submit(["true"], project="short", on_disconnect="requeue"))["state"] == "SUCCEEDED"
+    limits = sized.api.get("/v1/accounts/projects/short")["limits"]
+    assert limits["on_disconnect"] == ["requeue", "fail"]
+    assert gpuctl(sized, "quotas", "set", "project", "short", "--on-disconnect", "none").returncode == 0
+    assert ann.wait(ann.submit(["true"], project="short"))["state"] == "SUCCEEDED"
+    wrong = gpuctl(sized, "quotas", "set", "project", "short", "--on-disconnect", "stop")
+    assert wrong.returncode != 0 and "on_disconnect must be an array of keep, requeue and fail" in wrong.stderr, wrong

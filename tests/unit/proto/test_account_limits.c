@@ -42,7 +42,7 @@ START_TEST(limits_are_written_as_they_were_read_and_without_what_is_no_limit)
     const char *all = "{\"quota\":{\"A10\":8},\"max_gpus\":{\"A10\":16,\"*\":32},\"max_cpus\":12.5,"
                       "\"max_memory\":1073741824,\"max_running_jobs\":0,"
                       "\"max_queued_jobs\":100,\"gpu_hours\":{\"hours\":1.5,\"period_s\":86400},"
-                      "\"pools\":[\"a\",\"b\"],\"weight\":0.5}";
+                      "\"pools\":[\"a\",\"b\"],\"on_disconnect\":[\"requeue\",\"fail\"],\"weight\":0.5}";
     assert_again(ACCOUNT_PROJECT, all, all);
     assert_again(ACCOUNT_PROJECT, "{}", "{}");
     assert_again(ACCOUNT_USER, "{\"weight\":1,\"max_gpus\":{\"A10\":null},\"max_running_jobs\":null}", "{}");
@@ -59,6 +59,9 @@ START_TEST(wrong_limits_are_refused_by_their_name)
     assert_refused(ACCOUNT_PROJECT, "{\"pools\":\"a\"}", "pools");
     assert_refused(ACCOUNT_PROJECT, "{\"pools\":[\"a b\"]}", "pools");
     assert_refused(ACCOUNT_USER, "{\"pools\":[\"a\"]}", "pools");
+    assert_refused(ACCOUNT_PROJECT, "{\"on_disconnect\":\"fail\"}", "on_disconnect");
+    assert_refused(ACCOUNT_PROJECT, "{\"on_disconnect\":[\"stop\"]}", "on_disconnect");
+    assert_refused(ACCOUNT_USER, "{\"on_disconnect\":[\"fail\"]}", "on_disconnect");
     assert_refused(ACCOUNT_PROJECT, "{\"max_cpus\":\"4\"}", "max_cpus");
     assert_refused(ACCOUNT_PROJECT, "{\"max_memory\":\"4X\"}", "max_memory");
     assert_refused(ACCOUNT_PROJECT, "{\"max_gpus\":{\"A10\":1,\"a10\":2}}", "max_gpus");

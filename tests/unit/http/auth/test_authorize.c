@@ -28,6 +28,9 @@ static void open_all(void)
     put_project("vision", "{\"members\":{\"vera\":\"viewer\",\"uma\":\"user\",\"olga\":\"operator\"},"
                           "\"max_priority\":5}");
     put_project("public", "{}");
+    put_project(
+        "short",
+        "{\"members\":{\"olga\":\"operator\",\"uma\":\"user\"},\"on_disconnect\":[\"fail\",\"requeue\"]}");
 }
 
 static void close_all(void)
@@ -192,6 +195,28 @@ START_TEST(a_priority_is_bounded_by_the_project_but_for_operators)
 }
 END_TEST
 
+static bool disconnects(const char *owner, enum role role, const char *project, enum on_disconnect rule)
+{
+    const struct job_spec spec = {.project = project, .on_disconnect = rule};
+    memset(&err, 0, sizeof err);
+    return authorize_submit(projects, bearer(owner, role), &spec, &err);
+}
+
+START_TEST(what_jobs_do_on_silent_nodes_is_bounded_by_the_project_but_for_operators)
+{
+    ck_assert(!disconnects("uma", ROLE_USER, "short", ON_DISCONNECT_KEEP));
+    ck_assert_int_eq(err.code, ERR_FORBIDDEN);
+    ck_assert_str_eq(err.field, "on_disconnect");
+    ck_assert_str_eq(err.hint, "submit it with --on-disconnect requeue");
+    ck_assert(disconnects("uma", ROLE_USER, "short", ON_DISCONNECT_REQUEUE));
+    ck_assert(disconnects("uma", ROLE_USER, "short", ON_DISCONNECT_FAIL));
+    ck_assert(disconnects("olga", ROLE_USER, "short", ON_DISCONNECT_KEEP));
+    ck_assert(disconnects("eve", ROLE_OPERATOR, "short", ON_DISCONNECT_KEEP));
+    ck_assert(disconnects("uma", ROLE_USER, "vision", ON_DISCONNECT_KEEP));
+    ck_assert(disconnects("eve", ROLE_USER, "public", ON_DISCONNECT_KEEP));
+}
+END_TEST
+
 static bool may_use_secrets(const char *name, enum role role, const char *project)
 {
     return authorize_secrets(projects, identity_principal(bearer(name, role)), project);
@@ -336,6 +361,7 @@ Suite *authorize_suite(void)
     tcase_add_test(cases, a_project_takes_jobs_of_its_members_and_without_members_of_everybody);
     tcase_add_test(cases, strangers_are_not_told_whether_a_project_exists);
     tcase_add_test(cases, a_priority_is_bounded_by_the_project_but_for_operators);
+    tcase_add_test(cases, what_jobs_do_on_silent_nodes_is_bounded_by_the_project_but_for_operators);
     tcase_add_test(cases, secrets_of_a_project_are_its_users_and_no_role_of_a_token_helps);
     tcase_add_test(cases, a_change_of_a_project_counts_at_once);
     tcase_add_test(cases, a_service_account_has_its_project_and_nothing_else);
