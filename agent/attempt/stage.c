@@ -230,13 +230,18 @@ static bool stage_files(struct attempt *attempt, struct err *err)
 
 /* --- the bundle ----------------------------------------------------------------------------------------- */
 
-/* Stages files over the bundle; then a shim may have the attempt. */
+/* Stages files over the bundle; then a shim may have the attempt. A file for which the bundle has no place is
+ * the job's fault: it would fail on every node, and wait for ever. */
 static void lay(struct attempt *attempt)
 {
     struct err err;
     if (!stage_files(attempt, &err)) {
         stage_cancel(attempt);
-        attempt_decline(attempt, err.text);
+        if (err.code == ERR_FIELD) {
+            attempt_over(attempt, CAUSE_EXEC_FAILED, err.text);
+        } else {
+            attempt_decline(attempt, err.text);
+        }
     } else if (attempt->fills_waiting == 0) {
         finish(attempt);
     }

@@ -3,6 +3,7 @@
  * whatever exists there. */
 #include "agent/base/stage_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,12 @@
 static bool is_plain(const char *part)
 {
     return *part != '\0' && strcmp(part, ".") != 0 && strcmp(part, "..") != 0;
+}
+
+/* What was laid before is no folder, or a link, or lets nobody in: so it would be in any folder. */
+static bool is_in_the_way(int code)
+{
+    return code == ENOTDIR || code == ELOOP || code == EISDIR || code == EACCES || code == ENAMETOOLONG;
 }
 
 int stage_file_open(int folder, const char *path, bool executable, struct err *err)
@@ -36,7 +43,9 @@ int stage_file_open(int folder, const char *path, bool executable, struct err *e
     mode_t mode = executable ? 0755 : 0644;
     int file = at < 0 ? -1 : openat(at, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
     if (file < 0) {
+        bool in_the_way = is_in_the_way(errno);
         err_errno(err, "cannot make the file %s", path);
+        err->code = in_the_way ? ERR_FIELD : err->code;
     }
     return file;
 }

@@ -9,7 +9,8 @@
 #include "proto/base/err.h"
 
 /* Makes and opens an empty file for writing, with the folders on the way to it. The path is relative, without
- * empty, "." and ".." parts; links are not followed. -1 on error. */
+ * empty, "." and ".." parts; links are not followed. -1 on error: ERR_FIELD when no folder with
+ * the same content could have the file. */
 int stage_file_open(int folder, const char *path, bool executable, struct err *err);
 
 /* Makes a file of the agent's own, or replaces its content, without a sync. */
