@@ -119,6 +119,14 @@ bool mcp_list_pools(const struct mcp_call *call, struct text *out, struct err *e
     return put(api_get(call->api, err, "/v1/pools"), out);
 }
 
+bool mcp_list_secrets(const struct mcp_call *call, struct text *out, struct err *err)
+{
+    autotext struct text path = {0};
+    text_append(&path, "/v1/secrets");
+    api_query(&path, "project", json_string_of(call->arguments, "project"));
+    return put(api_read(call->api, path.bytes, err), out);
+}
+
 /* --- changes -------------------------------------------------------------------------------------------- */
 
 /* The key goes into a header: printable ASCII. */

@@ -28,6 +28,7 @@ bool mcp_job_results(const struct mcp_call *call, struct text *out, struct err *
 bool mcp_job_events(const struct mcp_call *call, struct text *out, struct err *err);
 bool mcp_list_nodes(const struct mcp_call *call, struct text *out, struct err *err);
 bool mcp_list_pools(const struct mcp_call *call, struct text *out, struct err *err);
+bool mcp_list_secrets(const struct mcp_call *call, struct text *out, struct err *err);
 /* In the answer is the Idempotency-Key, which is also in the hint of an error after which nobody knows
  * whether there is a job. */
 bool mcp_submit_job(const struct mcp_call *call, struct text *out, struct err *err);

@@ -80,6 +80,9 @@ static const struct mcp_argument job_events_arguments[] = {
 static const struct mcp_argument list_nodes_arguments[] = {
     ROWS_ARGUMENT("At most so many nodes (default 20)."), CURSOR_ARGUMENT, ARGUMENTS_END};
 
+static const struct mcp_argument list_secrets_arguments[] = {
+    ARGUMENT("project", MCP_TEXT, "Those of this project. The person's own when absent."), ARGUMENTS_END};
+
 /* Fields of a job, as POST /v1/jobs takes them. */
 static const struct mcp_argument spec_arguments[] = {
     ARGUMENT("command", MCP_TEXTS, "The program and its arguments, for each rank. No shell is between.",
@@ -105,6 +108,10 @@ static const struct mcp_argument spec_arguments[] = {
     ARGUMENT("grace_s", MCP_NUMBER, "Seconds between SIGTERM and SIGKILL (default 30)."),
     ARGUMENT("retries", MCP_WHOLE, "Further attempts after a failure of the program (default 0)."),
     ARGUMENT("env", MCP_TEXT_MAP, "Environment variables of the ranks."),
+    ARGUMENT(
+        "secrets", MCP_TEXTS,
+        "Secrets that the ranks get by name, as variables: [\"HF_TOKEN\"]. NAME:file gives the path of a "
+        "file. list_secrets has the names."),
     ARGUMENT("labels", MCP_TEXT_MAP, "Labels of the job."),
     ARGUMENT("constraints", MCP_OBJECT,
              "Labels that its nodes must have: {\"zone\": [\"a\", \"b\"], \"disk\": {\"not\": \"hdd\"}}."),
@@ -190,6 +197,12 @@ static const struct mcp_tool tools[] = {
      .arguments = no_arguments,
      .run = mcp_list_pools,
      .description = "Show the GPUs of the cluster in total and free, for each pool and GPU type."},
+    {.name = "list_secrets",
+     .effect = MCP_READS,
+     .arguments = list_secrets_arguments,
+     .run = mcp_list_secrets,
+     .description = "List the names of the secrets that a job can ask for. Nobody can read their values: "
+                    "the person sets them with `gpuctl secret set`."},
     {.name = "submit_job",
      .effect = MCP_ADDS,
      .takes_spec = true,

@@ -21,6 +21,7 @@ import { OverviewView } from "./views/overview";
 import { QueueView } from "./views/queue";
 import { RunView } from "./views/run";
 import { RunsView } from "./views/runs";
+import { SecretsView } from "./views/secrets";
 import { SignInView } from "./views/sign_in";
 import { SubmitView } from "./views/submit";
 import { UsageView } from "./views/usage";
@@ -41,13 +42,14 @@ const ROUTES: [RegExp, (match: string[], search: URLSearchParams) => ComponentCh
   [/^\/nodes\/([A-Za-z0-9._-]+)$/, ([, name]) => <NodeView key={name} name={name!} />],
   [/^\/usage\/?$/, (_, search) => <UsageView search={search} />],
   [/^\/submit\/?$/, () => <SubmitView />],
+  [/^\/secrets\/?$/, (_, search) => <SecretsView search={search} />],
   [/^\/webhooks\/?$/, () => <WebhooksView />],
   [/^\/webhooks\/([a-z2-7]+)$/, ([, id], search) => <WebhookView id={id!} search={search} />],
 ];
 
 function Nothing({ address }: { address: string }) {
   useCrumbs();
-  return <p class="line">{`This page shows jobs, the queue, nodes, experiments and their runs, usage and webhooks. It has no view for ${address}.`}</p>;
+  return <p class="line">{`This page shows jobs, the queue, nodes, experiments and their runs, usage, webhooks and secrets. It has no view for ${address}.`}</p>;
 }
 
 /** The fragment "#/jobs?state=live": what it names, and what comes behind. */
@@ -78,6 +80,7 @@ const MENU: Place[] = [
   { letter: "u", text: "Usage", path: "/usage" },
   { letter: "e", text: "Experiments", path: "/experiments" },
   { letter: "w", text: "Webhooks", path: "/webhooks" },
+  { letter: "c", text: "Secrets", path: "/secrets" },
   { letter: "s", text: "Submit", path: "/submit" },
 ];
 

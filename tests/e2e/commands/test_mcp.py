@@ -28,7 +28,7 @@ if not hasattr(mcp, "Client"):
     pytest.skip("the installed client library of the protocol is older than 2.0", allow_module_level=True)
 
 READING = {
-    "list_jobs", "show_job", "explain_job", "plan_job", "job_logs", "job_results", "job_events", "list_nodes", "list_pools",
+    "list_jobs", "show_job", "explain_job", "plan_job", "job_logs", "job_results", "job_events", "list_nodes", "list_pools", "list_secrets",
 }  # fmt: skip
 CHANGING = {"submit_job", "cancel_job", "hold_job", "release_job"}
 SLEEP = ["sleep", "1000"]
@@ -165,6 +165,24 @@ def test_a_job_is_submitted_waited_for_and_read(environment: Environment) -> Non
         assert pool["types"] == [{"gpu_type": "cpu", "gpus": 4, "free": 4}]
 
     talk(environment, conversation, "--allow-changes")
+
+
+def test_a_job_gets_cpus_memory_and_a_secret_whose_name_is_listed(environment: Environment, ada: Api) -> None:
+    ada.call("PUT", "/v1/secrets/HF_TOKEN", {"value": "canary-8d21f0"})
+
+    async def conversation(agent: Agent) -> None:
+        listed = await agent.call("list_secrets")
+        assert [(one["name"], one["bytes"]) for one in listed["secrets"]] == [("HF_TOKEN", 13)] and "canary" not in json.dumps(listed)
+        told = ["sh", "-c", "echo ${#HF_TOKEN}"]
+        submitted = await agent.call("submit_job", command=told, gpus=0, cpus=0.5, memory="64M", secrets=["HF_TOKEN"])
+        view = await agent.wait(submitted["id"])
+        assert view["state"] == "SUCCEEDED" and view["spec"]["secrets"] == ["HF_TOKEN"]
+        assert (await agent.call("job_logs", job=submitted["id"]))["text"] == "13\n"
+        assert (view["spec"]["cpus"], view["spec"]["memory"]) == (0.5, "64M")
+        assert (await agent.fail("list_secrets", project="nobodys"))["code"] == "forbidden"
+
+    talk(environment, conversation, "--allow-changes")
+    ada.call("DELETE", "/v1/secrets/HF_TOKEN")
 
 
 def test_results_of_a_function_are_values(environment: Environment, ada: Api) -> None:

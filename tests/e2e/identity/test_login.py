@@ -6,16 +6,22 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import GPUCTL, PATIENCE, Api, Cluster, Problem, eventually
+from harness import GPUCTL, PATIENCE, ROOT, Api, Cluster, Problem, eventually
 from provider import Person, Provider
 
 ROLES = ["--oidc-role", "ml=user", "--oidc-role", "guests=viewer", "--oidc-role", "ops=operator"]
+WHO = """
+from serverless_gpu._internal.api import controller
+from serverless_gpu._internal.messages import Messages
+print(controller.connect(Messages()).get("/v1/session")["owner"])
+"""
 HELD = {"command": ["true"], "gpus": 1, "hold": True}
 
 
@@ -63,6 +69,15 @@ class Terminal:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([GPUCTL, *arguments], env=self.environment, capture_output=True, text=True, timeout=PATIENCE)
+
+    def begin_python(self) -> subprocess.Popen[str]:
+        environment = {**self.environment, "PYTHONPATH": str(ROOT / "client" / "python" / "src")}
+        return subprocess.Popen([sys.executable, "-c", WHO], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def python(self) -> subprocess.CompletedProcess[str]:
+        program = self.begin_python()
+        out, said = program.communicate(timeout=PATIENCE)
+        return subprocess.CompletedProcess(program.args, program.returncode, out, said)
 
     def login(self, url: str, answer: Callable[[str], None]) -> tuple[int, str]:
         """Run `gpuctl login`; `answer` is what the person does with the address that it shows."""
@@ -169,11 +184,51 @@ def test_a_login_that_has_ended_asks_for_another(provider: Provider, terminal: T
     cluster = make_cluster(1, controller=options(provider, "--login-life", "1s"))
     code, said = terminal.login(cluster.url, Person("a1").agree)
     assert code == 0, said
-    over = eventually(lambda: (ran := terminal.run("ps")).returncode != 0 and ran, "the end of the token")
+    over = eventually(lambda: "log in again" in (ran := terminal.run("ps")).stderr and ran, "the end of the token")
     assert over.returncode == 4 and f"gpuctl login {cluster.url}" in over.stderr
     with pytest.raises(Problem) as refused:
         Api(cluster.url, terminal.token).get("/v1/jobs")
     assert refused.value.status == 401
+
+
+def test_the_python_package_renews_the_same_login(provider: Provider, terminal: Terminal, make_cluster: Callable[..., Cluster]) -> None:
+    """It and gpuctl take turns, and stand in each other's way at once: the provider takes each refresh token once."""
+    provider.people({"a1": person("ann", "ml")})
+    cluster = make_cluster(1, controller=options(provider, "--login-life", "10m", client="renewing"))
+    code, said = terminal.login(cluster.url, Person("a1").agree)
+    assert code == 0, said
+    tokens = {terminal.token}
+
+    def renewed(how: Callable[[], subprocess.CompletedProcess[str]], count: int) -> bool:
+        ran = how()
+        assert ran.returncode == 0, ran.stderr
+        tokens.add(terminal.token)
+        return len(tokens) >= count
+
+    eventually(lambda: renewed(terminal.python, 3), "two new tokens")
+    assert terminal.python().stdout == "ann\n"
+    eventually(lambda: renewed(lambda: terminal.run("ps"), len(tokens) + 1), "a new token by gpuctl")
+    many = [terminal.begin_python() for _ in range(4)]
+    eventually(lambda: renewed(lambda: terminal.run("ps"), len(tokens) + 1), "a new token beside the others")
+    assert [one.communicate(timeout=PATIENCE)[0] for one in many] == ["ann\n"] * 4
+    eventually(lambda: renewed(terminal.python, len(tokens) + 1), "a new token with what they have left")
+    assert {name: (terminal.folder / name).stat().st_mode & 0o777 for name in ("token", "login.json", "login.lock")} == {
+        "token": 0o600, "login.json": 0o600, "login.lock": 0o600,
+    }  # fmt: skip
+    assert sorted(path.name for path in terminal.folder.iterdir()) == ["config", "login.json", "login.lock", "token"]
+    provider.people({"a1": person("ann", "sales")})
+    assert terminal.python().stdout == "ann\n", "the token that there is serves until its end"
+
+
+def test_the_python_package_asks_for_another_login(provider: Provider, terminal: Terminal, make_cluster: Callable[..., Cluster]) -> None:
+    provider.people({"a1": person("ann", "ml")})
+    cluster = make_cluster(1, controller=options(provider, "--login-life", "1s"))
+    code, said = terminal.login(cluster.url, Person("a1").agree)
+    assert code == 0, said
+    over = eventually(lambda: "SettingsError" in (ran := terminal.python()).stderr and ran, "the end of the token")
+    assert f"the login at {cluster.url} has ended at" in over.stderr and f"log in again with `gpuctl login {cluster.url}`" in over.stderr
+    provider.stop()
+    assert "log in again" in terminal.python().stderr
 
 
 def test_without_a_provider_a_token_is_asked_for(terminal: Terminal, make_cluster: Callable[..., Cluster]) -> None:

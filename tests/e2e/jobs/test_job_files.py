@@ -227,7 +227,7 @@ def test_wait_exits_as_the_script_did(gpuctl: Run, tmp_path: Path, code: int, bo
 
 def test_a_script_without_gpus_gets_cpus_and_memory_alone(cluster: Cluster, tmp_path: Path) -> None:
     gpuctl = gpuctl_of(cluster)
-    told = "$SLURM_PROCID/$SLURM_NTASKS: $RANK/$WORLD_SIZE with $SLURM_CPUS_PER_TASK of ${GPUCTL_CPUS-none}, GPUs ${SLURM_GPUS_ON_NODE-none}"
+    told = "$SLURM_PROCID/$SLURM_NTASKS: $RANK/$WORLD_SIZE with $SLURM_CPUS_PER_TASK of $GPUCTL_CPUS, GPUs ${SLURM_GPUS_ON_NODE-none}"
     script = batch(tmp_path / "job.sh", "--ntasks=2 -c 1 --mem=64M", f"srun bash -c 'echo {told}'")
     ran = gpuctl("sbatch", "--wait", "--parsable", script)
     assert ran.returncode == 0, ran.stderr

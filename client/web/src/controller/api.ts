@@ -103,6 +103,8 @@ export interface Placement {
   first_rank: number;
   local_ranks: number;
   devices: string;
+  cpus: number; // 0: not known
+  memory_bytes: number; // likewise
   state: string;
 }
 export interface JobDetail extends Job {
@@ -149,6 +151,10 @@ export interface Node {
   free_gpus: number;
   unavailable_gpus: number;
   unavailable: string | null;
+  cpus: number; // 0: its agent does not say
+  free_cpus: number;
+  memory_bytes: number; // 0: likewise
+  free_memory_bytes: number;
   slots: boolean;
   beat_age_s: number | null;
   reason: string | null;
@@ -375,6 +381,14 @@ export interface Delivery {
   created_at: string;
   tried_at: string | null;
   next_at: string | null;
+}
+/** Its value is in no answer. */
+export interface Secret {
+  name: string;
+  project: string | null;
+  bytes: number;
+  set_by: string;
+  set_at: string;
 }
 export type Spec = Record<string, unknown>;
 export interface JobRun {
@@ -744,6 +758,23 @@ export async function attempts(id: string, signal: AbortSignal): Promise<Attempt
 
 export async function jobResults(id: string, signal: AbortSignal): Promise<Result[]> {
   return (await ask<{ results: Result[] }>(`${ofJob(id)}/results?${query({ limit: "200" })}`, signal)).results;
+}
+
+// --- secrets
+
+const ofSecret = (name: string) => `/v1/secrets/${encodeURIComponent(name)}`;
+
+/** By name. `project` "": those of the person. */
+export async function secrets(project: string, signal: AbortSignal): Promise<Secret[]> {
+  return (await ask<{ secrets: Secret[] }>(`/v1/secrets?${query(project === "" ? {} : { project })}`, signal)).secrets;
+}
+
+export async function setSecret(name: string, value: { value: string } | { base64: string }, project: string): Promise<void> {
+  await send(ofSecret(name), { method: "PUT", body: { ...value, ...(project !== "" && { project }) } });
+}
+
+export async function removeSecret(name: string, project: string): Promise<void> {
+  await send(`${ofSecret(name)}?${query(project === "" ? {} : { project })}`, { method: "DELETE" });
 }
 
 // --- webhooks

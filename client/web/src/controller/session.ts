@@ -38,6 +38,11 @@ export function person(): Person | null {
   return kept();
 }
 
+/** Whether they may submit jobs, and have secrets for them. */
+export function maySubmit(): boolean {
+  return person()?.role !== "viewer";
+}
+
 /** Whether they may change nodes, and jobs of others. */
 export function mayOperate(): boolean {
   const role = person()?.role;

@@ -48,6 +48,9 @@ export function number(value: number | string, digits = 5): string {
   return size >= 1e9 || size < 1e-4 ? read.toExponential(digits - 1).replace(/\.?0+e/, "e") : String(Number(read.toPrecision(digits)));
 }
 
+/** What is free of an amount: "6 of 8"; "" where the whole is not known. */
+export const freeOf = (free: number, whole: number, spell: (amount: number) => string = String): string => (whole > 0 ? `${spell(free)} of ${spell(whole)}` : "");
+
 /** "17 B", "1.5 KiB", "20 MiB". */
 export function size(bytes: number): string {
   let left = bytes;

@@ -32,7 +32,8 @@ function RunLink({ run }: { run: JobRun }) {
 }
 
 function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
-  const old = found.spec.retry_of as string | undefined; // the job that it repeats
+  const { spec } = found;
+  const old = spec.retry_of as string | undefined; // the job that it repeats
   return (
     <dl>
       <Fact name="State"><Chip state={found.state} /></Fact>
@@ -41,7 +42,10 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="Exit code">{found.exit_code === null ? null : String(found.exit_code)}</Fact>
       <Fact name="Owner">{found.owner}</Fact>
       <Fact name="Project">{found.project}</Fact>
-      <Fact name="GPUs">{`${found.gpus} ${found.gpu_type ?? ""}`}</Fact>
+      <Fact name="GPUs">{found.gpus === 0 ? "none" : `${found.gpus} ${found.gpu_type ?? ""}`}</Fact>
+      <Fact name="CPUs">{typeof spec.cpus === "number" && String(spec.cpus)}</Fact>
+      <Fact name="Memory">{typeof spec.memory === "number" ? size(spec.memory) : (spec.memory as string | null | undefined)}</Fact>
+      <Fact name="Secrets">{Array.isArray(spec.secrets) && spec.secrets.join(", ")}</Fact>
       <Fact name="Pool">{found.pool}</Fact>
       <Fact name="Priority">{String(found.priority)}</Fact>
       <Fact name="Attempt">{found.attempt > 0 && String(found.attempt)}</Fact>
@@ -61,8 +65,9 @@ function Placements({ nodes }: { nodes: Placement[] }) {
     one.local_ranks === 1 ? String(one.first_rank) : `${one.first_rank} to ${one.first_rank + one.local_ranks - 1}`,
     one.devices,
     one.state,
+    <>{one.cpus > 0 && <div>{`${one.cpus} CPUs`}</div>}{one.memory_bytes > 0 && <div>{size(one.memory_bytes)}</div>}</>,
   ]);
-  return <Table titles={["Node", "Ranks", "Devices", "State"]} rows={rows} keys={nodes.map((one) => one.node)} />;
+  return <Table titles={["Node", "Ranks", "Devices", "State", "Holds"]} rows={rows} keys={nodes.map((one) => one.node)} />;
 }
 
 /** Those that have become jobs, the newest first. */

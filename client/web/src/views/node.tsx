@@ -3,7 +3,7 @@
 
 import { useRef, useState } from "preact/hooks";
 
-import { changeNode, gpus, node, nodeActs, nodeSamples, type Gpu, type Job, type NodeDetail } from "../controller/api";
+import { changeNode, gpus, jobs, node, nodeActs, nodeSamples, type Gpu, type Job, type NodeDetail } from "../controller/api";
 import { mayAudit, mayOperate } from "../controller/session";
 import { useChange } from "../parts/change";
 import { useJobList } from "../parts/job/job_list";
@@ -13,11 +13,12 @@ import { useCrumbs, useRenewed } from "../parts/renew";
 import { SampleCharts } from "../parts/charts/samples";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
-import { duration, moment, size } from "../parts/words";
+import { duration, freeOf, moment, size } from "../parts/words";
 
 const RENEW_MS = 10000;
 const SAMPLES_RENEW_MS = 60000;
 const PAGE = 200; // jobs, each time that somebody asks for more
+const LIVE = "PLACED,RUNNING";
 const HOUR_MS = 3600000;
 const SPANS: Record<string, number> = { "1 hour": HOUR_MS, "6 hours": 6 * HOUR_MS, "1 day": 24 * HOUR_MS };
 
@@ -34,6 +35,8 @@ function Facts({ found }: { found: NodeDetail }) {
       <Fact name="Window">{when(found)}</Fact>
       <Fact name="Pool">{`${found.pool}${found.pool_kind === "reserved" ? " (reserved)" : ""}`}</Fact>
       <Fact name="GPUs">{`${found.free_gpus} of ${found.gpus} ${found.gpu_type ?? ""} free`}</Fact>
+      <Fact name="CPUs">{found.cpus > 0 && `${freeOf(found.free_cpus, found.cpus)} free`}</Fact>
+      <Fact name="Memory">{found.memory_bytes > 0 && `${freeOf(found.free_memory_bytes, found.memory_bytes, size)} free`}</Fact>
       <Fact name="Heard">{found.beat_age_s !== null && `${duration(found.beat_age_s * 1000)} ago`}</Fact>
       <Fact name="Address">{found.address}</Fact>
       <Fact name="Version">{found.version}</Fact>
@@ -46,8 +49,8 @@ function Devices({ found }: { found: NodeDetail }) {
   return <Table titles={["#GPU", "Type", "#Memory", "UUID", "Unavailable"]} rows={rows} keys={found.devices.map((one) => String(one.index))} />;
 }
 
-/** The jobs that hold its GPUs; users see their own. */
-function Jobs({ held }: { held: Gpu[] }) {
+/** The jobs that hold its GPUs, and those without GPUs that run on it; users see their own. */
+function Jobs({ held, without }: { held: Gpu[]; without: Job[] }) {
   const jobs = new Map<string, Gpu[]>();
   for (const gpu of held) {
     const job = gpu.holder?.job ?? "";
@@ -58,7 +61,10 @@ function Jobs({ held }: { held: Gpu[] }) {
     const indices = its.map((gpu) => gpu.index).join(", ");
     return holder ? [<><a href={`#/jobs/${id}`}><code class="whole">{id}</code></a> {holder.name}</>, holder.owner, indices, duration(Date.now() - Date.parse(holder.since))] : ["of others", "", indices, ""];
   });
-  return rows.length === 0 ? <p class="faint">None.</p> : <Table titles={["Job", "Owner", "GPUs", "For"]} rows={rows} keys={[...jobs.keys()]} />;
+  for (const { id, name, owner, on_node: here } of without) {
+    rows.push([<><a href={`#/jobs/${id}`}><code class="whole">{id}</code></a> {name}</>, owner, "none", here ? duration(Date.now() - Date.parse(here.created_at)) : ""]);
+  }
+  return rows.length === 0 ? <p class="faint">None.</p> : <Table titles={["Job", "Owner", "GPUs", "For"]} rows={rows} keys={[...jobs.keys(), ...without.map((job) => job.id)]} />;
 }
 
 /** How the job's last attempt here ended: as the job did, or with what sent the job on. */
@@ -69,7 +75,7 @@ function Outcome({ job }: { job: Job }) {
   return <><Chip state={state} /> <span class="faint" title={reason ?? ""}>{reason}</span></>;
 }
 
-/** Jobs that had its GPUs, the newest first; users see their own. */
+/** Jobs that it had, the newest first; users see their own. */
 function History({ name }: { name: string }) {
   const [most, setMost] = useState(PAGE);
   const seen = useRef<[number, number]>([0, 0]);
@@ -80,7 +86,7 @@ function History({ name }: { name: string }) {
   const row = (job: Job) => [
     <><a href={`#/jobs/${job.id}`}><code>{job.id}</code></a> {job.name}</>,
     job.owner,
-    job.on_node?.devices.replaceAll(",", ", "),
+    job.on_node?.devices.replaceAll(",", ", ") || "none",
     job.on_node && moment(Date.parse(job.on_node.created_at)),
     job.on_node?.ended_at && moment(Date.parse(job.on_node.ended_at)),
     <Outcome job={job} />,
@@ -147,7 +153,10 @@ function Samples({ name }: { name: string }) {
 
 export function NodeView({ name }: { name: string }) {
   const [found, again] = useRenewed(name, async (signal) => ({ value: await node(name, signal), more: true }), RENEW_MS);
-  const [held] = useRenewed(`gpus of ${name}`, async (signal) => ({ value: await gpus({ node: name, state: "allocated" }, signal), more: true }), RENEW_MS);
+  const [now] = useRenewed(`jobs on ${name}`, async (signal) => {
+    const [held, here] = await Promise.all([gpus({ node: name, state: "allocated" }, signal), jobs({ node: name, state: LIVE }, PAGE, signal)]);
+    return { value: { held, without: here.jobs.filter((job) => job.gpus === 0 && job.on_node?.ended_at === null) }, more: true };
+  }, RENEW_MS);
   const [refused, tryTo] = useChange(again);
   useCrumbs({ text: "nodes", href: "#/nodes" }, { text: name });
   if (found === undefined) {
@@ -166,7 +175,7 @@ export function NodeView({ name }: { name: string }) {
       <div class="columns">
         <div class="side">
           <section class="card"><Facts found={found} /></section>
-          {held && <Part title="Jobs now" kind="values"><Jobs held={held} /></Part>}
+          {now && <Part title="Jobs now" kind="values"><Jobs {...now} /></Part>}
         </div>
         <div class="wide">
           <Part title="What it used" kind="metrics"><Samples name={name} /></Part>

@@ -13,7 +13,7 @@ import { GpuMap } from "../parts/cluster/gpu_map";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { Chip } from "../parts/state";
 import { Table } from "../parts/table";
-import { duration, moment } from "../parts/words";
+import { duration, freeOf, moment, size } from "../parts/words";
 
 const RENEW_MS = 3000;
 const MAP_RENEW_MS = 10000;
@@ -76,6 +76,8 @@ function row(node: Node, change: (what: "drain" | "resume") => void) {
     node.gpu_type ?? "",
     `${counts.free_gpus} of ${counts.gpus}`,
     <Use {...counts} />,
+    freeOf(node.free_cpus, node.cpus),
+    freeOf(node.free_memory_bytes, node.memory_bytes, size),
     node.beat_age_s === null ? "" : duration(node.beat_age_s * 1000),
     <div class="reason">{[window, node.reason, node.unavailable].filter(Boolean).join("; ")}</div>,
     mayOperate() && button,
@@ -123,7 +125,7 @@ export function NodesView({ search }: { search: URLSearchParams }) {
           {each && <GpuMap gpus={each} colour={colour} change={mayOperate() ? change : null} />}
           <h2 class="part">By node</h2>
           <Table
-            titles={["Node", "State", "Pool", "GPU type", "Free", "Use", "Heard", "Reason", "Change"]}
+            titles={["Node", "State", "Pool", "GPU type", "Free", "Use", "CPUs", "Memory", "Heard", "Reason", "Change"]}
             rows={all.map((node) => row(node, (what) => change(node.name, what)))}
             keys={all.map((node) => node.name)}
           />

@@ -3,7 +3,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Failure, overview, plan, submit, type Spec, type WaitAnswer } from "../controller/api";
+import { Failure, overview, plan, secrets, submit, type Spec, type WaitAnswer } from "../controller/api";
+import { maySubmit } from "../controller/session";
 import { Explanation } from "../parts/job/explanation";
 import { Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";
@@ -12,19 +13,23 @@ import { wordsOf } from "../parts/shell";
 
 const PAUSE_MS = 400; // after the last key, before the controller is asked
 const RENEW_MS = 30000;
+const NO_GPUS = "0";
 
 interface Form {
   name: string;
   command: string;
   gpus: string;
+  cpus: string;
+  memory: string;
   gpuType: string;
   pool: string;
   hours: string;
   project: string;
   retries: string;
   reserved: "auto" | "true" | "false";
+  secrets: string[];
 }
-const EMPTY: Form = { name: "", command: "", gpus: "1", gpuType: "", pool: "", hours: "", project: "", retries: "", reserved: "auto" };
+const EMPTY: Form = { name: "", command: "", gpus: "1", cpus: "", memory: "", gpuType: "", pool: "", hours: "", project: "", retries: "", reserved: "auto", secrets: [] };
 
 /** The fields of the API; what is left empty is left out. */
 function specOf(form: Form, words: string[]): Spec {
@@ -32,16 +37,31 @@ function specOf(form: Form, words: string[]): Spec {
     command: words,
     ...(form.name && { name: form.name }),
     gpus: Number(form.gpus),
-    ...(form.gpuType && { gpu_type: form.gpuType }),
+    ...(form.cpus && { cpus: Number(form.cpus) }),
+    ...(form.memory && { memory: form.memory }),
+    ...(form.gpuType && form.gpus !== NO_GPUS && { gpu_type: form.gpuType }),
     ...(form.pool && { pool: form.pool }),
     ...(form.hours && { time_limit_s: Math.round(Number(form.hours) * 3600) }),
     ...(form.project && { project: form.project }),
     ...(form.retries && { retries: Number(form.retries) }),
     ...(form.reserved !== "auto" && { use_reserved_pool: form.reserved === "true" }),
+    ...(form.secrets.length > 0 && { secrets: form.secrets }),
   };
 }
 
-function Field({ form, name, title, set, type, list }: { form: Form; name: keyof Form; title: string; set: (changed: Partial<Form>) => void; type?: string; list?: string }) {
+type Set = (changed: Partial<Form>) => void;
+interface FieldProps {
+  form: Form;
+  name: Exclude<keyof Form, "secrets">;
+  title: string;
+  set: Set;
+  type?: string;
+  list?: string;
+  hint?: string;
+  disabled?: boolean;
+}
+
+function Field({ form, name, title, set, type, list, hint, disabled }: FieldProps) {
   return (
     <label>
       {title}
@@ -49,10 +69,28 @@ function Field({ form, name, title, set, type, list }: { form: Form; name: keyof
         type={type ?? "text"}
         value={form[name]}
         {...(list && { list })}
-        {...(type === "number" && { min: "0", step: name === "hours" ? "any" : "1" })}
+        {...(hint && { placeholder: hint })}
+        {...(type === "number" && { min: "0", step: name === "hours" || name === "cpus" ? "any" : "1" })}
+        disabled={disabled ?? false}
         onInput={(event) => set({ [name]: event.currentTarget.value })}
       />
     </label>
+  );
+}
+
+/** The names of the person's secrets, to choose those that the job gets as variables. */
+function Secrets({ names, chosen, set }: { names: string[]; chosen: string[]; set: Set }) {
+  const toggle = (name: string, on: boolean) => set({ secrets: on ? [...chosen, name] : chosen.filter((other) => other !== name) });
+  return (
+    <fieldset>
+      <legend>Secrets, as variables</legend>
+      {names.map((name) => (
+        <label key={name} class="check">
+          <input type="checkbox" checked={chosen.includes(name)} onChange={(event) => toggle(name, event.currentTarget.checked)} />
+          {name}
+        </label>
+      ))}
+    </fieldset>
   );
 }
 
@@ -89,6 +127,7 @@ export function SubmitView() {
   const [sending, setSending] = useState(false);
   const key = useRef(crypto.randomUUID());
   const [found] = useRenewed("types", async (signal) => ({ value: await overview(signal), more: true }), RENEW_MS);
+  const [mine] = useRenewed("secrets", async (signal) => ({ value: maySubmit() ? await secrets("", signal) : [], more: true }), RENEW_MS);
   useCrumbs({ text: "submit" });
   const { words, wrong } = wordsOf(form.command);
   const spec = words.length > 0 && wrong === "" ? specOf(form, words) : null;
@@ -131,7 +170,13 @@ export function SubmitView() {
           </label>
           <Field form={form} set={set} name="name" title="Name" />
           <Field form={form} set={set} name="gpus" title="GPUs" type="number" />
-          <Field form={form} set={set} name="gpuType" title="GPU type" list="gpu-types" />
+          <label class="check">
+            <input type="checkbox" checked={form.gpus === NO_GPUS} onChange={(event) => set({ gpus: event.currentTarget.checked ? NO_GPUS : EMPTY.gpus })} />
+            No GPU
+          </label>
+          <Field form={form} set={set} name="gpuType" title="GPU type" list="gpu-types" disabled={form.gpus === NO_GPUS} />
+          <Field form={form} set={set} name="cpus" title="CPUs" type="number" hint={form.gpus === NO_GPUS ? "1" : "those of its GPUs"} />
+          <Field form={form} set={set} name="memory" title="Memory" hint={form.gpus === NO_GPUS ? "that of its CPUs, or such as 64G" : "that of its GPUs, or such as 64G"} />
           <Field form={form} set={set} name="hours" title="Time limit in hours" type="number" />
           <Field form={form} set={set} name="project" title="Project" />
           <Field form={form} set={set} name="pool" title="Pool" list="pools" />
@@ -144,6 +189,7 @@ export function SubmitView() {
             </select>
           </label>
           <Field form={form} set={set} name="retries" title="Retries after a failure" type="number" />
+          {mine && mine.length > 0 && <Secrets names={mine.map((one) => one.name)} chosen={form.secrets} set={set} />}
           <datalist id="gpu-types">{types.map((type) => <option key={type} value={type} />)}</datalist>
           <datalist id="pools">{pools.map((pool) => <option key={pool} value={pool} />)}</datalist>
           {refused !== "" && <p class="error" role="alert">{refused}</p>}

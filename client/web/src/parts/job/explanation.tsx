@@ -20,6 +20,7 @@ const TESTS: Record<string, string> = {
   on_hold: "have declined a job just now",
   leaving: "go away before it would end",
   busy: "are busy",
+  cpu_memory: "have too few CPUs or too little memory free",
   not_ready: "prepare its environment",
   reserved: "are reserved for another job",
 };

@@ -39,7 +39,7 @@ interface Cause {
 const OF_NODES = "The fault is not the job's: retry it. The page of the node and `gpuctl explain` say how the nodes are.";
 const CAUSES: Record<string, Cause> = {
   RANK_FAILED: { text: "a rank failed", remedy: "Look at its last lines, then change the program or its arguments and submit it again.", budget: "retries" },
-  OUT_OF_MEMORY: { text: "a rank ran out of memory", remedy: "Use less memory in each rank: a smaller batch, fewer workers that load data; or ask for more GPUs, or for larger nodes with --gpu-type or --constraint.", budget: "retries" },
+  OUT_OF_MEMORY: { text: "a rank ran out of memory", remedy: "Use less memory in each rank: a smaller batch, fewer workers that load data; or ask for more with --memory.", budget: "retries" },
   EXEC_FAILED: { text: "the command could not be executed", remedy: "Check that the command is on the nodes, or send it with --file or --bundle, and that it is executable.", budget: "retries" },
   RESULT_MISSING: { text: "a rank ended without a result", remedy: "The function ended its process itself, as by os._exit: have it return or raise.", budget: "retries" },
   TIME_LIMIT: { text: "the time limit was reached", remedy: "Submit it again with a higher --time, or let it save its work and go on from there: --early-signal warns it before the end.", budget: null },

@@ -19,7 +19,7 @@ const seconds = (value: unknown): string => (Number(value) % 60 === 0 ? `${Numbe
 
 /** Fields with an option that has the value as it is. */
 const PLAIN: Record<string, string> = {
-  name: "--name", gpus: "--gpus", nodes: "--nodes", gpu_type: "--gpu-type", pool: "--pool", placement: "--placement", workdir: "--chdir", python: "--python",
+  name: "--name", gpus: "--gpus", cpus: "--cpus", memory: "--memory", nodes: "--nodes", gpu_type: "--gpu-type", pool: "--pool", placement: "--placement", workdir: "--chdir", python: "--python",
   launch_mode: "--launch-mode", project: "--project", priority: "--priority", retries: "--retries", infra_retries: "--infra-retries", on_disconnect: "--on-disconnect",
 };
 /** Fields whose options are made of the value: each an option and what is behind it. */
@@ -33,6 +33,7 @@ const MADE: Record<string, (value: unknown) => string[]> = {
   grace_s: (value) => ["--grace", seconds(value)],
   lease_s: (value) => ["--lease", seconds(value)],
   env: (value) => valuesOf(value).flatMap(([name, one]) => ["--env", `${name}=${one}`]),
+  secrets: (value) => (value as string[]).flatMap((one) => ["--secret", one]),
   labels: (value) => valuesOf(value).flatMap(([name, one]) => ["--label", `${name}=${one}`]),
   sweep: (value) => valuesOf(value).flatMap(([name, one]) => ["--sweep", `${name}=${words(one)}`]),
   array: (value) => {

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 
 from serverless_gpu._internal.api import embedded
 from serverless_gpu._internal.api.settings import Settings
+from serverless_gpu._internal.api.tokens import is_loopback, read_token, renewed
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu.errors import SettingsError
-
-TOKEN_BYTES = 4096
 
 
 class Context(NamedTuple):
@@ -34,17 +33,13 @@ class Context(NamedTuple):
         controller.
         """
         url = embedded.running_url(self.state) if self.embedded else None
-        return self if url is None else self._replace(url=url, token=_read_token(self.token_file))
+        return self if url is None else self._replace(url=url, token=read_token(self.token_file))
 
     def revived(self) -> Context:
         """Return the refreshed context; start the user's own instance first if it has ended."""
         if self.embedded and embedded.running_url(self.state) is None:
             embedded.start(self.state)
         return self.refreshed()
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or (host.startswith("127.") and all(character in "0123456789." for character in host))
 
 
 def _check_url(url: str, plain_allowed: bool) -> str:
@@ -55,25 +50,11 @@ def _check_url(url: str, plain_allowed: bool) -> str:
         host = None
     if not host or parts.scheme not in ("http", "https") or any(character in url for character in "@?#"):
         raise SettingsError(f'"{url}" is not the URL of a controller: write GPUCTL_URL like https://gpu.example.org:7070')
-    if parts.scheme == "http" and not plain_allowed and not _is_loopback(host):
+    if parts.scheme == "http" and not plain_allowed and not is_loopback(host):
         raise SettingsError(
             f"{url} would carry the token unencrypted to another host: use https, or allow it with GPUCTL_INSECURE_PLAIN_HTTP=true"
         )
     return url.rstrip("/")
-
-
-def _read_token(path: str) -> str:
-    remedy = "name the file that holds your token with GPUCTL_TOKEN_FILE"
-    try:
-        with open(path, "rb") as file:
-            content = file.read(TOKEN_BYTES + 1)
-    except OSError as error:
-        raise SettingsError(f"cannot read the token in {path} ({error.strerror}): {remedy}") from error
-    words = content.split(None, 1)
-    token = words[0] if words else b""
-    if not token or len(content) > TOKEN_BYTES or any(not 0x21 <= byte <= 0x7E for byte in token):
-        raise SettingsError(f"{path} does not hold a token: {remedy}")
-    return token.decode("ascii")
 
 
 def _load_named(url: str, settings: Settings) -> Context:
@@ -81,7 +62,9 @@ def _load_named(url: str, settings: Settings) -> Context:
     token_file = settings.get("token_file")
     if token_file is None:
         raise SettingsError(f"there is no token for {checked}: name the file that holds yours with GPUCTL_TOKEN_FILE")
-    return Context(checked, _read_token(token_file), token_file, settings.get("cacert"), settings.state_folder(), embedded=False)
+    cacert = settings.get("cacert")
+    token = renewed(checked, read_token(token_file), cacert)
+    return Context(checked, token, token_file, cacert, settings.state_folder(), embedded=False)
 
 
 def _load_own(settings: Settings, messages: Messages) -> Context:
@@ -94,7 +77,7 @@ def _load_own(settings: Settings, messages: Messages) -> Context:
     if url is None:
         raise SettingsError(f"the controller of your own in {state} ended as soon as it had started: see {state / 'controller.log'}")
     token_file = str(embedded.token_file(state))
-    return Context(url, _read_token(token_file), token_file, None, state, embedded=True)
+    return Context(url, read_token(token_file), token_file, None, state, embedded=True)
 
 
 def load(messages: Messages) -> Context:
