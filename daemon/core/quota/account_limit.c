@@ -248,8 +248,8 @@ static bool check_amounts(const struct core *core, const struct account *account
         return refuse_amount(account, "cpus", "CPUs", (double)taken.millicpus / 1000,
                              (double)limits->max_millicpus / 1000, err);
     }
-    return refuse_amount(account, "memory", "GiB of memory", (double)(taken.memory_bytes / GIB),
-                         (double)(limits->max_memory_bytes / GIB), err);
+    return refuse_amount(account, "memory", "GiB of memory", (double)taken.memory_bytes / GIB,
+                         (double)limits->max_memory_bytes / GIB, err);
 }
 
 /* Whether one of the pools that it leads to is allowed, or there is none of these now. */

@@ -204,8 +204,8 @@ static bool check_amounts(struct core *core, const struct resource_request *requ
     bool cpus = request->each.millicpus > 0 && !would_fit(core, &less);
     return err_field(err, ERR_CAPACITY, cpus ? "cpus" : "memory",
                      "ask for less; gpuctl nodes list -o wide shows what nodes have",
-                     "no nodes that the job may use have %s %s", cpus ? "as many CPUs" : "as much memory",
-                     request->gpuless ? "" : "beside its GPUs");
+                     "no nodes that the job may use have %s%s", cpus ? "as many CPUs" : "as much memory",
+                     request->gpuless ? "" : " beside its GPUs");
 }
 
 static bool check_capacity(struct core *core, const struct resource_request *request, struct err *err)
