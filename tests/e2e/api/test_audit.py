@@ -242,7 +242,8 @@ def test_a_look_at_runs_models_and_artifacts_of_others_is_in_it(cluster: Cluster
     oscar.post(call + "runs/search", {"experiment_ids": [mine]})
     oscar.post(call + "runs/log-parameter", {"run_id": run["run_id"], "key": "lr", "value": "1"})
     oscar.post(call + "runs/delete", {"run_id": own})
-    rows = eventually(lambda: found if (found := newest(cluster, begin)) and found[-1]["path"].endswith("/delete") else None, "the last row")
+    eventually(lambda: [row["path"] for row in newest(cluster, begin)][-1:] == [call + "runs/delete"], "the last row")
+    rows = newest(cluster, begin)
     assert {row["owner"] for row in rows} == {"oscar"}
     assert [(row["path"], row["detail"] and json.loads(row["detail"])) for row in rows[:-1]] == [
         (call + "runs/get", {"asked": {"run_id": run["run_id"]}, "others": True}),

@@ -173,7 +173,8 @@ def test_a_project_is_kept_to_its_pools(sized: Cluster) -> None:
 def test_users_jobs_of_a_project_may_be_kept_from_running_on_unheard_of(sized: Cluster) -> None:
     ann = sized.user("ann")
     assert gpuctl(sized, "quotas", "set", "project", "short", "--on-disconnect", "requeue,fail").returncode == 0
-    for spec in ({}, {"on_disconnect": "keep"}):
+    said_nothing: dict[str, Any] = {}
+    for spec in (said_nothing, {"on_disconnect": "keep"}):
         with pytest.raises(Problem) as refusal:
             ann.submit(["true"], project="short", **spec)
         assert (refusal.value.status, refusal.value.field) == (403, "on_disconnect")
