@@ -186,8 +186,8 @@ class Reader:
 
 def variables_of_a_reader(home: Path, programs: Path, python: Path) -> dict[str, str]:
     """What the shell of a new account has, with our programs and a Python before the system's. Settings of package indexes are kept;
-    pip builds with the setuptools that is there. Where the reader is root, jobs run as the agent: a reader's home is in /tmp, and the Python
-    of this checkout may be where no other user comes.
+    pip builds with the setuptools that is there. Where the reader is root, jobs run as the agent: a reader's home is in /tmp, and the
+    Python of this checkout may be where no other user comes.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN) or name == "GPUCTL_BUILD"}
     home.mkdir(parents=True)
