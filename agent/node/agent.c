@@ -40,6 +40,7 @@
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/members.h"
+#include "proto/spec/node_label.h"
 
 #define HINT_SLOTS       "on a machine without GPUs, offer CPU slots with --cpu-slots N"
 #define COMPLAINT_BYTES  (1 * MIB) /* a larger log of the shims is emptied at the start */
@@ -267,7 +268,7 @@ static void label_isolation(struct config *config)
 {
     if (config->as_owner) {
         config->labels = config->labels != NULL ? config->labels : json_object();
-        json_object_set_new(config->labels, "isolation", json_string("user"));
+        json_object_set_new(config->labels, ISOLATION_LABEL, json_string(ISOLATION_BY_USERS));
         json_object_set_new(config->labels, "seccomp", json_string(config->seccomp ? "default" : "off"));
     }
 }

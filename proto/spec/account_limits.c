@@ -13,6 +13,7 @@
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
 #include "proto/spec/amounts.h"
+#include "proto/spec/node_label.h"
 
 void account_limits_init(struct account_limits *limits)
 {
@@ -95,7 +96,7 @@ static bool only_members(const json_t *json, enum account_kind kind, struct err 
              "keep_logs_days keep_runs_days idle_after_s idle_action idle_grace_s members max_priority "
              "pools on_disconnect "),
         [ACCOUNT_USER] = " max_gpus max_cpus max_memory max_running_jobs max_queued_jobs gpu_hours weight ",
-        [ACCOUNT_POOL] = " lend ",
+        [ACCOUNT_POOL] = " lend isolation ",
     };
     const char *name;
     json_t *value;
@@ -339,6 +340,18 @@ static bool read_on_disconnect(const json_t *json, struct account_limits *limits
                      "on_disconnect must be an array of keep, requeue and fail");
 }
 
+static bool read_isolation(const json_t *json, struct account_limits *limits, struct err *err)
+{
+    const char *text = NULL;
+    if (!json_read_text(json, "isolation", &text, err)) {
+        return false;
+    }
+    limits->isolated = text != NULL;
+    return text == NULL || strcmp(text, ISOLATION_BY_USERS) == 0 ||
+           err_field(err, ERR_FIELD, "isolation", "write \"" ISOLATION_BY_USERS "\", or null for any node",
+                     "isolation must be \"" ISOLATION_BY_USERS "\"");
+}
+
 static bool read_members(const json_t *json, struct account_limits *limits, struct err *err)
 {
     return read_types(json, "quota", 1, &limits->quota, &limits->quota_count, err) &&
@@ -353,7 +366,7 @@ static bool read_members(const json_t *json, struct account_limits *limits, stru
            read_idle(json, limits, err) && read_people(json, limits, err) &&
            json_read_int(json, "max_priority", -LIMIT_PRIORITY, LIMIT_PRIORITY, &limits->max_priority, err) &&
            read_pools(json, limits, err) && read_on_disconnect(json, limits, err) &&
-           json_read_bool(json, "lend", &limits->lends, err);
+           json_read_bool(json, "lend", &limits->lends, err) && read_isolation(json, limits, err);
 }
 
 bool account_limits_decode(const json_t *json, enum account_kind kind, struct account_limits *ret_limits,
@@ -407,6 +420,9 @@ void account_limits_encode(const struct account_limits *limits, enum account_kin
     autojson json_t *json = json_object();
     if (kind == ACCOUNT_POOL) {
         json_object_set_new(json, "lend", json_boolean(limits->lends));
+    }
+    if (limits->isolated) {
+        json_object_set_new(json, "isolation", json_string(ISOLATION_BY_USERS));
     }
     if (limits->quota_count > 0) {
         json_object_set_new(json, "quota", types_json(limits->quota, limits->quota_count));

@@ -53,6 +53,7 @@ struct account_limits {
     struct text_list pools;         /* of projects: where alone its jobs may run; none: anywhere */
     unsigned on_disconnect;         /* of projects: a bit for each rule that users may choose; 0: any */
     bool lends;                     /* of pools: jobs that ask for on-demand GPUs may borrow there */
+    bool isolated;                  /* of pools: nodes there run jobs as the users of their owners */
 };
 
 /* Sets no limit at all. */

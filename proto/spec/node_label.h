@@ -15,6 +15,10 @@
     X(GPU_TYPE, "gpu_type")                                                                                  \
     X(HOST, "host")
 
+/* The label of nodes that run jobs as the users of their owners. */
+#define ISOLATION_LABEL    "isolation"
+#define ISOLATION_BY_USERS "user"
+
 #define AS_ENUM_BUILT_IN(name, key) BUILT_IN_##name,
 enum built_in_label { BUILT_IN_LABELS(AS_ENUM_BUILT_IN) BUILT_IN_COUNT };
 

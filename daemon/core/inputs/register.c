@@ -20,7 +20,9 @@
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/trace.h"
+#include "daemon/core/quota/account.h"
 #include "proto/limits.h"
+#include "proto/spec/node_label.h"
 
 /* --- admission ------------------------------------------------------------------------------------------ */
 
@@ -132,6 +134,13 @@ static bool check_pool(const struct core *core, const struct register_message *m
     if (known && kind != kind_of(message)) {
         return err_field(err, ERR_CONFLICT, "pool", "name another pool, or register it the same way",
                          "pool %.64s is %s", pool, pool_kind_text(kind));
+    }
+    const char *isolation = json_string_value(json_object_get(message->labels, ISOLATION_LABEL));
+    if (account_pool_isolated(core, pool) &&
+        (isolation == NULL || strcmp(isolation, ISOLATION_BY_USERS) != 0)) {
+        return err_field(err, ERR_CONFLICT, "pool",
+                         "start the agent as root without --run-as agent, or name another pool",
+                         "pool %.64s takes only nodes that run jobs as the users of their owners", pool);
     }
     if (!known && core->pool_count >= LIMIT_POOLS) {
         return err_field(err, ERR_FIELD, "pool", "name a pool that exists", "there are %d pools already",

@@ -59,6 +59,8 @@ void account_limit_text(const struct account_limit *limit, struct text *out);
 enum claim account_claim(const struct core *core, const struct job *job, const struct partition *partition);
 /* Whether jobs that asked for on-demand GPUs may borrow from this reserved pool. */
 bool account_pool_lends(const struct core *core, const char *pool);
+/* Whether the pool takes only nodes that run jobs as the users of their owners. */
+bool account_pool_isolated(const struct core *core, const char *pool);
 
 /* account_take: a gang got its GPUs, with attempt->claim. account_give_back: the gang gave them back. Both
  * record the use. After account_give_back, borrowed attempts of the project that now fit its quota become

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "daemon/core/fleet/pool.h"
+#include "daemon/core/model/label.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/trace.h"
 #include "daemon/core/quota/account_state.h"
 #include "proto/limits_controller.h"
+#include "proto/spec/node_label.h"
 
 /* --- claims --------------------------------------------------------------------------------------------- */
 
@@ -117,6 +119,24 @@ static bool refuse_loss(const struct core *core, const struct account *project, 
 
 /* --- the change ----------------------------------------------------------------------------------------- */
 
+/* A node that is lost is asked when it comes back. */
+static bool check_isolation(const struct core *core, const struct input *input, struct err *err)
+{
+    bool demanded = input->limits.limits != NULL && input->limits.limits->isolated;
+    for (size_t i = 0; i < core->node_count && demanded; i++) {
+        const struct node *node = core->nodes[i];
+        const char *isolation = label_value(node, ISOLATION_LABEL);
+        if (node->state != NODE_LOST && strcmp(node->pool, input->limits.name) == 0 &&
+            (isolation == NULL || strcmp(isolation, ISOLATION_BY_USERS) != 0)) {
+            return err_field(err, ERR_CONFLICT, "isolation",
+                             "start its agent as root without --run-as agent, or move it to another pool",
+                             "node %s in pool %.64s does not run jobs as the users of their owners",
+                             node->name, input->limits.name);
+        }
+    }
+    return true;
+}
+
 static bool check_pool(const struct core *core, const struct input *input, struct err *err)
 {
     enum pool_kind kind;
@@ -127,11 +147,11 @@ static bool check_pool(const struct core *core, const struct input *input, struc
         return err_field(err, ERR_NOT_FOUND, "name", "list the pools", "there is no pool %.64s",
                          input->limits.name);
     }
-    if (kind != POOL_RESERVED) {
+    if (kind != POOL_RESERVED && input->limits.limits != NULL && input->limits.limits->lends) {
         return err_field(err, ERR_FIELD, "lend", "name a reserved pool",
                          "pool %.64s is on-demand: what it has is for everybody already", input->limits.name);
     }
-    return true;
+    return check_isolation(core, input, err);
 }
 
 static bool check_count(const struct core *core, const struct account *account, const struct input *input,

@@ -358,3 +358,9 @@ bool account_pool_lends(const struct core *core, const char *pool)
     const struct account *account = account_find_pool(core, pool);
     return account != NULL && account->limits.lends;
 }
+
+bool account_pool_isolated(const struct core *core, const char *pool)
+{
+    const struct account *account = account_find_pool(core, pool);
+    return account != NULL && account->limits.isolated;
+}

@@ -8,6 +8,7 @@
 #include "daemon/core/model/record.h"
 #include "daemon/core/quota/account_state.h"
 #include "proto/limits_controller.h"
+#include "proto/spec/node_label.h"
 
 #define MINUTE_MS (60LL * 1000)
 
@@ -252,8 +253,9 @@ static void begin_pool(const struct core *core, const struct partition *partitio
 {
     text_append(out, partition == core->partitions ? "{" : "]},{");
     put_string(out, "name", partition->pool);
-    text_printf(out, ",\"kind\":\"%s\",\"lend\":%s,\"types\":[", pool_kind_text(partition->kind),
-                account_pool_lends(core, partition->pool) ? "true" : "false");
+    text_printf(out, ",\"kind\":\"%s\",\"lend\":%s,\"isolation\":%s,\"types\":[",
+                pool_kind_text(partition->kind), account_pool_lends(core, partition->pool) ? "true" : "false",
+                account_pool_isolated(core, partition->pool) ? "\"" ISOLATION_BY_USERS "\"" : "null");
 }
 
 void account_show_pools(struct core *core)

@@ -150,8 +150,12 @@ def test_shares_show_projects_and_their_users(cluster: Cluster, tmp_path: Path) 
 
 def test_a_reserved_pool_may_lend(make_cluster: Any) -> None:
     cluster = make_cluster(1, agent=["--reserved", "--pool", "kept"])
-    assert gpuctl(cluster, "pools", "set", "kept", "--lend").returncode == 0
-    assert gpuctl(cluster, "pools").stdout.splitlines()[1].split() == ["kept", "reserved", "yes", "cpu", "1", "1"]
+    lent = gpuctl(cluster, "pools", "set", "kept", "--lend")
+    assert lent.returncode == 0, lent.stderr
+    assert gpuctl(cluster, "pools").stdout.splitlines()[1].split() == ["kept", "reserved", "yes", "-", "cpu", "1", "1"]
+    refused = gpuctl(cluster, "pools", "set", "kept", "--isolation", "user")
+    assert refused.returncode == 5 and "does not run jobs as the users of their owners" in refused.stderr, refused
+    assert gpuctl(cluster, "pools", "set", "kept", "--isolation", "none").returncode == 0
     cluster.controller.kill()
     cluster.start_controller()
     eventually(lambda: cluster.nodes()["node0"]["state"] == "READY", "the node to be READY")

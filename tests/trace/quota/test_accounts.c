@@ -238,6 +238,25 @@ START_TEST(the_first_quota_on_a_type_takes_from_others_only_by_force)
 }
 END_TEST
 
+START_TEST(a_pool_takes_only_nodes_that_run_jobs_as_their_owners)
+{
+    static const char isolated[] = "{\"isolation\":\"user\"}";
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .pool = "walls", .labels = "isolation=user zone=a");
+    node(c, "b", .pool = "plain", .labels = "isolation=none");
+    ck_assert_int_eq(limit(c, ACCOUNT_POOL, "plain", isolated), ERR_CONFLICT);
+    ck_assert_str_eq(c->step.err.text, "node b in pool plain does not run jobs as the users of their owners");
+    ck_assert_int_eq(limit(c, ACCOUNT_POOL, "walls", isolated), ERR_NONE);
+    cluster_restart(c);
+    ck_assert_int_eq(node(c, "c", .pool = "walls"), ERR_CONFLICT);
+    ck_assert_str_eq(c->step.err.field, "pool");
+    ck_assert_int_eq(node(c, "a", .pool = "walls"), ERR_CONFLICT);
+    ck_assert_int_eq(node(c, "d", .pool = "walls", .labels = "isolation=user"), ERR_NONE);
+    ck_assert_int_eq(limit(c, ACCOUNT_POOL, "walls", "{}"), ERR_NONE);
+    ck_assert_int_eq(node(c, "c", .pool = "walls"), ERR_NONE);
+}
+END_TEST
+
 START_TEST(only_reserved_pools_that_are_there_lend)
 {
     autocluster struct cluster *c = cluster_open();
@@ -250,10 +269,12 @@ START_TEST(only_reserved_pools_that_are_there_lend)
     cluster_restart(c);
     ck_assert(account_pool_lends(c->core, "kept"));
     cluster_step(c, &(struct input){.kind = INPUT_POOLS});
-    ck_assert_str_eq(c->step.answer,
-                     "{\"pools\":[{\"name\":\"kept\",\"kind\":\"reserved\",\"lend\":true,\"types\":[{\"gpu_"
-                     "type\":\"A10\",\"gpus\":1,\"free\":1}]},{\"name\":\"plain\",\"kind\":\"on-demand\","
-                     "\"lend\":false,\"types\":[{\"gpu_type\":\"A10\",\"gpus\":1,\"free\":1}]}]}");
+    ck_assert_str_eq(
+        c->step.answer,
+        "{\"pools\":[{\"name\":\"kept\",\"kind\":\"reserved\",\"lend\":true,\"isolation\":null,\"types\":[{"
+        "\"gpu_"
+        "type\":\"A10\",\"gpus\":1,\"free\":1}]},{\"name\":\"plain\",\"kind\":\"on-demand\","
+        "\"lend\":false,\"isolation\":null,\"types\":[{\"gpu_type\":\"A10\",\"gpus\":1,\"free\":1}]}]}");
     limit(c, ACCOUNT_POOL, "kept", "{\"lend\":false}");
     ck_assert(!account_pool_lends(c->core, "kept"));
 }
@@ -519,6 +540,7 @@ Suite *account_suite(void)
     tcase_add_test(tests, an_attempt_that_is_being_stopped_does_not_rise);
     tcase_add_test(tests, a_quota_below_what_is_used_needs_force_and_makes_the_youngest_borrowers);
     tcase_add_test(tests, the_first_quota_on_a_type_takes_from_others_only_by_force);
+    tcase_add_test(tests, a_pool_takes_only_nodes_that_run_jobs_as_their_owners);
     tcase_add_test(tests, only_reserved_pools_that_are_there_lend);
     tcase_add_test(tests, powers_of_a_half_and_logarithms_are_those_of_the_library);
     tcase_add_test(tests, use_counts_while_a_gang_runs_and_halves_with_time);

@@ -158,10 +158,10 @@ START_TEST(pools_list_all_types_that_they_have)
     ck_assert_str_eq(c->step.answer, "{\"pools\":[]}");
     register_mixed(c, "a", "A10", "H100");
     cluster_step(c, &(struct input){.kind = INPUT_POOLS});
-    ck_assert_str_eq(c->step.answer,
-                     "{\"pools\":[{\"name\":\"default\",\"kind\":\"on-demand\",\"lend\":false,\"types\":["
-                     "{\"gpu_type\":\"A10\",\"gpus\":1,\"free\":1},"
-                     "{\"gpu_type\":\"H100\",\"gpus\":1,\"free\":1}]}]}");
+    ck_assert_str_eq(c->step.answer, "{\"pools\":[{\"name\":\"default\",\"kind\":\"on-demand\",\"lend\":"
+                                     "false,\"isolation\":null,\"types\":["
+                                     "{\"gpu_type\":\"A10\",\"gpus\":1,\"free\":1},"
+                                     "{\"gpu_type\":\"H100\",\"gpus\":1,\"free\":1}]}]}");
     ck_assert_int_eq(submit(c, "aaaa", .pool = "none"), ERR_FIELD);
     ck_assert_ptr_nonnull(strstr(c->step.err.hint, "default"));
     ck_assert_ptr_null(strstr(c->step.err.hint, "default, default"));

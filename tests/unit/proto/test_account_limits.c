@@ -48,6 +48,7 @@ START_TEST(limits_are_written_as_they_were_read_and_without_what_is_no_limit)
     assert_again(ACCOUNT_USER, "{\"weight\":1,\"max_gpus\":{\"A10\":null},\"max_running_jobs\":null}", "{}");
     assert_again(ACCOUNT_POOL, "{\"lend\":true}", "{\"lend\":true}");
     assert_again(ACCOUNT_POOL, "{}", "{\"lend\":false}");
+    assert_again(ACCOUNT_POOL, "{\"isolation\":\"user\"}", "{\"lend\":false,\"isolation\":\"user\"}");
 }
 END_TEST
 
@@ -72,6 +73,7 @@ START_TEST(wrong_limits_are_refused_by_their_name)
     assert_refused(ACCOUNT_PROJECT, "{\"gpu_hours\":{\"hours\":1,\"period_s\":60,\"x\":1}}", "gpu_hours");
     assert_refused(ACCOUNT_PROJECT, "{\"weight\":1000.1}", "weight");
     assert_refused(ACCOUNT_PROJECT, "{\"lend\":true}", "lend");
+    assert_refused(ACCOUNT_POOL, "{\"isolation\":\"vm\"}", "isolation");
     assert_refused(ACCOUNT_USER, "{\"quota\":{\"A10\":8}}", "quota");
     assert_refused(ACCOUNT_POOL, "{\"weight\":1}", "weight");
     assert_refused(ACCOUNT_USER, "{\"max_gpus weight\":1}", "max_gpus weight");
