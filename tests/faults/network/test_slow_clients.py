@@ -142,7 +142,7 @@ def test_clients_that_are_only_slow_and_those_that_wait_for_us_are_served(make_c
         events = pool.submit(quiet_stream, cluster, job)
         status, took = pool.submit(long_poll, cluster, job).result()
         gate.touch()
-        assert (status, took >= 7) == (200, True)
+        assert status == 200 and took > 6, took  # the controller counts from the moment at which it began to look at its sockets
         assert body.result() == 200
         assert reader.result() > 4 * KIB * KIB
         assert events.result() == ["output", "output", "end"]
