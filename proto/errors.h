@@ -51,4 +51,7 @@ enum err_code {
         ERR_COUNT
 };
 
+/* In the sentence with which a node reports OUT_OF_MEMORY; behind it are the limit and what was used. */
+#define SAID_OUT_OF_MEMORY ", out of memory"
+
 #endif

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "agent/common/cgroup_tree.h"
+#include "proto/errors.h"
 
 #define OOM_KILL "oom_kill "
 
@@ -46,7 +47,7 @@ const char *memory_say(const struct shim *shim, char *out, size_t size)
 {
     long long limit = shim->cgroup >= 0 ? cgroup_counter(shim->cgroup, "memory.max", "") : 0;
     long long peak = shim->cgroup >= 0 ? cgroup_counter(shim->cgroup, "memory.peak", "") : 0;
-    int length = snprintf(out, size, ", out of memory");
+    int length = snprintf(out, size, SAID_OUT_OF_MEMORY);
     if (limit > 0) {
         length += snprintf(out + length, size - (size_t)length, ": the job may use %lld MiB on this node",
                            limit >> 20);

@@ -14,6 +14,7 @@
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/lifecycle/timing.h"
+#include "proto/errors.h"
 #include "proto/limits_agent.h"
 
 /* --- the attempt of a report ---------------------------------------------------------------------------- */
@@ -122,15 +123,22 @@ static const char *exit_sentence(struct core *core, const struct member *member,
                        member->node->name, (long long)rank->code);
 }
 
+/* With the limit and what was used, where the node knows them. */
+static const char *memory_sentence(struct core *core, const char *sentence, const char *text)
+{
+    const char *found = text != NULL ? strstr(text, SAID_OUT_OF_MEMORY) : NULL;
+    return record_text(core, "%s%.200s", sentence, found != NULL ? found : SAID_OUT_OF_MEMORY);
+}
+
 static const char *rank_sentence(struct core *core, const struct member *member, const struct rank_exit *rank,
-                                 enum cause cause, const char *said)
+                                 enum cause cause, const struct report_message *report)
 {
     const char *sentence = exit_sentence(core, member, rank);
     if (cause == CAUSE_OUT_OF_MEMORY) {
-        sentence = record_text(core, "%s, out of memory", sentence);
+        sentence = memory_sentence(core, sentence, report->text);
     }
-    int length = said_length(said);
-    return length > 0 ? record_text(core, "%s: %.*s", sentence, length, said) : sentence;
+    int length = said_length(report->said);
+    return length > 0 ? record_text(core, "%s: %.*s", sentence, length, report->said) : sentence;
 }
 
 /* The cause that a node may report. An expired lease is NODE_LOST. A node cannot report the controller's own
@@ -176,7 +184,7 @@ static struct fault fault_of(struct core *core, const struct member *member,
         fault.code = rank->code;
     }
     if ((cause == CAUSE_RANK_FAILED || cause == CAUSE_OUT_OF_MEMORY) && rank != NULL) {
-        fault.text = rank_sentence(core, member, rank, cause, report->said);
+        fault.text = rank_sentence(core, member, rank, cause, report);
     } else if (cause == CAUSE_NODE_LOST) {
         fault.text = record_text(core, "the lease of node %s ended", member->node->name);
     } else if (report->text != NULL) {

@@ -48,7 +48,7 @@ START_TEST(signals_have_their_names_and_those_without_are_numbers)
 }
 END_TEST
 
-static void expect_fault(enum cause cause, bool with_rank, const char *reason)
+static void expect_fault_saying(enum cause cause, bool with_rank, const char *text, const char *reason)
 {
     autocluster struct cluster *c = cluster_open();
     struct rank_exit exit = {.rank = 0, .code = 3};
@@ -60,13 +60,21 @@ static void expect_fault(enum cause cause, bool with_rank, const char *reason)
                                           .ranks = &exit,
                                           .rank_count = with_rank,
                                           .flushed = true,
-                                          .text = "said the agent"};
+                                          .text = text};
     ck_assert_int_eq(cluster_report(c, "aaaa", "a", &report), ERR_NONE);
     expect_ended(c, "aaaa", JOB_FAILED, with_rank ? 3 : rows_job(c->rows, "aaaa")->exit_code, reason);
 }
 
+static void expect_fault(enum cause cause, bool with_rank, const char *reason)
+{
+    expect_fault_saying(cause, with_rank, "said the agent", reason);
+}
+
 START_TEST(a_fault_without_a_rank_is_told_in_the_agents_words)
 {
+    expect_fault_saying(CAUSE_OUT_OF_MEMORY, true,
+                        "rank 0 exited with code 3, out of memory: the job may use 8 MiB on this node",
+                        "rank 0 on node a exited with 3, out of memory: the job may use 8 MiB on this node");
     expect_fault(CAUSE_OUT_OF_MEMORY, true, "rank 0 on node a exited with 3, out of memory");
     expect_fault(CAUSE_OUT_OF_MEMORY, false, "a rank ran out of memory on node a: said the agent");
     expect_fault(CAUSE_RANK_FAILED, false, "a rank failed on node a: said the agent");
