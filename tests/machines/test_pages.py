@@ -18,7 +18,7 @@ def let_in(host: Machine, machines: list[Machine], key: Path) -> None:
     """Let root of a machine into others by ssh, as an administrator would have it: by a key, to hosts that it knows."""
     host.write("/root/.ssh/id_ed25519", key.read_text(), mode="600")
     for machine in machines:
-        host.run(f"ssh-keyscan -T 60 {machine.name} >>/root/.ssh/known_hosts 2>/dev/null")
+        host.run(f"ssh-keyscan -T 60 {machine.name} >>~/.ssh/known_hosts 2>/dev/null")
 
 
 def execute(block: Block, host: Machine, machine: Machine) -> str:
