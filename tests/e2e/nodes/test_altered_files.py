@@ -7,11 +7,9 @@ import hashlib
 import io
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,32 +18,17 @@ from typing import Any
 import pytest
 
 from harness import GPUAGENT, Api, Cluster
+from owners import PYTHON, RUN_AS, cluster_of, needs_owners, passable_folder
 from slowness import patient
-
-MAY_MOUNT = os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "--ipc", "true"], capture_output=True).returncode == 0
-PYTHON = "/usr/bin/python3"  # that every user may execute
 
 #: The hash of a blob, other bytes for its place, and what runs a job with it and returns what it said.
 Kind = tuple[str, bytes, Callable[[], str]]
 
 
-@pytest.fixture(scope="module", params=["agent", "owner"])
+@pytest.fixture(scope="module", params=RUN_AS)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    if request.param == "owner" and not MAY_MOUNT:
-        pytest.skip("only root with mounts of its own can run jobs as other users")
-    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv" if request.param == "owner" else None))
-    folder.chmod(0o711)
-    shared = Cluster(folder, [1], agent=["--run-as", request.param]).start()
-    yield shared
-    shared.stop()
-    shutil.rmtree(folder)
-
-
-def put(api: Api, data: bytes) -> str:
-    name = hashlib.sha256(data).hexdigest()
-    status, _, reply = api.raw("PUT", f"/v1/blobs/{name}", data, {"Content-Type": "application/octet-stream"})
-    assert status in (200, 201, 204), reply
-    return name
+    with cluster_of([1], "--run-as", request.param) as shared:
+        yield shared
 
 
 def tar(text: bytes) -> bytes:
@@ -87,17 +70,17 @@ def returned(api: Api, **spec: Any) -> Any:
 
 def with_bundle(api: Api, text: bytes) -> Kind:
     data = tar(text)
-    name = put(api, data)
+    name = api.blob(data)
     return name, tar(b"altered!"), lambda: said(api, command=["cat", "said.txt"], bundle={"blob": name})
 
 
 def with_file(api: Api, text: bytes) -> Kind:
-    name = put(api, text)
+    name = api.blob(text)
     return name, b"altered!", lambda: said(api, command=["cat", "said.txt"], files=[{"path": "said.txt", "blob": name}])
 
 
 def with_payload(api: Api, text: bytes) -> Kind:
-    name = put(api, function(text.decode()))
+    name = api.blob(function(text.decode()))
     return name, function("altered!"), lambda: returned(api, function={"blob": name})
 
 
@@ -110,8 +93,8 @@ def modules(text: str) -> bytes:
 
 def with_modules(api: Api, text: bytes) -> Kind:
     """A function of a module that comes with it."""
-    name = put(api, modules(text.decode()))
-    call = put(api, b"gpuctl-function 1 python=%d.%d\n" % sys.version_info[:2] + b"(cof_tests\nsaid\n)}t.")
+    name = api.blob(modules(text.decode()))
+    call = api.blob(b"gpuctl-function 1 python=%d.%d\n" % sys.version_info[:2] + b"(cof_tests\nsaid\n)}t.")
     return name, modules("altered!"), lambda: returned(api, function={"blob": call, "modules": name})
 
 
@@ -150,19 +133,18 @@ def test_they_are_roots_where_jobs_run_as_their_owners(cluster: Cluster) -> None
         assert said(api, command=["sh", "-c", tries, "sh", *map(str, files)]) == "tried 4\n"
 
 
-@pytest.mark.skipif(not MAY_MOUNT, reason="only root with mounts of its own can run jobs as other users")
+@needs_owners
 @pytest.mark.parametrize("part", ["", "payloads", "runner"])
 def test_an_agent_of_root_refuses_a_folder_that_others_may_write_to(tmp_path: Path, part: str) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
-    state = folder / "state"
-    (state / part).mkdir(parents=True)
-    os.chown(state / part, 4711, 4711)
-    (tmp_path / "token").write_text("gct_x\n")
-    words = ["--controller", "http://127.0.0.1:1", "--token-file", str(tmp_path / "token"), "--name", "node", "--cpu-slots", "1"]
-    agent = subprocess.run(
-        [str(GPUAGENT), *words, "--run-as", "owner", "--state", str(state), "--run", str(folder / "run"), "--devices", "none"],
-        capture_output=True, text=True, timeout=patient(20),
-    )  # fmt: skip
-    shutil.rmtree(folder)
+    with passable_folder() as folder:
+        state = folder / "state"
+        (state / part).mkdir(parents=True)
+        os.chown(state / part, 4711, 4711)
+        (tmp_path / "token").write_text("gct_x\n")
+        words = ["--controller", "http://127.0.0.1:1", "--token-file", str(tmp_path / "token"), "--name", "node", "--cpu-slots", "1"]
+        agent = subprocess.run(
+            [str(GPUAGENT), *words, "--run-as", "owner", "--state", str(state), "--run", str(folder / "run"), "--devices", "none"],
+            capture_output=True, text=True, timeout=patient(20),
+        )  # fmt: skip
     assert agent.returncode != 0 and f"{state}/{part} can be written by others than root" in agent.stderr, agent.stderr
     assert "remedy: move it away" in agent.stderr

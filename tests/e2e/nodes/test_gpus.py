@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 
 import gpu_files
 from harness import BUILD, PYTHON, Cluster, Problem, Program, eventually, run_gpuctl
+from owners import RUN_AS, passable_folder
 
 LIBRARY = (BUILD / "tests" / "unit" / "libfake-nvml.so").resolve()
 
@@ -105,11 +104,8 @@ def test_a_job_sees_its_gpus_by_uuid(gpus: GpuNode) -> None:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Outside of /tmp, of which jobs may have one of their own."""
-    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
+    with passable_folder() as folder:
+        yield folder
 
 
 @contextlib.contextmanager
@@ -129,7 +125,7 @@ def refused(node: GpuNode, paths: list[str], **spec: Any) -> list[str]:
 
 
 @pytest.mark.skipif(not gpu_files.can_be_refused(), reason="this kernel has no rules for the devices of cgroups, or not for this user")
-@pytest.mark.parametrize("run_as", ["agent", "owner"])
+@pytest.mark.parametrize("run_as", RUN_AS)
 def test_a_job_opens_the_files_of_its_own_gpus_alone(open_folder: Path, run_as: str) -> None:
     """The GPUs have the indices 0, 1, 2 and the files nvidia2, nvidia1, nvidia0."""
     paths = gpu_files.make(open_folder)

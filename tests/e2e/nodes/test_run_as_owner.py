@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import json
 import os
@@ -14,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,15 +20,14 @@ from typing import Any
 import pytest
 
 from harness import BUILD, GPUAGENT, Api, Cluster, Program, eventually
+from owners import PYTHON, needs_owners, passable_folder
 from packages import make_source, make_wheel, pip_environment
 from paper_controller import Node, Paper
 
-MAY_MOUNT = os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "--ipc", "true"], capture_output=True).returncode == 0
-pytestmark = pytest.mark.skipif(not MAY_MOUNT, reason="only root with mounts of its own can run jobs as other users")
+pytestmark = needs_owners
 
 FIRST = 1900000000
 LIBRARY = (BUILD / "tests" / "unit" / "libfake-nvml.so").resolve()
-PYTHON = "/usr/bin/python3"  # that every user may execute
 
 STATUS = ["sh", "-c", "id -u; id -g; id -G; grep -E '^(NoNewPrivs|Cap|Groups|Seccomp:)' /proc/self/status"]
 
@@ -103,13 +100,10 @@ def build_wheel(folder, *settings, **more):
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """In a folder outside of /tmp, which jobs have of their own."""
-    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
-    folder.chmod(0o711)
-    shared = Cluster(folder, [2], agent=["--run-as", "owner"], agent_environment=pip_environment(folder / "wheels")).start()
-    yield shared
-    shared.stop()
-    shutil.rmtree(folder)
+    with passable_folder() as folder:
+        shared = Cluster(folder, [2], agent=["--run-as", "owner"], agent_environment=pip_environment(folder / "wheels")).start()
+        yield shared
+        shared.stop()
 
 
 @pytest.fixture
@@ -128,13 +122,6 @@ def ran(api: Api, command: list[str], **spec: Any) -> str:
     view = api.wait(job)
     assert view["state"] == "SUCCEEDED", (view, api.log(job), api.log(job, stream="stderr"))
     return api.log(job)
-
-
-def blob(api: Api, data: bytes) -> str:
-    name = hashlib.sha256(data).hexdigest()
-    status, _, reply = api.raw("PUT", f"/v1/blobs/{name}", data, {"Content-Type": "application/octet-stream"})
-    assert status in (200, 201, 204), reply
-    return name
 
 
 def test_each_owner_has_a_user_of_their_own_without_any_rights(cluster: Cluster) -> None:
@@ -200,10 +187,10 @@ def test_files_and_bundles_belong_to_the_owner_and_are_unpacked_with_their_right
             member = tarfile.TarInfo(info)
             member.size, member.mode = len(data), 0o4755
             archive.addfile(member, io.BytesIO(data))
-    files = [{"path": "data/given.txt", "text": "given"}, {"path": "big", "blob": blob(ann, b"x" * 200_000)}]
+    files = [{"path": "data/given.txt", "text": "given"}, {"path": "big", "blob": ann.blob(b"x" * 200_000)}]
     said = ran(
         ann, ["sh", "-c", "./run.sh; cat data/given.txt; echo; wc -c < big; find . -printf '%U %m %p\\n' | sort; id -u"],
-        bundle={"blob": blob(ann, packed.getvalue())}, files=files,
+        bundle={"blob": ann.blob(packed.getvalue())}, files=files,
     ).splitlines()  # fmt: skip
     assert said[:3] == ["ran", "given", "200000"]
     owner = said[-1]
@@ -313,35 +300,34 @@ def test_the_files_of_gpus_are_made_before_a_job_needs_them(tmp_path: Path) -> N
     (driver / "libnvidia-ml.so.1").symlink_to(LIBRARY)
     (driver / "nvidia-modprobe").write_text(f'#!/bin/sh\necho "$@" > {made}\n')
     (driver / "nvidia-modprobe").chmod(0o755)
-    state = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
-    variables = {"LD_LIBRARY_PATH": str(driver), "FAKE_NVML_STATE": str(tmp_path / "gpus"), "FAKE_NVML_UUID": "GPU-made-"}
-    (tmp_path / "gpus").write_text("process 1 0\n")
-    (tmp_path / "token").write_text("gct_x\n")
-    agent = Program(
-        [str(GPUAGENT), "--controller", "http://127.0.0.1:1", "--token-file", str(tmp_path / "token"), "--name", "g1", "--run-as", "owner",
-         "--state", str(state), "--run", str(state / "run")],
-        tmp_path / "log", {**variables, "CUDA_VISIBLE_DEVICES": "", "PATH": f"{driver}:{os.environ['PATH']}"},
-    )  # fmt: skip
-    agent.start()
-    eventually(lambda: made.exists() and made.read_text(), f"the call, by an agent that says {agent.said()}")
-    assert made.read_text() == "-c 0 -u\n"
-    agent.kill(signal.SIGTERM)
-    shutil.rmtree(state)
+    with passable_folder() as state:
+        variables = {"LD_LIBRARY_PATH": str(driver), "FAKE_NVML_STATE": str(tmp_path / "gpus"), "FAKE_NVML_UUID": "GPU-made-"}
+        (tmp_path / "gpus").write_text("process 1 0\n")
+        (tmp_path / "token").write_text("gct_x\n")
+        agent = Program(
+            [str(GPUAGENT), "--controller", "http://127.0.0.1:1", "--token-file", str(tmp_path / "token"), "--name", "g1",
+             "--run-as", "owner", "--state", str(state), "--run", str(state / "run")],
+            tmp_path / "log", {**variables, "CUDA_VISIBLE_DEVICES": "", "PATH": f"{driver}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        agent.start()
+        eventually(lambda: made.exists() and made.read_text(), f"the call, by an agent that says {agent.said()}")
+        assert made.read_text() == "-c 0 -u\n"
+        agent.kill(signal.SIGTERM)
 
 
 def test_an_order_without_an_owner_or_with_a_forged_one_starts_nothing(tmp_path: Path) -> None:
     """A controller of the version before does not name owners; a hostile one would write lines into the record of numbers."""
-    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
-    paper = Paper()
-    node = Node(folder, paper, "--run-as", "owner")
-    for number, (owner, says) in enumerate(((None, "older than this agent"), ("x\n1000 mallory", "is no name"), ("../x", "is no name"))):
-        report = paper.run((1 << 32) + number + 1, {"command": ["touch", str(tmp_path / "ran")]}, owner=owner)
-        assert report["kind"] == "declined" and says in report["text"], report
-    assert not (tmp_path / "ran").exists() and not (folder / "state" / "users").exists()
-    paper.change(live=[], orders=[], wanted=[])
-    node.stop()
-    paper.stop()
-    shutil.rmtree(folder)
+    with passable_folder() as folder:
+        paper = Paper()
+        node = Node(folder, paper, "--run-as", "owner")
+        orders = (None, "older than this agent"), ("x\n1000 mallory", "is no name"), ("../x", "is no name")
+        for number, (owner, says) in enumerate(orders):
+            report = paper.run((1 << 32) + number + 1, {"command": ["touch", str(tmp_path / "ran")]}, owner=owner)
+            assert report["kind"] == "declined" and says in report["text"], report
+        assert not (tmp_path / "ran").exists() and not (folder / "state" / "users").exists()
+        paper.change(live=[], orders=[], wanted=[])
+        node.stop()
+        paper.stop()
 
 
 @pytest.mark.parametrize(

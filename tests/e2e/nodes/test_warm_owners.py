@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,11 @@ import pytest
 
 import gpu_files
 from harness import Api, Cluster, eventually
+from owners import PYTHON, cluster_of, needs_owners
 from slowness import patient
-from test_run_as_owner import MAY_MOUNT, PYTHON
 from test_warm import starts
 
-pytestmark = pytest.mark.skipif(not MAY_MOUNT, reason="only root with mounts of its own can run jobs as other users")
+pytestmark = needs_owners
 
 PATIENCE = patient(120.0)
 COLD = "cold nothing like it has run here lately"
@@ -56,13 +54,8 @@ subprocess.Popen(["sleep", "6543"], start_new_session=True, stdout=subprocess.DE
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """In a folder outside of /tmp, which jobs have of their own."""
-    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
-    folder.chmod(0o711)
-    shared = Cluster(folder, [2], agent=["--run-as", "owner", "--warm-memory", "512", "--preload", "decimal,curious"]).start()
-    yield shared
-    shared.stop()
-    shutil.rmtree(folder)
+    with cluster_of([2], "--run-as", "owner", "--warm-memory", "512", "--preload", "decimal,curious") as shared:
+        yield shared
 
 
 def run(cluster: Cluster, api: Api, program: str, **spec: Any) -> tuple[str, str]:

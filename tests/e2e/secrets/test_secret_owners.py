@@ -3,38 +3,28 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness import Cluster, eventually
+from owners import PYTHON, RUN_AS, cluster_of, needs_owners
 from slowness import patient
 from vault import digest, put, tells, told
 
-MAY_MOUNT = os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "--ipc", "true"], capture_output=True).returncode == 0
-PYTHON = "/usr/bin/python3"  # that every user may execute
 WARM_PATIENCE = patient(120.0)
 
 
 @pytest.fixture
 def owners() -> Iterator[Cluster]:
-    """In a folder outside of /tmp, which jobs have of their own."""
-    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))
-    folder.chmod(0o711)
-    cluster = Cluster(folder, [2], agent=["--run-as", "owner", "--python", PYTHON]).start()
-    yield cluster
-    cluster.stop()
-    shutil.rmtree(folder)
+    with cluster_of([2], "--run-as", "owner", "--python", PYTHON) as cluster:
+        yield cluster
 
 
-@pytest.mark.skipif(not MAY_MOUNT, reason="only root with mounts of its own can run jobs as other users")
+@needs_owners
 def test_a_secret_as_a_file_is_its_owners_alone(owners: Cluster, tmp_path: Path) -> None:
     ann, eve, value = owners.user("ann"), owners.user("eve"), secrets.token_urlsafe(24)
     put(ann, "KEY", value)
@@ -52,13 +42,9 @@ def test_a_secret_as_a_file_is_its_owners_alone(owners: Cluster, tmp_path: Path)
     eventually(lambda: not path.exists(), "the file to go with the attempt")
 
 
-@pytest.mark.parametrize("run_as", ["agent", pytest.param("owner", marks=pytest.mark.skipif(not MAY_MOUNT, reason="needs root"))])
-def test_warm_workers_get_secrets_when_they_become_ranks(make_cluster: Callable[..., Cluster], run_as: str) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv" if run_as == "owner" else None))
-    folder.chmod(0o711)
-    agent = ["--run-as", run_as, "--python", PYTHON, "--warm-memory", "2048", "--preload", "json"]
-    cluster = Cluster(folder, [1], agent=agent).start()
-    try:
+@pytest.mark.parametrize("run_as", RUN_AS)
+def test_warm_workers_get_secrets_when_they_become_ranks(run_as: str) -> None:
+    with cluster_of([1], "--run-as", run_as, "--python", PYTHON, "--warm-memory", "2048", "--preload", "json") as cluster:
         ann, value = cluster.user("ann"), secrets.token_urlsafe(24)
         put(ann, "WARM", value)
 
@@ -71,6 +57,3 @@ def test_warm_workers_get_secrets_when_they_become_ranks(make_cluster: Callable[
         eventually(warm, "a warm start", WARM_PATIENCE)
         plain = told(cluster, ann.submit(["python3", *tells("WARM")[1:]]))
         assert plain == "WARM none"
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)

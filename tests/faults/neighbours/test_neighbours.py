@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 import tarfile
 import tempfile
 import uuid
@@ -25,11 +24,10 @@ import pytest
 import gpu_files
 from attacks import ATTACKS, PRELUDE, VICTIM, Attack
 from harness import Api, Cluster, Problem, eventually
+from owners import PYTHON, cluster_of, needs_owners
 
-MAY_MOUNT = os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "--ipc", "true"], capture_output=True).returncode == 0
-pytestmark = pytest.mark.skipif(not MAY_MOUNT, reason="only root with mounts of its own can run jobs as other users")
+pytestmark = needs_owners
 
-PYTHON = "/usr/bin/python3"  # that every user may execute
 OWNERS = "1910000000-1910065535"  # of no other test: processes of a number are counted here
 TIMES = 50  # each, with --long
 
@@ -54,21 +52,18 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    folder = Path(tempfile.mkdtemp(prefix="gpuctl-test-", dir="/srv"))  # jobs have a /tmp of their own
-    folder.chmod(0o711)
-    cluster = Cluster(folder, [3], agent=["--run-as", "owner", "--user-ids", OWNERS]).start()
-    ann, bob = cluster.user("ann-of-tests"), cluster.user("bob-of-tests")
-    job = bob.submit(["id", "-u"])
-    assert bob.wait(job)["state"] == "SUCCEEDED"
-    canary, setuid = folder / "canary", folder / "id"
-    text = f"canary-{uuid.uuid4().hex}"
-    canary.touch(0o600)
-    canary.write_text(text)
-    shutil.copy("/usr/bin/id", setuid)
-    setuid.chmod(0o6755)
-    yield Site(cluster, ann, bob, int(bob.log(job)), canary, text, setuid, gpu_files.make(folder))
-    cluster.stop()
-    shutil.rmtree(folder)
+    with cluster_of([3], "--run-as", "owner", "--user-ids", OWNERS) as cluster:
+        folder = cluster.folder
+        ann, bob = cluster.user("ann-of-tests"), cluster.user("bob-of-tests")
+        job = bob.submit(["id", "-u"])
+        assert bob.wait(job)["state"] == "SUCCEEDED"
+        canary, setuid = folder / "canary", folder / "id"
+        text = f"canary-{uuid.uuid4().hex}"
+        canary.touch(0o600)
+        canary.write_text(text)
+        shutil.copy("/usr/bin/id", setuid)
+        setuid.chmod(0o6755)
+        yield Site(cluster, ann, bob, int(bob.log(job)), canary, text, setuid, gpu_files.make(folder))
 
 
 def cgroup_mount() -> str:
