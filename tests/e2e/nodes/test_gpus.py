@@ -18,6 +18,9 @@ import gpu_files
 from harness import BUILD, PYTHON, Cluster, Problem, Program, eventually, run_gpuctl
 from owners import RUN_AS, passable_folder
 
+needs_rules = pytest.mark.skipif(
+    not gpu_files.can_be_refused(), reason="this kernel has no rules for the devices of cgroups, or not for this user"
+)
 LIBRARY = (BUILD / "tests" / "unit" / "libfake-nvml.so").resolve()
 
 
@@ -124,7 +127,7 @@ def refused(node: GpuNode, paths: list[str], **spec: Any) -> list[str]:
     return str(node.api.log(job)).split()
 
 
-@pytest.mark.skipif(not gpu_files.can_be_refused(), reason="this kernel has no rules for the devices of cgroups, or not for this user")
+@needs_rules
 @pytest.mark.parametrize("run_as", RUN_AS)
 def test_a_job_opens_the_files_of_its_own_gpus_alone(open_folder: Path, run_as: str) -> None:
     """The GPUs have the indices 0, 1, 2 and the files nvidia2, nvidia1, nvidia0."""
@@ -136,6 +139,25 @@ def test_a_job_opens_the_files_of_its_own_gpus_alone(open_folder: Path, run_as: 
         assert refused(node, paths, gpus=0, cpus=1) == list(gpu_files.FILES)
         node.show("minor 2 7")
         eventually(lambda: refused(node, paths, gpu_type="RTX4090") == ["nvidia0", "nvidia1", "nvidia2"], "a GPU to have another file")
+
+
+@needs_rules
+@pytest.mark.parametrize("run_as", RUN_AS)
+def test_a_job_is_kept_to_its_gpus_when_its_agent_is_another_one(open_folder: Path, run_as: str) -> None:
+    paths = gpu_files.make(open_folder)
+    gate = open_folder / "gate"
+    os.mkfifo(gate)
+    gate.chmod(0o666)
+    waits = f"print('waits', flush=True); open({str(gate)!r}).close()\n"
+    with gpu_node(open_folder, run_as) as node:
+        job = node.api.submit(["/usr/bin/python3", "-c", waits + gpu_files.OPENS, *paths], gpu_type="RTX4090")
+        eventually(lambda: node.api.log(job), "the job to wait")
+        node.agent.kill()
+        node.agent.start()
+        eventually(lambda: "attempt adopted" in node.agent.said(), "the next agent to have the job")
+        gate.open("w").close()
+        assert node.api.wait(job)["state"] == "SUCCEEDED"
+        assert node.api.log(job).split() == ["waits", "nvidia1", "nvidia2"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose a right")

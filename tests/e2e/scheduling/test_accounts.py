@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness import Cluster, Problem, eventually, run_gpuctl
+from owners import cluster_of, needs_owners
 
 PROJECT = "/v1/accounts/projects"
 USER = "/v1/accounts/users"
@@ -146,6 +147,22 @@ def test_shares_show_projects_and_their_users(cluster: Cluster, tmp_path: Path) 
     assert "shared" in table and "100.0 %" in table
     (tmp_path / "gate").touch()
     cluster.api.wait(job)
+
+
+@needs_owners
+def test_a_pool_with_isolation_takes_no_agent_that_runs_jobs_as_itself() -> None:
+    with cluster_of([1], "--run-as", "owner", "--pool", "walls") as cluster:
+        done = gpuctl(cluster, "pools", "set", "walls", "--isolation", "user")
+        assert done.returncode == 0 and "isolation of pool walls: user" in done.stdout + done.stderr, done
+        assert gpuctl(cluster, "pools").stdout.splitlines()[1].split()[:4] == ["walls", "on-demand", "no", "user"]
+        stranger = cluster.add_agent("stranger", 1, "--run-as", "agent")
+        said = "pool walls takes only nodes that run jobs as the users of their owners"
+        eventually(lambda: said in stranger.said(), "the agent to say why it is refused")
+        assert "stranger" not in cluster.nodes()
+        assert gpuctl(cluster, "pools", "set", "walls", "--isolation", "none").returncode == 0
+        if not stranger.alive():
+            stranger.start()
+        cluster.wait_ready()
 
 
 def test_a_reserved_pool_may_lend(make_cluster: Any) -> None:
