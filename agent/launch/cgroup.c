@@ -146,6 +146,14 @@ void cgroup_find(const char *agent_name, struct cgroup_root *ret_root)
     cgroup_find_below(mount, own, access("/run/systemd/system", F_OK) == 0, agent_name, ret_root);
 }
 
+void cgroup_open_gpus(struct cgroup_root *root, const char *why)
+{
+    if (root->rule != NULL) {
+        device_rule_destroy(give(root->rule));
+        err_set(&root->open_why, ERR_IO, "%s", why);
+    }
+}
+
 void cgroup_finish(struct cgroup_root *root)
 {
     cgroup_base_uncount(&root->base);

@@ -49,6 +49,9 @@ struct cgroup_limits {
     size_t gpu_count;
 };
 
+/* Lets attempts open all GPUs. */
+void cgroup_open_gpus(struct cgroup_root *root, const char *why);
+
 /* Writes the limits of an attempt into its cgroup; those of controllers that are not there are left out. */
 bool cgroup_limit_set(struct cgroup_root *root, const char *path, const struct cgroup_limits *limits,
                       struct err *err);

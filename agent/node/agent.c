@@ -273,20 +273,22 @@ static void label_isolation(struct config *config)
     }
 }
 
-/* Says whether jobs open their own GPUs alone. */
+/* Says whether jobs open their own GPUs alone. A job with a GPU that has no number would open none. */
 static void label_gpus(struct agent_context *context)
 {
     struct config *config = &context->config;
-    bool own = context->cgroups.rule != NULL && devices_have_minors(&context->devices);
     if (context->devices.slots) {
         return;
     }
+    if (!devices_have_minors(&context->devices)) {
+        cgroup_open_gpus(&context->cgroups, "the driver does not number their files");
+    }
+    bool own = context->cgroups.rule != NULL;
     config->labels = config->labels != NULL ? config->labels : json_object();
     json_object_set_new(config->labels, "gpu_files", json_string(own ? "own" : "all"));
     if (!own) {
         log_warning("gpus open", "reason=\"jobs can use GPUs that they were not given: %s\"",
-                    context->cgroups.rule != NULL ? "the driver does not number their files"
-                                                  : context->cgroups.open_why.text);
+                    context->cgroups.open_why.text);
     }
 }
 

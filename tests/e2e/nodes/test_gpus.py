@@ -21,6 +21,7 @@ from owners import RUN_AS, passable_folder
 needs_rules = pytest.mark.skipif(
     not gpu_files.can_be_refused(), reason="this kernel has no rules for the devices of cgroups, or not for this user"
 )
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of devices, and has rights to lose")
 LIBRARY = (BUILD / "tests" / "unit" / "libfake-nvml.so").resolve()
 
 
@@ -160,7 +161,19 @@ def test_a_job_is_kept_to_its_gpus_when_its_agent_is_another_one(open_folder: Pa
         assert node.api.log(job).split() == ["waits", "nvidia1", "nvidia2"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose a right")
+@needs_root
+def test_where_a_gpu_has_no_number_jobs_open_all(open_folder: Path) -> None:
+    paths = gpu_files.make(open_folder)
+    with gpu_node(open_folder) as node:
+        node.show("minor 2 -1")
+        node.agent.kill()
+        node.agent.start()
+        eventually(lambda: node.view()["labels"]["gpu_files"] == "all", "the node to say so")
+        assert refused(node, paths, gpu_type="RTX4090") == []
+        assert "the driver does not number their files" in node.agent.said()
+
+
+@needs_root
 def test_a_node_that_cannot_keep_jobs_to_their_gpus_says_so(open_folder: Path) -> None:
     paths = gpu_files.make(open_folder)
     with gpu_node(open_folder, "agent", ("setpriv", "--bounding-set=-sys_admin,-bpf")) as node:
