@@ -190,6 +190,7 @@ static void enclose(struct text *out, size_t start)
     M(text, "devices", devices)                                                                              \
     M(thousandths, "cpus", millicpus)                                                                        \
     M(number, "memory_bytes", memory_bytes)                                                                  \
+    M(text, "isolation", isolation)                                                                          \
     M(member_state, "state", state)
 DEFINE_OBJECT(placement_view, PLACEMENT)
 DEFINE_ARRAY(placement_view, "nodes", placements, placement_count)

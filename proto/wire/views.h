@@ -19,6 +19,7 @@ struct placement_view {
     int64_t node_rank, first_rank, local_ranks;
     const char *devices;             /* "0,1" */
     int64_t millicpus, memory_bytes; /* that it holds; 0: not known */
+    const char *isolation;           /* ISOLATION_BY_USERS, or NULL: its ranks run as the agent's user */
     enum member_state state;
 };
 

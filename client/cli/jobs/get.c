@@ -209,11 +209,20 @@ static void show_ranks(const json_t *placement, const char *member, struct text 
     text_printf(out, "%lld-%lld", first, first + count - 1);
 }
 
-static const struct column node_columns[] = {
-    COLUMN("NODE", "node", cell_plain),        COLUMN("NODE RANK", "node_rank", cell_plain),
-    COLUMN("RANKS", "first_rank", show_ranks), COLUMN("DEVICES", "devices", cell_plain),
-    COLUMN("CPUS", "cpus", cell_number),       COLUMN("MEMORY", "memory_bytes", cell_bytes),
-    COLUMN("STATE", "state", cell_plain)};
+static void show_isolation(const json_t *placement, const char *member, struct text *out)
+{
+    const char *isolation = json_string_of(placement, member);
+    text_append(out, isolation != NULL ? isolation : "none");
+}
+
+static const struct column node_columns[] = {COLUMN("NODE", "node", cell_plain),
+                                             COLUMN("NODE RANK", "node_rank", cell_plain),
+                                             COLUMN("RANKS", "first_rank", show_ranks),
+                                             COLUMN("DEVICES", "devices", cell_plain),
+                                             COLUMN("CPUS", "cpus", cell_number),
+                                             COLUMN("MEMORY", "memory_bytes", cell_bytes),
+                                             COLUMN("ISOLATION", "isolation", show_isolation),
+                                             COLUMN("STATE", "state", cell_plain)};
 
 static void print_placements(const json_t *placements, struct text *out)
 {

@@ -9,6 +9,7 @@
 #include "daemon/core/fleet/pool.h"
 #include "daemon/core/fleet/request.h"
 #include "daemon/core/fleet/topology.h"
+#include "daemon/core/model/label.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/rule.h"
 #include "daemon/core/model/state.h"
@@ -75,6 +76,7 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
     member->memory_bytes = share->count * each.memory_bytes;
     assert(member->millicpus <= node_left(member->node).millicpus || each.millicpus == 0);
     assert(member->memory_bytes <= node_left(member->node).memory_bytes || each.memory_bytes == 0);
+    member->isolated = label_isolated(member->node);
     member->state = MEMBER_ORDERED;
     member->results_missing = attempt->job->function ? member->local_ranks : 0;
     member->device_count = partition_is_gpuless(share->capacity->partition) ? 0 : (size_t)share->count;

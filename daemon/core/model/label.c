@@ -7,6 +7,7 @@
 
 #include "daemon/core/model/state.h"
 #include "proto/base/text/json.h"
+#include "proto/spec/node_label.h"
 
 static int by_key(const void *a, const void *b)
 {
@@ -65,4 +66,10 @@ const char *label_value(const struct node *node, const char *key)
         }
     }
     return NULL;
+}
+
+bool label_isolated(const struct node *node)
+{
+    const char *isolation = label_value(node, ISOLATION_LABEL);
+    return isolation != NULL && strcmp(isolation, ISOLATION_BY_USERS) == 0;
 }

@@ -4,6 +4,7 @@
 #define CORE_MODEL_LABEL_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct label;
@@ -21,5 +22,8 @@ void labels_encode(const struct node *node, struct text *out);
 
 /* NULL: the node has no such label. */
 const char *label_value(const struct node *node, const char *key);
+
+/* Whether it runs jobs as the users of their owners. */
+bool label_isolated(const struct node *node);
 
 #endif

@@ -143,6 +143,7 @@ struct member_use {
     X(S, NUMBER, local_ranks, ONCE)                                                                          \
     X(S, NUMBER, millicpus, ONCE)    /* that it holds, in thousandths; 0: not known */                       \
     X(S, NUMBER, memory_bytes, ONCE) /* likewise */                                                          \
+    X(S, FLAG, isolated, ONCE)       /* its ranks run as the user of the job's owner */                      \
     X(S, WORD(member_state), state, LIFE)                                                                    \
     X(S, MOMENTS(member_timing), timing, LIFE)                                                               \
     X(S, TEXT, start, LIFE) /* how it started its ranks, for people; or NULL */                              \

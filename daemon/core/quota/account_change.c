@@ -10,7 +10,6 @@
 #include "daemon/core/model/trace.h"
 #include "daemon/core/quota/account_state.h"
 #include "proto/limits_controller.h"
-#include "proto/spec/node_label.h"
 
 /* --- claims --------------------------------------------------------------------------------------------- */
 
@@ -125,9 +124,8 @@ static bool check_isolation(const struct core *core, const struct input *input, 
     bool demanded = input->limits.limits != NULL && input->limits.limits->isolated;
     for (size_t i = 0; i < core->node_count && demanded; i++) {
         const struct node *node = core->nodes[i];
-        const char *isolation = label_value(node, ISOLATION_LABEL);
         if (node->state != NODE_LOST && strcmp(node->pool, input->limits.name) == 0 &&
-            (isolation == NULL || strcmp(isolation, ISOLATION_BY_USERS) != 0)) {
+            !label_isolated(node)) {
             return err_field(err, ERR_CONFLICT, "isolation",
                              "start its agent as root without --run-as agent, or move it to another pool",
                              "node %s in pool %.64s does not run jobs as the users of their owners",

@@ -17,6 +17,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/members.h"
+#include "proto/spec/node_label.h"
 #include "proto/spec/tasks.h"
 
 /* --- finding -------------------------------------------------------------------------------------------- */
@@ -211,6 +212,7 @@ struct placement_view job_placement(const struct member_row *row)
                                    .devices = row->devices,
                                    .millicpus = row->millicpus,
                                    .memory_bytes = row->memory_bytes,
+                                   .isolation = row->isolated ? ISOLATION_BY_USERS : NULL,
                                    .state = row->state};
 }
 

@@ -95,7 +95,7 @@
           "Take the limits of a user away")                                                                  \
     PLAIN(GET, "/v1/pools", VIEWER, NULL, pools_list, 0, "List pools")                                       \
     SEND(PUT, "/v1/pools/{name}", ADMIN, JSON, LIMIT_JSON_BYTES, false, accounts_put, ACCOUNT_POOL,          \
-         "Say whether a reserved pool lends")                                                                \
+         "Say whether a reserved pool lends, and which nodes a pool takes")                                  \
     SEND(POST, "/v1/nodes/{name}/expire", OPERATOR, JSON, LIMIT_JSON_BYTES, true, nodes_expire, 0,           \
          "Say when a node goes away")                                                                        \
     PLAIN(GET, "/v1/windows", VIEWER, NULL, windows_list, 0, "List maintenance windows")                     \

@@ -588,10 +588,17 @@ static const char *const version_12[] = {
     NULL,
 };
 
+static const char *const version_13[] = {
+    "ALTER TABLE members ADD COLUMN isolated /* whether its ranks run as the user of the job's owner; 0: no, "
+    "or "
+    "not known */ INTEGER NOT NULL DEFAULT 0 CHECK (isolated IN (0, 1))",
+    NULL,
+};
+
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1, version_2,  version_3,  version_4,
-                                              version_5, version_6,  version_7,  version_8,
-                                              version_9, version_10, version_11, version_12};
+static const char *const *const versions[] = {version_1,  version_2,  version_3, version_4, version_5,
+                                              version_6,  version_7,  version_8, version_9, version_10,
+                                              version_11, version_12, version_13};
 
 const int schema_versions = sizeof versions / sizeof versions[0];
 

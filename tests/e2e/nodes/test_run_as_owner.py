@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from harness import BUILD, GPUAGENT, Api, Cluster, Program, eventually
+from harness import BUILD, GPUAGENT, Api, Cluster, Program, eventually, run_gpuctl
 from owners import PYTHON, needs_owners, passable_folder
 from packages import make_source, make_wheel, pip_environment
 from paper_controller import Node, Paper
@@ -285,12 +286,26 @@ def test_an_operator_can_allow_all_system_calls(cluster: Cluster) -> None:
     assert ran(ann, makes, constraints={"seccomp": "default"}) == "unshare: unshare failed: Operation not permitted\nSeccomp:\t2\n"
 
 
-def test_jobs_can_ask_for_it(cluster: Cluster) -> None:
+def test_jobs_can_ask_for_it_and_say_what_they_got(cluster: Cluster) -> None:
     cluster.add_agent("open", 1, "--run-as", "agent")
     cluster.wait_ready()
     apart = cluster.api.submit(["true"], constraints={"isolation": "user"})
     assert cluster.api.wait(apart)["state"] == "SUCCEEDED"
-    assert [attempt["nodes"][0]["node"] for attempt in cluster.api.get(f"/v1/jobs/{apart}/attempts")["attempts"]] != ["open"]
+    attempts = cluster.api.get(f"/v1/jobs/{apart}/attempts")["attempts"]
+    (node,) = {placement["node"] for one in attempts for placement in one["nodes"]}
+    assert node != "open" and attempts[0]["nodes"][0]["isolation"] == "user"
+    others = [name for name in cluster.nodes() if name != "open"]
+    for name in others:
+        cluster.api.post(f"/v1/nodes/{name}/drain", {})
+    among = cluster.api.submit(["true"])
+    placement = cluster.api.wait(among)["nodes"][0]
+    assert (placement["node"], placement["isolation"]) == ("open", None)
+    token = cluster.folder / "controller" / "admin.token"
+    asks = {"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(token), "NO_COLOR": "1"}
+    shown = {job: run_gpuctl("get", job, env=asks).stdout for job in (apart, among)}
+    assert re.search(rf"{node} .* user +[A-Z]+\n", shown[apart]) and re.search(r"open .* none +[A-Z]+\n", shown[among]), shown
+    for name in others:
+        cluster.api.post(f"/v1/nodes/{name}/resume", {})
 
 
 def test_the_files_of_gpus_are_made_before_a_job_needs_them(tmp_path: Path) -> None:

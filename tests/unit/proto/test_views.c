@@ -73,6 +73,7 @@ static struct placement_view placements[] = {
      .devices = "0,1",
      .millicpus = 8000,
      .memory_bytes = 64,
+     .isolation = "user",
      .state = MEMBER_EXITED},
     {.node = "n2",
      .node_rank = 1,
@@ -119,10 +120,10 @@ START_TEST(a_single_job_shows_spec_and_nodes)
          "'failed_rank':0,'failed_node':'n2','idle_since':null,'cause':'NODE_LOST','reason':'n2 was fenced',"
          "'array':null,'array_id':null,'task':null,'spec':{'gpus':3},"
          "'nodes':[{'node':'n1','node_rank':0,'first_rank':0,'local_ranks':2,'devices':'0,1','cpus':8.000,'"
-         "memory_bytes':64,'state':'EXITED'"
+         "memory_bytes':64,'isolation':'user','state':'EXITED'"
          "},"
          "{'node':'n2','node_rank':1,'first_rank':2,'local_ranks':1,'devices':'3','cpus':0.500,'memory_bytes'"
-         ":0,'state':'LOST'}]}",
+         ":0,'isolation':null,'state':'LOST'}]}",
          copy);
     ck_assert_int_eq(copy.exit_code, 0);
     ck_assert_int_eq(copy.failed_rank, 0);

@@ -164,6 +164,7 @@ struct change member_insert(uint64_t attempt_id, int64_t node_rank, const char *
                                         .first_rank = 16,
                                         .local_ranks = 17,
                                         .devices = devices,
+                                        .isolated = node_rank == 1,
                                         .state = MEMBER_PREPARED,
                                         .timing = {61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71},
                                         .start = "warm"};
@@ -274,9 +275,9 @@ bool visit_attempt(const struct attempt_row *row, void *closure)
 bool visit_member(const struct member_row *row, void *closure)
 {
     const struct member_timing *timing = &row->timing;
-    text_printf(closure, "%" PRIu64 " %" PRId64 " on %s ranks %" PRId64 " %" PRId64 " devices %s %s",
+    text_printf(closure, "%" PRIu64 " %" PRId64 " on %s ranks %" PRId64 " %" PRId64 " devices %s %s%s",
                 row->attempt_id, row->node_rank, row->node, row->first_rank, row->local_ranks, row->devices,
-                member_state_text(row->state));
+                row->isolated ? "isolated " : "", member_state_text(row->state));
     text_printf(closure,
                 " moments %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
                 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " start %s marks %s\n",

@@ -105,6 +105,7 @@ export interface Placement {
   devices: string;
   cpus: number; // 0: not known
   memory_bytes: number; // likewise
+  isolation: "user" | null;
   state: string;
 }
 export interface JobDetail extends Job {

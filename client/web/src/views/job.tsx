@@ -66,8 +66,9 @@ function Placements({ nodes }: { nodes: Placement[] }) {
     one.devices,
     one.state,
     <>{one.cpus > 0 && <div>{`${one.cpus} CPUs`}</div>}{one.memory_bytes > 0 && <div>{size(one.memory_bytes)}</div>}</>,
+    one.isolation ?? "none",
   ]);
-  return <Table titles={["Node", "Ranks", "Devices", "State", "Holds"]} rows={rows} keys={nodes.map((one) => one.node)} />;
+  return <Table titles={["Node", "Ranks", "Devices", "State", "Holds", "Isolation"]} rows={rows} keys={nodes.map((one) => one.node)} />;
 }
 
 /** Those that have become jobs, the newest first. */
