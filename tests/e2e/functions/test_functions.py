@@ -40,6 +40,7 @@ def environment(cluster: Cluster, folder: Path) -> dict[str, str]:
         "XDG_CACHE_HOME": str(folder / "cache"),
         "PYTHONPATH": str(ROOT / "client" / "python" / "src"),
         "OMP_NUM_THREADS": "1",
+        "MLFLOW_DISABLE_TELEMETRY": "true",  # a thread that changes os.environ while requests reads it
     }
 
 

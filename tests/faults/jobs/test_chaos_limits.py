@@ -200,8 +200,8 @@ def test_a_fork_bomb_goes_off_within_its_bounds_and_is_swept_away(
     assert leftovers.processes_of(job) == []
     unlimited = "processes unlimited" in cluster.agents[0].said()
     assert unlimited or isolation == "cgroup2"  # of which the kernel may offer no pids controller
-    assert (tmp_path / "refused").exists()
-    assert 20 < most <= (FENCE if unlimited else 2 * MOST + 5)
+    assert (tmp_path / "refused").exists()  # so there were as many as may be, whether or not we looked just then
+    assert most <= (FENCE if unlimited else 2 * MOST + 5)
     (tmp_path / "gate").touch()
     assert cluster.api.wait(bystander)["state"] == "SUCCEEDED"
     assert cluster.api.wait(cluster.api.submit(["true"]))["state"] == "SUCCEEDED"
