@@ -48,6 +48,7 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="Secrets">{Array.isArray(spec.secrets) && spec.secrets.join(", ")}</Fact>
       <Fact name="Pool">{found.pool}</Fact>
       <Fact name="Priority">{String(found.priority)}</Fact>
+      <Fact name="Isolation">{found.nodes.length > 0 && [...new Set(found.nodes.map((one) => one.isolation ?? "none"))].join(", ")}</Fact>
       <Fact name="Attempt">{found.attempt > 0 && String(found.attempt)}</Fact>
       <Fact name="Submitted">{moment(Date.parse(found.created_at))}</Fact>
       <Fact name="Started">{found.started_at && moment(Date.parse(found.started_at))}</Fact>
@@ -66,9 +67,8 @@ function Placements({ nodes }: { nodes: Placement[] }) {
     one.devices,
     one.state,
     <>{one.cpus > 0 && <div>{`${one.cpus} CPUs`}</div>}{one.memory_bytes > 0 && <div>{size(one.memory_bytes)}</div>}</>,
-    one.isolation ?? "none",
   ]);
-  return <Table titles={["Node", "Ranks", "Devices", "State", "Holds", "Isolation"]} rows={rows} keys={nodes.map((one) => one.node)} />;
+  return <Table titles={["Node", "Ranks", "Devices", "State", "Holds"]} rows={rows} keys={nodes.map((one) => one.node)} />;
 }
 
 /** Those that have become jobs, the newest first. */
