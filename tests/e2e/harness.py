@@ -197,6 +197,15 @@ class Program:
         return self.log.read_text(errors="replace")
 
 
+def restart_within(agent: Program, *wrapper: str) -> None:
+    """Start the agent again as a child of another program, which must exec it."""
+    agent.kill()
+    agent.log.write_text("")
+    agent.arguments = [*wrapper, *agent.arguments]
+    agent.start()
+    eventually(lambda: "node registered" in agent.said(), "the node to be back")
+
+
 def end_shims(folder: Path) -> None:
     """End the shims below a folder that wait for an agent which will not come back: they would hold their exit records for a day."""
     for entry in Path("/proc").iterdir():

@@ -31,6 +31,8 @@ DEPENDENCIES = [
     "libmicrohttpd12", "libjansson4", "libcurl3-gnutls", "libgnutls30", "libsqlite3-0", "libnettle8", "libinih1",
     "libyaml-0-2", "zlib1g", "python3", "python3-venv", "adduser",
 ]
+#: For tests that run in a machine.
+TESTS = ["python3-pytest"]
 CONTAINERS = ["podman", "crun", "netavark"]
 
 #: Modules that the kernel needs before it can read the disk; the rest is loaded from there.
@@ -145,7 +147,7 @@ def _install(root: Path) -> None:
         options.append(f"--dpkgopt=path-exclude=/usr/share/{folder}/*")
     # The list of early modules comes later, so that the one that is made at the installation is small.
     hook = 'mkdir -p "$1/etc/initramfs-tools/conf.d" && echo MODULES=list >"$1/etc/initramfs-tools/conf.d/modules"'
-    packages = ",".join(SYSTEM + DEPENDENCIES + CONTAINERS)
+    packages = ",".join(SYSTEM + DEPENDENCIES + TESTS + CONTAINERS)
     subprocess.run(
         ["mmdebstrap", "--quiet", "--variant=minbase", *options, f"--include={packages}", f"--essential-hook={hook}", SUITE, str(root)],
         check=True,

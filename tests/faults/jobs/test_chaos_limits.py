@@ -18,7 +18,7 @@ import pytest
 import chaos_gang
 import leftovers
 from chaos_gang import Chaos
-from harness import Cluster, Program, eventually
+from harness import Cluster, eventually, restart_within
 
 LIGHT = ["python", "-I", "-S", "-c"]
 
@@ -30,15 +30,6 @@ def sleeper(cluster: Cluster, gate: Path) -> str:
     job = cluster.api.submit([*LIGHT, SLEEPER, str(gate)], infra_retries=0)
     eventually(lambda: "there" in cluster.api.log(job), "the bystander to run")
     return job
-
-
-def restart_within(agent: Program, *wrapper: str) -> None:
-    """Start the agent again as a child of another program, which must exec it."""
-    agent.kill()
-    agent.log.write_text("")
-    agent.arguments = [*wrapper, *agent.arguments]
-    agent.start()
-    eventually(lambda: "node registered" in agent.said(), "the node to be back")
 
 
 def test_a_port_that_a_stranger_took_is_an_infra_retry_that_nobody_sees(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:

@@ -23,13 +23,15 @@ import pytest
 
 import gpu_files
 from attacks import ATTACKS, PRELUDE, VICTIM, Attack
-from harness import Api, Cluster, Problem, eventually
+from harness import Api, Cluster, Problem, eventually, restart_within
 from owners import PYTHON, cluster_of, needs_owners
 
 pytestmark = needs_owners
 
 OWNERS = "1910000000-1910065535"  # of no other test: processes of a number are counted here
 TIMES = 50  # each, with --long
+#: As the agent's unit has it: a cgroup of its own, with all controllers.
+SCOPE = ["systemd-run", "--quiet", "--scope", "--property=Delegate=yes"] if Path("/run/systemd/system").exists() else []
 
 
 @dataclasses.dataclass
@@ -54,6 +56,8 @@ class Site:
 def site() -> Iterator[Site]:
     with cluster_of([3], "--run-as", "owner", "--user-ids", OWNERS) as cluster:
         folder = cluster.folder
+        if SCOPE:
+            restart_within(cluster.agents[0], *SCOPE)
         ann, bob = cluster.user("ann-of-tests"), cluster.user("bob-of-tests")
         job = bob.submit(["id", "-u"])
         assert bob.wait(job)["state"] == "SUCCEEDED"
