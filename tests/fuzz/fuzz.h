@@ -59,7 +59,8 @@
     X(yaml)
 
 /* Those whose executions are slow: SLOW(NAME, N) gets an N-th of the executions that are asked for. */
-#define FUZZ_SLOW_TARGETS(SLOW) SLOW(database, 50)
+#define FUZZ_SLOW_TARGETS(SLOW)                                                                              \
+    SLOW(agent_config, 5) SLOW(controller_config, 5) SLOW(database, 50) SLOW(log_index, 5)
 
 /* Returns whether the bytes are what the function reads, and not refused. */
 #define FUZZ_DECLARE(name) bool fuzz_##name(const uint8_t *bytes, size_t size);
