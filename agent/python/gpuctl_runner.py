@@ -72,8 +72,8 @@ def check_header(line: bytes, path: str) -> None:
     if words[1] != FORMAT:
         versions = f"format {words[1]}, but it is run on {place()}, where gpuagent reads format {FORMAT}"
         raise refusal("PayloadFormatUnknown", f"The function's payload is of {versions}: bring client and gpuagent to one version.")
-    theirs = words[2].replace("python=", "", 1)
-    if theirs != VERSION:
+    if words[2] != "python=" + VERSION:
+        theirs = words[2].replace("python=", "", 1)
         remedy = f"name a Python {theirs} of that node for the job (python=PATH), or start its agent with gpuagent --python PATH."
         raise refusal("PythonVersionMismatch", f"The function was pickled by Python {theirs}, but is run on {place()}: {remedy}")
 

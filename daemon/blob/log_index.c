@@ -42,7 +42,8 @@ static void fetch(struct log_index *index, int64_t number)
 static bool is_record(const struct log_record *record)
 {
     int64_t rank = log_channel_rank(record->channel);
-    return record->channel >= 0 && rank < LIMIT_GPUS && record->offset >= 0 && record->length >= 0;
+    return record->channel >= 0 && rank < LIMIT_GPUS && record->offset >= 0 && record->length >= 0 &&
+           record->length <= INT64_MAX - record->offset;
 }
 
 bool log_index_read(struct log_index *index, int64_t number, struct log_record *ret_record)
@@ -88,7 +89,7 @@ bool log_index_repair(const char *path, int64_t channel, int64_t size, struct er
         return err_errno(err, "cannot open the index %s", path);
     }
     int64_t number = find_last(fd, channel, status.st_size / (int64_t)sizeof record, &record);
-    if (number < 0 || record.offset + record.length <= size) {
+    if (number < 0 || !is_record(&record) || record.offset + record.length <= size) {
         return true;
     }
     record.length = record.offset < size ? size - record.offset : 0;

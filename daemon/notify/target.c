@@ -38,6 +38,13 @@ static bool read_address(const char *host, struct sockaddr_storage *ret_address)
     return true;
 }
 
+/* curl takes other numbers of slashes for two, and then nobody sees where the user and the password are. */
+static bool has_two_slashes(const char *url)
+{
+    const char *colon = strchr(url, ':');
+    return colon != NULL && strncmp(colon, "://", 3) == 0 && colon[3] != '/';
+}
+
 static bool check_parts(CURLU *parts, const struct networks *networks, struct err *err)
 {
     char *scheme = NULL, *host = NULL;
@@ -68,7 +75,8 @@ bool target_check(const char *url, const struct networks *networks, struct err *
     if (parts == NULL) {
         out_of_memory();
     }
-    bool ok = (curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK ||
+    bool ok = (has_two_slashes(url) || refuse(err, "must begin with https:// or http:// and a host")) &&
+              (curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK ||
                refuse(err, "cannot be read")) &&
               check_parts(parts, networks, err);
     curl_url_cleanup(parts);

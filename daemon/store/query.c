@@ -230,6 +230,15 @@ static const uint8_t *read_hash(struct query *query)
     return hash;
 }
 
+const void *query_read_counted(struct query *query, int64_t length)
+{
+    const void *bytes = query_read_bytes(query);
+    if (bytes != NULL && (int64_t)size_of_last(query) != length) {
+        query->unknown = "(bytes of another number)";
+    }
+    return bytes;
+}
+
 void query_read_digest(struct query *query, uint8_t ret_digest[32])
 {
     const uint8_t *hash = read_hash(query);
@@ -303,7 +312,7 @@ static void read_column(struct query *query, const struct column *column, char *
         FIELD(const uint8_t *) = read_hash(query);
         break;
     case COLUMN_BYTES:
-        FIELD(const void *) = query_read_bytes(query);
+        FIELD(const void *) = query_read_counted(query, *(const int64_t *)(row + column[-1].offset));
         break;
     case COLUMN_MOMENTS:
         read_moments(query, field, column->size);

@@ -48,7 +48,8 @@ void query_read_row(struct query *query, enum table_id table, void *ret_row);
 int64_t query_read_number(struct query *query);
 const char *query_read_text(struct query *query); /* NULL for NULL */
 const char *query_read_long_text(struct query *query, size_t *ret_length);
-const void *query_read_bytes(struct query *query); /* NULL for NULL */
+const void *query_read_bytes(struct query *query);                   /* NULL for NULL */
+const void *query_read_counted(struct query *query, int64_t length); /* the same; the row says how many */
 void query_read_digest(struct query *query, uint8_t ret_digest[32]);
 unsigned query_read_word(struct query *query, enum column_type type);
 

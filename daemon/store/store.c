@@ -61,11 +61,12 @@ static bool take_lock(struct store *store, const char *path, struct err *err)
 
 /* SQLite makes a new database where there is none or an empty file, and throws away the log of the one that
  * was there. The lock file says whether one was used, the mark whether starts were counted; a first start
- * that is cut short leaves neither without the database. For SQLite's VFS an empty file is none. */
+ * that is cut short leaves neither without the database. For SQLite's VFS an empty file is none, and one of a
+ * single byte is empty: it writes one to a new file on some systems. */
 static bool check_there(const struct store *store, const char *path, struct err *err)
 {
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
-    struct stat lock;
+    struct stat lock, file;
     int has_content = 1;
     bool gone = access(path, F_OK) != 0 && errno == ENOENT;
     bool used = fstat(store->lock, &lock) == 0 && lock.st_size > 0;
@@ -79,7 +80,8 @@ static bool check_there(const struct store *store, const char *path, struct err 
     if (used && vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, &has_content) != SQLITE_OK) {
         return err_set(err, ERR_IO, "cannot look at %s", path);
     }
-    return has_content || connection_damaged(err, "the file is empty");
+    bool one_byte = used && stat(path, &file) == 0 && file.st_size == 1;
+    return (has_content && !one_byte) || connection_damaged(err, "the file is empty");
 }
 
 static bool note_use(const struct store *store, const char *path, struct err *err)
@@ -288,7 +290,9 @@ static bool read_reply(struct store *store, int64_t key, const uint8_t scope[32]
     if (*ret_found) {
         memcpy(ret_reply->body, reply.body, sizeof ret_reply->body);
         ret_reply->status = reply.status;
-        ret_reply->answer = xstrndup(reply.answer, reply.answer_length);
+        ret_reply->answer = xalloc(reply.answer_length + 1);
+        memcpy(ret_reply->answer, reply.answer, reply.answer_length);
+        ret_reply->answer[reply.answer_length] = '\0';
         ret_reply->answer_length = reply.answer_length;
     }
     return true;

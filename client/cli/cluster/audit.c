@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl audit`: who did what. verify computes the chain of hashes again, from the newest row back. */
+/* `gpuctl audit`: who did what. audit_chain.c verifies it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "client/cli/cluster/audit_chain.h"
 #include "client/cli/common/answer.h"
 #include "client/cli/controller/connect.h"
 #include "client/cli/transport/api.h"
@@ -13,7 +13,6 @@
 #include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
-#include "proto/wire/audit.h"
 
 #define PAGES "/v1/audit?limit=200"
 
@@ -154,119 +153,24 @@ static const struct option_row verify_rows[] = {
              "what an earlier verify printed: the row must be there with this hash"),
     ROWS_END};
 
-struct chain {
-    struct audit_view newer; /* the row looked at last; json NULL: none yet */
-    int64_t count, head_seq; /* head_seq 0: none is wanted */
-    char head[2 * HASH_BYTES + 32];
-    const char *head_hash;
-    bool head_seen;
-};
-
-static bool broken(struct err *err, int64_t seq, const char *how)
-{
-    err_set(err, ERR_DAMAGED, "the audit was changed: row %lld %s", (long long)seq, how);
-    return err_hint(err, "compare it with an export or a backup from before");
-}
-
-/* The newest row has nothing behind it to compare with, so its hash is what to note. */
-static bool fits(const struct chain *chain, const struct audit_view *older, struct err *err)
-{
-    uint8_t before[HASH_BYTES], hash[HASH_BYTES];
-    char hex[HASH_HEX + 1];
-    const struct audit_view *newer = &chain->newer;
-    if (newer->seq != older->seq + 1) {
-        return broken(err, older->seq + 1, "is missing");
-    }
-    if (!text_from_hex(older->hash, before, sizeof before)) {
-        return broken(err, older->seq, "has no hash");
-    }
-    audit_hash(before, newer, hash);
-    text_to_hex(hash, sizeof hash, hex);
-    return strcmp(hex, newer->hash) == 0 || broken(err, newer->seq, "does not fit its hash");
-}
-
-static bool is_first(const struct audit_view *row, struct err *err)
-{
-    static const uint8_t nothing[HASH_BYTES];
-    uint8_t hash[HASH_BYTES];
-    char hex[HASH_HEX + 1];
-    audit_hash(nothing, row, hash);
-    text_to_hex(hash, sizeof hash, hex);
-    return row->seq != 1 || strcmp(hex, row->hash) == 0 || broken(err, 1, "does not fit its hash");
-}
-
-static bool take(struct chain *chain, const json_t *json, struct err *err)
-{
-    struct audit_view row;
-    if (!audit_view_decode(json_deep_copy(json), &row, err)) {
-        return false;
-    }
-    bool good = chain->count == 0 || fits(chain, &row, err);
-    if (good && row.seq == chain->head_seq) {
-        chain->head_seen = true;
-        good = strcmp(row.hash, chain->head_hash) == 0 ||
-               broken(err, row.seq, "has another hash than the one that was noted");
-    }
-    if (chain->count++ == 0) {
-        snprintf(chain->head, sizeof chain->head, "%lld:%s", (long long)row.seq, row.hash);
-    }
-    audit_view_finish(&chain->newer);
-    chain->newer = row;
-    return good;
-}
-
 static bool take_page(const json_t *page, void *closure, struct err *err)
 {
     const json_t *rows = pages_list(page, "audit", err);
     bool good = rows != NULL;
     for (size_t i = 0; good && i < json_array_size(rows); i++) {
-        good = take(closure, json_array_get(rows, i), err);
+        good = audit_chain_take(closure, json_array_get(rows, i), err);
     }
     return good;
 }
 
-static bool take_file(struct chain *chain, const char *path, struct err *err)
+static bool take_file(struct audit_chain *chain, const char *path, struct err *err)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return err_errno(err, "cannot read %s", path);
-    }
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
-    bool good = true;
-    while (good && (length = getline(&line, &room, file)) > 0) {
-        autojson json_t *row = json_parse(line, (size_t)length, err);
-        good = row != NULL && take(chain, row, err);
-    }
-    free(line);
-    fclose(file);
-    return good;
+    autofclose FILE *file = fopen(path, "re");
+    return file != NULL ? audit_chain_take_file(chain, file, err) : err_errno(err, "cannot read %s", path);
 }
 
-static bool read_head(const char *text, struct chain *chain, struct err *err)
+static bool report(const struct audit_chain *chain, struct err *err)
 {
-    uint8_t hash[HASH_BYTES];
-    autofree char *copy = text != NULL ? xstrdup(text) : NULL;
-    char *colon = copy != NULL ? strchr(copy, ':') : NULL;
-    if (text == NULL) {
-        return true;
-    }
-    if (colon != NULL) {
-        *colon = '\0';
-        chain->head_hash = text + (colon - copy) + 1;
-    }
-    return (colon != NULL && text_to_int(copy, 1, INT64_MAX, &chain->head_seq) &&
-            text_from_hex(chain->head_hash, hash, sizeof hash)) ||
-           err_field(err, ERR_USAGE, "head", "take it from what an earlier gpuctl audit verify printed",
-                     "--head must be SEQ:HASH, with a hash of 64 hex digits");
-}
-
-static bool report(const struct chain *chain, struct err *err)
-{
-    if (chain->head_seq != 0 && !chain->head_seen) {
-        return broken(err, chain->head_seq, "is not there");
-    }
     autotext struct text out = {0};
     if (chain->count == 0) {
         print_note("the audit has no rows");
@@ -280,7 +184,7 @@ static bool report(const struct chain *chain, struct err *err)
     return print_out(&out, err);
 }
 
-static bool take_all(const struct call *call, struct chain *chain, struct err *err)
+static bool take_all(const struct call *call, struct audit_chain *chain, struct err *err)
 {
     autoapi struct api *api = NULL;
     return connect_controller(call, false, &api, err) &&
@@ -290,12 +194,12 @@ static bool take_all(const struct call *call, struct chain *chain, struct err *e
 static bool verify_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct verify_options *options = call->options;
-    struct chain chain = {0};
+    struct audit_chain chain = {0};
     bool good =
-        read_head(options->head, &chain, err) &&
+        audit_chain_read_head(options->head, &chain, err) &&
         (call->rest_count > 0 ? take_file(&chain, call->rest[0], err) : take_all(call, &chain, err)) &&
-        (chain.count == 0 || is_first(&chain.newer, err)) && report(&chain, err);
-    audit_view_finish(&chain.newer);
+        audit_chain_end(&chain, err) && report(&chain, err);
+    audit_chain_finish(&chain);
     return good;
 }
 

@@ -56,10 +56,12 @@ static bool next_document(const char *bytes, size_t length, size_t *at, size_t *
 }
 
 /* The text up to the end of a document, with nothing but line ends before it: so errors name the right line.
- */
+ * It may hold NULs, which jobfile.c refuses. */
 static char *alone(const char *bytes, size_t begin, size_t length)
 {
-    char *text = xstrndup(bytes, begin + length);
+    char *text = xalloc(begin + length + 1);
+    memcpy(text, bytes, begin + length);
+    text[begin + length] = '\0';
     for (size_t i = 0; i < begin; i++) {
         text[i] = text[i] == '\n' ? '\n' : ' ';
     }

@@ -16,6 +16,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/logs/log_cursor.h"
 #include "daemon/http/mlflow/mlflow.h"
+#include "daemon/http/request/head.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/http/request/sse.h"
@@ -257,26 +258,6 @@ bool logs_read_query(struct request *request, struct log_query *ret_query, struc
 
 /* --- one stream as bytes -------------------------------------------------------------------------------- */
 
-/* "bytes=2-4", "bytes=7-", "bytes=-3"; any other unit or form is ignored, as RFC 9110 has it. */
-static bool read_range(const char *range, int64_t size, int64_t *ret_first, int64_t *ret_last)
-{
-    long long first = 0, last = 0;
-    char rest;
-    if (sscanf(range, "bytes=%lld-%lld%c", &first, &last, &rest) == 2 && first >= 0) {
-        *ret_first = first;
-        *ret_last = last < size ? last : size - 1;
-        return last >= first;
-    }
-    if (sscanf(range, "bytes=-%lld%c", &last, &rest) == 1) {
-        *ret_first = last < size ? size - last : 0;
-        *ret_last = size - 1;
-        return true;
-    }
-    *ret_first = first;
-    *ret_last = size - 1;
-    return sscanf(range, "bytes=%lld-%c", &first, &rest) == 1 && (*ret_first = first) >= 0;
-}
-
 static void reply_range(struct request *request, int fd, int64_t size, int64_t first, int64_t last)
 {
     autofree char *content_range = NULL;
@@ -306,7 +287,7 @@ static bool show_bytes(struct request *request, const struct output_query *wante
         return err->code == ERR_NONE &&
                request_reply(request, 200, "text/plain; charset=utf-8", xstrdup(""), 0);
     }
-    if (range != NULL && read_range(range, size, &first, &last)) {
+    if (range != NULL && head_range(range, size, &first, &last)) {
         reply_range(request, fd, size, first, last);
         return true;
     }

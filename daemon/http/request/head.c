@@ -4,9 +4,10 @@
  * it, so that "Content-Leng: 5", folded with "th", becomes a Content-Length. The texts do not show that,
  * but their addresses do: the library cuts the head in place, by writing NULs over separators. In a head
  * that has one meaning each text begins exactly one separator behind the end of the one before it. Any
- * other head is refused. gate.c checks the texts themselves. */
+ * other head is refused. gate.c checks the texts themselves. Also reads Range headers. */
 #include "daemon/http/request/head.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define SPACE_BYTES 1 /* between the parts of the first line */
@@ -45,4 +46,24 @@ bool head_end(const struct head *head, size_t length, struct err *err)
     return err_set(err, ERR_MALFORMED,
                    "the request's first line or a header has a NUL, a lone LF, a folded line, "
                    "or spaces that do not belong there");
+}
+
+/* "2-4", "7-", "-3": digits alone, so that no sign turns a number into another. */
+bool head_range(const char *range, int64_t size, int64_t *ret_first, int64_t *ret_last)
+{
+    static const char unit[] = "bytes=", digits[] = "0123456789";
+    const char *from = strncmp(range, unit, strlen(unit)) == 0 ? range + strlen(unit) : "";
+    const char *to = from + strspn(from, digits);
+    if (*to++ != '-' || to[strspn(to, digits)] != '\0' || (to == from + 1 && *to == '\0')) {
+        return false;
+    }
+    long long first = strtoll(from, NULL, 10), last = strtoll(to, NULL, 10); /* large ones end at LLONG_MAX */
+    if (to == from + 1) {
+        *ret_first = last < size ? size - last : 0;
+        *ret_last = size - 1;
+        return true;
+    }
+    *ret_first = first;
+    *ret_last = *to != '\0' && last < size ? last : size - 1;
+    return *to == '\0' || last >= first;
 }

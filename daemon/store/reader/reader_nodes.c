@@ -134,7 +134,7 @@ bool rows_result(struct rows *rows, struct result_row *ret_row, const void **ret
         return false;
     }
     query_read_row(&query, TABLE_results, ret_row);
-    *ret_bytes = query_read_bytes(&query);
+    *ret_bytes = query_read_counted(&query, ret_row->size);
     return rows_end(rows, &query);
 }
 

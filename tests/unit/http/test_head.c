@@ -95,6 +95,41 @@ START_TEST(a_header_that_was_left_out_or_moved_is_refused)
 }
 END_TEST
 
+START_TEST(a_range_is_what_its_digits_say)
+{
+    static const struct {
+        const char *range;
+        int64_t size, first, last; /* first -1: it is ignored */
+    } cases[] = {
+        {"bytes=2-4", 10, 2, 4},
+        {"bytes=2-99", 10, 2, 9},
+        {"bytes=7-", 10, 7, 9},
+        {"bytes=12-", 10, 12, 9}, /* behind the end */
+        {"bytes=-3", 10, 7, 9},
+        {"bytes=-99", 10, 0, 9},
+        {"bytes=-0", 10, 10, 9},
+        {"bytes=99999999999999999999-", 10, INT64_MAX, 9},
+        {"bytes=-99999999999999999999", 10, 0, 9},
+        {"bytes=--3", 10, -1, 0},
+        {"bytes=--9223372036854775808", 10, -1, 0},
+        {"bytes=+2-4", 10, -1, 0},
+        {"bytes=4-2", 10, -1, 0},
+        {"bytes=2-4,6-7", 10, -1, 0},
+        {"bytes=-", 10, -1, 0},
+        {"bytes=", 10, -1, 0},
+        {"lines=2-4", 10, -1, 0},
+        {"", 10, -1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t first = -1, last = -1;
+        bool taken = head_range(cases[i].range, cases[i].size, &first, &last);
+        ck_assert_msg(taken == (cases[i].first >= 0), "%s", cases[i].range);
+        ck_assert_msg(!taken || (first == cases[i].first && last == cases[i].last), "%s: %lld to %lld",
+                      cases[i].range, (long long)first, (long long)last);
+    }
+}
+END_TEST
+
 Suite *head_suite(void)
 {
     Suite *suite = suite_create("head");
@@ -105,6 +140,7 @@ Suite *head_suite(void)
     tcase_add_test(cases, a_nul_that_was_sent_is_refused);
     tcase_add_test(cases, a_lone_lf_is_refused);
     tcase_add_test(cases, a_header_that_was_left_out_or_moved_is_refused);
+    tcase_add_test(cases, a_range_is_what_its_digits_say);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -118,6 +118,8 @@ START_TEST(urls_are_of_the_web_and_name_no_private_address)
     ck_assert(!is_url("example.com") && !is_url("") && !is_url("gopher://example.com/"));
     ck_assert(!is_url("http://127.0.0.1/") && !is_url("http://2130706433/") && !is_url("http://0x7f.1/"));
     ck_assert(!is_url("http://[::1]:80/") && !is_url("http://user@10.0.0.1/"));
+    ck_assert(!is_url("https:/a:b@example.com/") &&
+              !is_url("https:///a:b@example.com/")); /* curl takes them */
 }
 END_TEST
 

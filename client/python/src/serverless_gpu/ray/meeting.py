@@ -61,7 +61,7 @@ class Peer:
         line, self._rest = self._rest.split(b"\n", 1)
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter for brackets in brackets without end
             raise PeerGone("it does not speak JSON") from None
         if not isinstance(message, dict):
             raise PeerGone("it does not speak as a node does")
@@ -131,7 +131,7 @@ class Host:
         rank = None
         with contextlib.suppress(PeerGone, TimeoutError):
             hello = peer.receive(HELLO_S)
-            if hmac.compare_digest(str(hello.get("secret")), self._secret):
+            if hmac.compare_digest(str(hello.get("secret")).encode("utf-8", "surrogatepass"), self._secret.encode()):
                 rank = hello.get("node_rank")
         if not isinstance(rank, int) or not 0 < rank < self._nodes or rank in self.peers:
             peer.close()
