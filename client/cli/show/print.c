@@ -381,18 +381,22 @@ void print_note(const char *format, ...)
     fprintf(stderr, "gpuctl: %s\n", line);
 }
 
+/* It may quote what others wrote. */
+static void print_part(const char *title, const char *text)
+{
+    char line[sizeof((struct err *)NULL)->hint];
+    if (text[0] != '\0') {
+        snprintf(line, sizeof line, "%s", text);
+        print_disarm(line);
+        fprintf(stderr, "  %s: %s\n", title, line);
+    }
+}
+
 void print_error(const struct err *err)
 {
     print_note("%s", err->text);
-    if (err->field[0] != '\0') {
-        fprintf(stderr, "  field: %s\n", err->field);
-    }
-    if (err->hint[0] != '\0') {
-        char hint[sizeof err->hint];
-        snprintf(hint, sizeof hint, "%s", err->hint);
-        print_disarm(hint); /* it may quote what others wrote */
-        fprintf(stderr, "  remedy: %s\n", hint);
-    }
+    print_part("field", err->field);
+    print_part("remedy", err->hint);
 }
 
 void print_time(int64_t wall_ms, char out[32])

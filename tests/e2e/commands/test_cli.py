@@ -320,8 +320,8 @@ class LateController(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), LateHandler)
+    def __init__(self, handler: type[BaseHTTPRequestHandler] | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), handler or LateHandler)
         self.asked, self.told = threading.Event(), threading.Event()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -371,6 +371,26 @@ def test_a_stream_that_ended_while_something_else_was_asked_is_not_taken_for_los
     controller.server_close()
     assert ran.returncode == 0 and "hello" in ran.stdout, ran.stderr
     assert "closed the stream" not in ran.stderr
+
+
+class WildHandler(LateHandler):
+    """All that it says would steer a terminal."""
+
+    def do_GET(self) -> None:
+        wild = "\x1b]52;c;c2VjcmV0\x07"
+        problem = {"type": "urn:gpuctl:problem:invalid_field", "status": 422, "code": "invalid_field", "retryable": False}
+        self.reply("application/problem+json", json.dumps({**problem, **dict.fromkeys(("title", "detail", "field", "hint"), wild)}), 422)
+
+
+def test_what_a_controller_refuses_does_not_steer_a_terminal(tmp_path: Path) -> None:
+    controller = LateController(WildHandler)
+    (tmp_path / "token").write_text("secret\n")
+    url = f"http://127.0.0.1:{controller.server_address[1]}"
+    ran = run_gpuctl("nodes", "--url", url, "--token-file", str(tmp_path / "token"))
+    controller.shutdown()
+    controller.server_close()
+    assert ran.returncode != 0 and ran.stderr.count("?]52;c;c2VjcmV0?") == 3, ran.stderr
+    assert not re.search("\x1b|\x07", ran.stderr), ran.stderr
 
 
 @pytest.fixture
