@@ -176,7 +176,7 @@ static void window_show(struct mask_stream *stream, size_t count, struct text *o
 {
     for (size_t at = 0; at < count;) {
         const bool covered = stream->covered[at] != 0;
-        const char *change = memchr(&stream->covered[at], !covered, count - at);
+        const char *change = memchr(&stream->covered[at], covered ? 0 : 1, count - at);
         size_t end = change != NULL ? (size_t)(change - stream->covered) : count;
         if (!covered) {
             text_append_bytes(out, &stream->window[at], end - at);

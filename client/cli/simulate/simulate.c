@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl simulate`: shows how the scheduler would run a trace, or a controller's own history. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,7 @@ static bool play(const struct call *call, const struct choice *choice, const str
     const struct simulate_options *options = call->options;
     struct simulated runs[POLICY_COUNT];
     size_t count = choice->count;
+    assert(count > 0);
     for (size_t i = 0; i < count; i++) {
         runs[i].options = (struct replay_options){.policy = choice->policies[i]};
         limits_from_text(options->limits, &runs[i].options.limits);

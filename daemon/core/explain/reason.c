@@ -4,6 +4,8 @@
  * predicts the end of the wait, advice.c suggests a change. */
 #include "daemon/core/explain/reason.h"
 
+#include <assert.h>
+
 #include "daemon/core/explain/ahead.h"
 #include "daemon/core/fleet/node.h"
 #include "daemon/core/fleet/request.h"
@@ -239,6 +241,7 @@ static void say_held_off(struct core *core, const struct job *job, struct text *
             }
         }
     }
+    assert(last != NULL); /* without a hold the job would have fitted */
     text_append(out, "needs ");
     reason_say_gpus(job, out);
     text_printf(out, ", which are free, but %s%s declined to start a job and %s no work for another ",
@@ -328,7 +331,7 @@ static void say_ending(const struct core *core, const struct job *job, const str
 static void say_busy(struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
-    struct fit fit;
+    struct fit fit = {0};
     struct prospect prospect = {.fit = &fit};
     text_append(out, "waits for ");
     reason_say_gpus(job, out);

@@ -77,8 +77,9 @@ static const struct attempt *release_next(struct availability_walk *walk, size_t
 {
     const struct attempt *last = NULL, *next = availability_walk_peek(walk);
     while (next != NULL && (last == NULL || next->expected_ms == last->expected_ms)) {
-        last = availability_walk_next(walk);
+        last = next;
         prospect_release(last, true);
+        availability_walk_next(walk);
         ++*seen;
         next = availability_walk_peek(walk);
     }

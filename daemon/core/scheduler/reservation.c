@@ -204,7 +204,7 @@ int64_t reserve_start(struct core *core, const struct queue_entry *entry, struct
     struct search search = reservation_search(core, job, VIEW_FUTURE, reservations, READINESS_READY);
     search.job = job;
     search.borrow = reservations->borrow;
-    struct fit fit;
+    struct fit fit = {0};
     struct prospect prospect = {.change_ms = NEVER, .fit = &fit};
     if (!is_open(&search)) {
         return NEVER;

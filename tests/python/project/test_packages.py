@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from hardening import unguarded, wanted, weaknesses
+
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("GPUCTL_BUILD", ROOT / "build"))
 PACKAGES = ("gpuctl", "gpuctl-agent", "gpuctl-controller")
@@ -140,10 +142,20 @@ def test_the_packages_need_what_their_programs_need(packages: dict[str, Path]) -
     assert field(packages["gpuctl-agent"], "Recommends") == "python3-venv"
 
 
+def programs(installed: Path) -> list[Path]:
+    files = [*(installed / "usr/bin").iterdir(), *(installed / "usr/libexec/gpuctl").iterdir()]
+    return [path for path in files if path.read_bytes()[:4] == b"\x7fELF"]
+
+
 def test_the_programs_take_five_megabytes_at_most(installed: Path) -> None:
-    programs = [*(installed / "usr/bin").iterdir(), *(installed / "usr/libexec/gpuctl").iterdir()]
-    assert len(programs) >= 4
-    assert sum(path.stat().st_size for path in programs) <= 5_000_000
+    assert len(programs(installed)) >= 4
+    assert sum(path.stat().st_size for path in programs(installed)) <= 5_000_000
+
+
+def test_the_programs_are_as_hardened_as_those_of_the_build(installed: Path) -> None:
+    assert {path.name: weaknesses(path) for path in programs(installed)} == {path.name: [] for path in programs(installed)}
+    dynamic = [path for path in programs(installed) if path.name not in ("gpushim", "gpuprobe")]
+    assert {path.name: unguarded(wanted([path], dynamic=True)) for path in dynamic} == {"gpuagent": [], "gpuctl": [], "gpuctld": []}
 
 
 def test_a_job_runs_with_the_packages_alone(installed: Path, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from hardening import weaknesses
+
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("GPUCTL_BUILD", ROOT / "build"))
 PROGRAMS = {"gpuctl", "gpuctld", "gpuagent", "gpushim"}
@@ -77,6 +79,11 @@ def test_its_tag_is_honest(wheel: Path, unpacked: Path) -> None:
         if needed:
             versions = re.findall(r"\bGLIBC_(\d+)\.(\d+)", output("readelf", "--wide", "--version-info", path))
             assert max((int(major), int(minor)) for major, minor in versions) <= (int(tag[1]), int(tag[2])), path.name
+
+
+def test_its_programs_are_hardened_and_find_their_libraries_in_it_alone(unpacked: Path) -> None:
+    programs = list((next(unpacked.glob("*.data")) / "scripts").iterdir())
+    assert {path.name: weaknesses(path, "$ORIGIN/../lib/gpuctl") for path in programs} == {path.name: [] for path in programs}
 
 
 def test_a_command_runs_in_an_environment_that_has_nothing_else(python: Path, tmp_path: Path) -> None:
