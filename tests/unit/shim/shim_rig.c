@@ -97,15 +97,6 @@ static void attempt_is_left(const struct rig *rig)
     }
 }
 
-void rig_reuse(struct rig *rig, const char *attempt_id)
-{
-    rig_send(rig, "reuse");
-    rig_expect_exactly(rig, "idle");
-    attempt_is_left(rig);
-    run_folder_lacks(rig, SHIM_PID_FILE);
-    attempt_begin(rig, attempt_id);
-}
-
 void rig_forget(struct rig *rig)
 {
     int status;
@@ -222,6 +213,17 @@ const char *rig_expect(struct rig *rig, const char *start)
     }
     ck_assert_msg(strncmp(rig->heard, start, strlen(start)) == 0, "%s, not %s", rig->heard, start);
     return rig->heard;
+}
+
+void rig_reuse(struct rig *rig, const char *attempt_id)
+{
+    rig_send(rig, "reuse");
+    while (strcmp(hear(rig, "idle"), "output") == 0) { /* from before; the agent passes over it, too */
+    }
+    ck_assert_str_eq(rig->heard, "idle");
+    attempt_is_left(rig);
+    run_folder_lacks(rig, SHIM_PID_FILE);
+    attempt_begin(rig, attempt_id);
 }
 
 void rig_connect(struct rig *rig)
