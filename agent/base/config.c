@@ -333,18 +333,28 @@ static bool parse_memory(const char *text, struct config *config, struct err *er
                      text);
 }
 
-/* Jobs get a /tmp and a /var/tmp of their own, which would hide what is in the host's. */
+/* Jobs do not see what the host has there: agent/shim/shim_shared.c. */
+static bool is_hidden(const char *path)
+{
+    static const char *const hidden[] = {"/tmp/", "/var/tmp/", "/run/lock/", "/run/user/"};
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++) {
+        if (strncmp(path, hidden[i], strlen(hidden[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool folders_stay_visible(const struct config *config, struct err *err)
 {
     const char *const folders[][2] = {
         {"--state", config->state}, {"--run", config->run}, {"--environments", config->environments}};
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         const char *path = folders[i][1];
-        if (strncmp(path, "/tmp/", strlen("/tmp/")) == 0 ||
-            strncmp(path, "/var/tmp/", strlen("/var/tmp/")) == 0) {
+        if (is_hidden(path)) {
             return err_field(err, ERR_USAGE, folders[i][0],
                              "name a folder elsewhere, or have jobs run as root with --run-as agent",
-                             "%s %s would be hidden from jobs, which have a /tmp and a /var/tmp of their own",
+                             "%s %s would be hidden from jobs, which do not see what the host has there",
                              folders[i][0], path);
         }
     }

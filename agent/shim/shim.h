@@ -375,9 +375,9 @@ bool processes_ran_out(const struct shim *shim);
 
 /* shim_shared.c. shared_enter gives the ranks their own shared memory. shared_renew does so again if the
  * host's mounts have changed since, or an attempt has left something; false: the ranks share the host's.
- * shared_shut gives the ranks a /tmp of their own, and a /proc with no processes of other users; where the
- * ranks share the host's mounts it does nothing. shared_hide does so for what waits for an attempt, with
- * folders that are empty. shared_release frees it after the ranks are gone. */
+ * shared_shut gives the ranks a /tmp of their own, a /proc with no processes of other users, and hides
+ * services of the host; where the ranks share the host's mounts it does nothing. shared_hide does so for what
+ * waits for an attempt, with folders that are empty. shared_release frees it after the ranks are gone. */
 void shared_enter(struct shared *shared);
 bool shared_renew(struct shared *shared);
 bool shared_shut(struct shared *shared, const char *tmp, struct why *why);

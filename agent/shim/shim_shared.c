@@ -18,6 +18,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "proto/base/cleanup.h"
 
@@ -75,8 +76,28 @@ bool shared_renew(struct shared *shared)
     return true;
 }
 
-static const char *const tmp_folders[] = {"/tmp", "/var/tmp"};
+/* Where every user of the host may write. */
+static const char *const tmp_folders[] = {"/tmp", "/var/tmp", "/run/lock"};
 #define TMP_FOLDERS (sizeof tmp_folders / sizeof tmp_folders[0])
+
+/* The host's managers of users, which start processes outside of the attempt's cgroup; its journal, in which
+ * a rank would speak as the agent's unit and use up the unit's rate; its POSIX queues, which outlive ranks.
+ */
+static const char *const hidden_folders[] = {"/run/user", "/run/systemd/journal", "/dev/mqueue"};
+#define HIDDEN_FOLDERS (sizeof hidden_folders / sizeof hidden_folders[0])
+
+/* Not every host has all of these folders. */
+static bool hide_services(struct why *why)
+{
+    for (size_t i = 0; i < HIDDEN_FOLDERS; i++) {
+        if (mount("gpuctl", hidden_folders[i], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY,
+                  "mode=555,size=4k") != 0 &&
+            errno != ENOENT) {
+            return why_set(why, "cannot hide %s: %s", hidden_folders[i], strerror(errno));
+        }
+    }
+    return true;
+}
 
 static bool hide_processes(struct why *why)
 {
@@ -88,11 +109,12 @@ static bool hide_processes(struct why *why)
 bool shared_hide(const struct shared *shared, struct why *why)
 {
     for (size_t i = 0; i < TMP_FOLDERS && shared->own; i++) {
-        if (mount("gpuctl", tmp_folders[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=64m") != 0) {
+        if (mount("gpuctl", tmp_folders[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=64m") != 0 &&
+            errno != ENOENT) {
             return why_set(why, "cannot give workers their own %s: %s", tmp_folders[i], strerror(errno));
         }
     }
-    return !shared->own || hide_processes(why);
+    return !shared->own || (hide_services(why) && hide_processes(why));
 }
 
 /* Ends with the namespace: shared_release finds that the mounts have changed. */
@@ -102,11 +124,12 @@ bool shared_shut(struct shared *shared, const char *tmp, struct why *why)
         return true;
     }
     for (size_t i = 0; i < TMP_FOLDERS; i++) {
-        if (mount(tmp, tmp_folders[i], NULL, MS_BIND, NULL) != 0) {
+        if (mount(tmp, tmp_folders[i], NULL, MS_BIND, NULL) != 0 &&
+            (errno != ENOENT || access(tmp_folders[i], F_OK) == 0)) {
             return why_set(why, "cannot give the job its own %s: %s", tmp_folders[i], strerror(errno));
         }
     }
-    return hide_processes(why);
+    return hide_services(why) && hide_processes(why);
 }
 
 /* An empty tmpfs has one inode. */

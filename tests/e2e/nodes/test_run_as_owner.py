@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,19 @@ def test_temporary_files_are_the_jobs_own_and_go_with_it(cluster: Cluster) -> No
         assert said[:4] == ["/tmp:", "", "/var/tmp:", "/tmp"], said
         assert said[4].startswith("/tmp/tmp.") and said[5:7] == ["/dev/shm:", "left"]
     assert not Path("/tmp/left").exists() and not Path("/dev/shm/left").exists()
+
+
+def test_services_of_the_host_are_hidden_and_locks_go_with_the_job(cluster: Cluster) -> None:
+    ann = cluster.user("ann-of-tests")
+    mark = f"gpuctl-test-{uuid.uuid4().hex}"
+    service = Path("/run/user", mark)
+    service.mkdir(parents=True)
+    try:
+        assert ran(ann, ["sh", "-c", f"ls -A /run/user; touch /run/lock/{mark} && ls /run/lock"]) == f"{mark}\n"
+        refused = ran(ann, ["sh", "-c", "touch /run/user/x 2>/dev/null || echo refused"])
+        assert refused == "refused\n" and not Path("/run/lock", mark).exists()
+    finally:
+        service.rmdir()
 
 
 def test_a_home_is_kept_for_its_owner_alone(cluster: Cluster) -> None:
@@ -350,6 +364,7 @@ def test_an_order_without_an_owner_or_with_a_forged_one_starts_nothing(tmp_path:
     [
         (["--run-as", "owner", "--state", "/tmp/x"], "--state /tmp/x would be hidden from jobs"),
         (["--run-as", "owner", "--state", "/srv/x", "--run", "/var/tmp/x"], "--run /var/tmp/x would be hidden from jobs"),
+        (["--run-as", "owner", "--state", "/srv/x", "--run", "/run/user/0/x"], "--run /run/user/0/x would be hidden from jobs"),
         (["--run-as", "owner", "--user-ids", "0-5"], "--user-ids 0-5 is not a range"),
         (["--run-as", "me"], "--run-as"),
     ],
