@@ -472,6 +472,25 @@ print()
         "True " * 12 + "\n",
     ),
     Attack(
+        "services of the host",
+        """
+tries("who is logged in", lambda: os.listdir("/run/user"))
+for name in ("bus", "systemd/private"):  # a manager of a user would start a process that is in no job
+    tries("a manager of root", lambda: connect(f"/run/user/0/{name}", socket.SOCK_STREAM))
+for name in ("/run/systemd/journal/socket", "/run/systemd/journal/dev-log", "/run/systemd/journal/stdout"):
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):  # where the agent's unit speaks
+        refused(name, [lambda: connect(name, kind)], "ENOENT")
+tries("a lock", lambda: os.open(f"/run/lock/{os.getuid()}", os.O_CREAT | os.O_EXCL) and None)
+tries("queues", lambda: os.listdir("/dev/mqueue") if os.path.exists("/dev/mqueue") else [])
+""",
+        (
+            "who is logged in: DONE []\n"
+            + told("ENOENT", *["a manager of root"] * 2)
+            + told("ENOENT", *[f"/run/systemd/journal/{name}" for name in ("socket", "dev-log", "stdout") for _ in range(2)])
+            + "a lock: DONE None\nqueues: DONE []\n"
+        ),
+    ),
+    Attack(
         "processes without end",
         """
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
