@@ -117,7 +117,8 @@ def test_what_is_refused_stands_at_its_field(told: Cluster, browser: Any, receiv
         assert words[0] in reader.tab.locator(f"#{wrong.get_attribute('aria-describedby')}").inner_text()
 
     for url, words in {
-        "": "cannot be read",
+        "": "must begin with https:// or http:// and a host",
+        "https:///hook": "must begin with https:// or http:// and a host",
         "https://": "cannot be read",
         "ftp://example.com/": "http",
         "http://10.0.0.1/hook": "--webhook-networks",

@@ -51,4 +51,5 @@ def unguarded(names: set[str]) -> list[str]:
 def leaps(file: Path) -> list[str]:
     """Instructions that move the stack of an x86-64 by more than a page, and so perhaps over the page that guards it."""
     code = output("objdump", "--disassemble", "--no-show-raw-insn", file)
-    return [text for text, bytes_ in re.findall(r"(sub +\$0x([0-9a-f]+),%rsp)", code) if PAGE_BYTES < int(bytes_, 16) < 1 << 63]  # above: back
+    moves = re.findall(r"(sub +\$0x([0-9a-f]+),%rsp)", code)
+    return [text for text, bytes_ in moves if PAGE_BYTES < int(bytes_, 16) < 1 << 63]  # those above move it back

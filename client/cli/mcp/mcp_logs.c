@@ -13,22 +13,27 @@
 #include "proto/limits_client.h"
 #include "proto/states.h"
 
-#define LONGEST_TAIL 3 /* bytes of a character of UTF-8 behind its first */
+#define LONGEST_TAIL 3               /* bytes of a character of UTF-8 behind its first */
+#define LARGEST_SIZE (INT64_MAX / 2) /* to which what is in memory can be added */
 
 bool mcp_part_read_range(const char *content_range, struct mcp_part *part)
 {
     long long first, last, size;
-    if (content_range != NULL && sscanf(content_range, "bytes %lld-%lld/%lld", &first, &last, &size) == 3) {
-        part->offset = first;
-        part->size = size;
-        return true;
+    if (content_range == NULL) {
+        return false;
     }
-    if (content_range != NULL && sscanf(content_range, "bytes */%lld", &size) == 1) {
-        part->offset = size;
-        part->size = size;
-        return true;
+    if (sscanf(content_range, "bytes %lld-%lld/%lld", &first, &last, &size) != 3) {
+        if (sscanf(content_range, "bytes */%lld", &size) != 1) {
+            return false;
+        }
+        first = size;
     }
-    return false;
+    if (first < 0 || first > size || size > LARGEST_SIZE) {
+        return false;
+    }
+    part->offset = first;
+    part->size = size;
+    return true;
 }
 
 static bool is_inside(char byte)

@@ -20,6 +20,9 @@ START_TEST(a_content_range_says_where_a_part_lies)
     ck_assert_int_eq(part.offset, 20);
     ck_assert_int_eq(part.size, 20);
     ck_assert(!mcp_part_read_range("bytes 3-7/*", &part));
+    ck_assert(!mcp_part_read_range("bytes 8-9/7", &part));
+    ck_assert(!mcp_part_read_range("bytes -3-7/20", &part));
+    ck_assert(!mcp_part_read_range("bytes */9223372036854775807", &part));
     ck_assert(!mcp_part_read_range("lines 3-7/20", &part));
     ck_assert(!mcp_part_read_range(NULL, &part));
 }

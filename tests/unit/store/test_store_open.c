@@ -99,8 +99,9 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
-/* What version 12 brought. */
+/* What versions 12 and later brought. */
 #define WITHOUT_VERSION_12                                                                                   \
+    DROP_COLUMN("members", "isolated")                                                                       \
     "DROP TABLE node_jobs; DROP TABLE audit; DROP TABLE secrets;" DROP_COLUMN("tokens", "used_ms")           \
         DROP_COLUMN("nodes", "millicpus") DROP_COLUMN("nodes", "memory_bytes")                               \
             DROP_COLUMN("members", "millicpus") DROP_COLUMN("members", "memory_bytes")                       \
