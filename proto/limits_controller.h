@@ -168,6 +168,9 @@
 #define BATCH_TURN_US 200
 /* what a request costs beside its handler: the kernel's part and the library's */
 #define SENDER_REQUEST_US 20
+/* between two requests of an address without a valid token, while others ask: a page and its files take some
+ * ten of these, and guesses at tokens stay slow */
+#define SENDER_STRANGER_MS 1
 /* senders that asked within this time count as asking: people who look at a page, and polls of a notebook */
 #define SENDER_RECENT_MS 10000
 /* senders that are remembered without an open request, 200 bytes each */

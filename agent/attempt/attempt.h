@@ -208,6 +208,8 @@ void shim_client_end(struct attempt *attempt);
 void shim_client_dismiss(struct attempt *attempt);
 /* Reads the messages that the shim has sent; waits for the first one. */
 void shim_client_catch_up(struct attempt *attempt, int64_t patience_ms);
+/* Gives the attempt to its shim, with its lease and its first order. */
+bool shim_client_assign(struct attempt *attempt, struct err *err);
 void shim_client_prepare(struct attempt *attempt);
 void shim_client_run(struct attempt *attempt);
 void shim_client_start(struct attempt *attempt);

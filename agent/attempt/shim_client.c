@@ -14,6 +14,7 @@
 #include "agent/base/address.h"
 #include "agent/attempt/attempt.h"
 #include "agent/base/stage_file.h"
+#include "agent/common/fd_message.h"
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -38,10 +39,42 @@ void shim_client_prepare(struct attempt *attempt)
 }
 
 /* All ranks are on this host, so they meet on its loopback interface. */
+static const char *order_to_run(const struct attempt *attempt)
+{
+    return attempt->holds_port ? "run 127.0.0.1 lo" : "run - -";
+}
+
 void shim_client_run(struct attempt *attempt)
 {
-    shim_process_tell(&attempt->shim, attempt->holds_port ? "run 127.0.0.1 lo" : "run - -");
+    shim_process_tell(&attempt->shim, "%s", order_to_run(attempt));
     hurry(attempt);
+}
+
+static char *first_orders(const struct attempt *attempt)
+{
+    struct text orders = {0};
+    text_printf(&orders, "assign %s\n", attempt->run);
+    if (attempt->term_ms > 0) {
+        text_printf(&orders, "lease %lld %lld\n", (long long)attempt->term_ms, (long long)attempt->kill_ms);
+    }
+    text_append(&orders, attempt->order.phase == ORDER_RUN ? order_to_run(attempt) : "prepare");
+    return text_take(&orders);
+}
+
+/* With the secrets, if there are any: a shim has both or neither. */
+bool shim_client_assign(struct attempt *attempt, struct err *err)
+{
+    autofree char *orders = first_orders(attempt);
+    autoclose int secrets = attempt->secrets.count > 0 ? attempt_secrets_give(&attempt->secrets, err) : -1;
+    if (attempt->secrets.count > 0 && secrets < 0) {
+        return false;
+    }
+    if (!fd_message_send(attempt->shim.fd, orders, strlen(orders), &secrets, secrets >= 0 ? 1 : 0,
+                         MSG_DONTWAIT)) {
+        return err_set(err, ERR_IO, "the shim does not listen");
+    }
+    hurry(attempt);
+    return true;
 }
 
 /* Where the file cannot be written, the shim uses the master's address. */

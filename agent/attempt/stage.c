@@ -6,13 +6,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/attempt/attempt.h"
-#include "agent/common/fd_message.h"
 #include "agent/common/launch_file.h"
 #include "agent/launch/contract.h"
 #include "agent/launch/runner.h"
@@ -483,19 +481,6 @@ static bool take_warm_shim(struct attempt *attempt, struct text *text)
     return taken;
 }
 
-/* With the secrets, if there are any: a shim has both or neither. */
-static bool assign(struct attempt *attempt, struct err *err)
-{
-    autofree char *message = xprintf("assign %s", attempt->run);
-    autoclose int secrets = attempt->secrets.count > 0 ? attempt_secrets_give(&attempt->secrets, err) : -1;
-    if (attempt->secrets.count > 0 && secrets < 0) {
-        return false;
-    }
-    return fd_message_send(attempt->shim.fd, message, strlen(message), &secrets, secrets >= 0 ? 1 : 0,
-                           MSG_DONTWAIT) ||
-           err_set(err, ERR_IO, "the shim does not listen");
-}
-
 static bool hand_over(struct attempt *attempt, struct err *err)
 {
     autotext struct text text = {0};
@@ -503,7 +488,7 @@ static bool hand_over(struct attempt *attempt, struct err *err)
     compose(attempt, &text);
     return stage_file_put(path, text.bytes, text.length, err) &&
            (take_warm_shim(attempt, &text) || shims_take(attempt->context->shims, &attempt->shim, err)) &&
-           assign(attempt, err);
+           shim_client_assign(attempt, err);
 }
 
 static void finish(struct attempt *attempt)
@@ -523,12 +508,6 @@ static void finish(struct attempt *attempt)
         return;
     }
     attempt->phase = PHASE_SHIM;
-    attempt_lease(attempt, attempt->term_ms, attempt->kill_ms);
-    if (attempt->order.phase == ORDER_RUN) {
-        shim_client_run(attempt);
-    } else {
-        shim_client_prepare(attempt);
-    }
     attempt_make_output(attempt, false);
     shim_client_begin(attempt);
     shim_client_catch_up(attempt, 0); /* often it has prepared the attempt by now */

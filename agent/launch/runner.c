@@ -47,11 +47,12 @@ static const struct program {
 static struct stat compared[PROGRAMS];
 
 /* Nobody can change a file, its owner or its mode without a new time of change. */
-static bool is_compared(const char *path, const struct stat *before)
+static bool is_compared(int folder, const char *file, const struct stat *before)
 {
     struct stat status;
-    return before->st_ino != 0 && lstat(path, &status) == 0 && status.st_dev == before->st_dev &&
-           status.st_ino == before->st_ino && status.st_ctim.tv_sec == before->st_ctim.tv_sec &&
+    return before->st_ino != 0 && fstatat(folder, file, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_dev == before->st_dev && status.st_ino == before->st_ino &&
+           status.st_ctim.tv_sec == before->st_ctim.tv_sec &&
            status.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
 }
 
@@ -89,9 +90,6 @@ static bool lay(const char *path, size_t number, struct err *err)
 {
     struct stat status;
     const struct program *program = &programs[number];
-    if (is_compared(path, &compared[number])) {
-        return true;
-    }
     if (is_there(path, program, &status)) {
         compared[number] = is_over(&status.st_ctim) ? status : (struct stat){0};
         return true;
@@ -121,12 +119,16 @@ char *runner_stage(const char *folder, struct err *err)
     return make_passable(folder, version, watch, err) && runner_restore(version, err) ? give(version) : NULL;
 }
 
+/* A start waits for this: the way to the folder is walked once. */
 bool runner_restore(const char *version, struct err *err)
 {
     bool laid = true;
+    autoclose int folder = open(version, O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < PROGRAMS && laid; i++) {
-        autofree char *path = xprintf("%s/%s", version, programs[i].file);
-        laid = lay(path, i, err);
+        if (!is_compared(folder, programs[i].file, &compared[i])) {
+            autofree char *path = xprintf("%s/%s", version, programs[i].file);
+            laid = lay(path, i, err);
+        }
     }
     return laid;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses the agent's messages by a table: word, number of arguments, and the phases in which the message has
- * an effect. A word that comes in another phase has no effect: the agent repeats itself after a restart. A
- * message that cannot be parsed is logged. shim_attempt.c carries the messages out. */
+/* Parses the lines of the agent's messages by a table: word, number of arguments, and the phases in which the
+ * message has an effect. A word that comes in another phase has no effect: the agent repeats itself after a
+ * restart. A message that cannot be parsed is logged. shim_attempt.c carries the messages out. */
 #include "agent/shim/shim.h"
 
 #include <signal.h>
@@ -154,7 +154,7 @@ static bool arguments_cut(char *text, size_t count, char **ret_argument)
     return count > 0 || text == NULL;
 }
 
-void order_work(struct shim *shim, char *text)
+static void line_work(struct shim *shim, char *text)
 {
     char *argument[ARGUMENTS_MAX] = {0};
     char *rest = text;
@@ -166,5 +166,13 @@ void order_work(struct shim *shim, char *text)
     }
     if ((order->phases & IN(shim->phase)) != 0 && !order->work(shim, argument)) {
         shim_log_error("ignores the message %.64s %.64s", word, argument[0]);
+    }
+}
+
+void order_work(struct shim *shim, char *text)
+{
+    char *rest = text;
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+        line_work(shim, line);
     }
 }

@@ -42,7 +42,7 @@
  * bytes: a word, then arguments separated by single spaces; the last argument runs to the end. Times are
  * milliseconds; "boot" is CLOCK_BOOTTIME, "wall" is CLOCK_REALTIME.
  *
- * agent to shim:
+ * agent to shim, of which a message may have several, in lines: each message wakes the shim.
  *
  *   breed FOLDER              start the program of the launch file in FOLDER, in its cgroup and as its user,
  *                             with fd 3 as the socket on which workers arrive. Only before assign, and once

@@ -6,7 +6,8 @@
  * take SENDER_WORK_US, at least one. Nothing rests while somebody is in line: a sender that is alone, or
  * whose rivals want little, is as fast as without shares. What it takes while it is alone it owes nobody. A
  * sender of too many requests gets longer answer times, and nobody else does. Only a request that has been in
- * line too long is refused; so refusals are few.
+ * line too long is refused; so refusals are few. An address without a valid token has, while others ask, one
+ * request in SENDER_STRANGER_MS: more of them are a flood or a search for a token.
  */
 #include "daemon/http/request/senders.h"
 
@@ -38,6 +39,8 @@ struct sender {
     int64_t expected_us;        /* the time that its next request takes, on all threads */
     int64_t work_us;            /* expected of those that are under way */
     uint64_t turn;              /* in which it was given credit last */
+    bool stranger;              /* an address */
+    int64_t begun_ms;           /* when its last request was let go on */
     bool told;                  /* that its requests are refused */
     struct sender *prev, *next; /* those without requests, the one that has been so for the longest first */
     struct sender *lined_prev, *lined_next; /* those with a line */
@@ -99,13 +102,14 @@ static void name_of(const struct request *request, char out[NAME_BYTES])
     }
 }
 
-static struct sender *find(struct senders *senders, const char *name)
+static struct sender *find(struct senders *senders, const char *name, bool stranger)
 {
     struct sender *sender;
     HASH_FIND_STR(senders->by_name, name, sender);
     if (sender == NULL) {
         sender = xzalloc(sizeof *sender);
         strcpy(sender->name, name);
+        sender->stranger = stranger;
         sender->expected_us = SENDER_TURN_US; /* until it is known; else all of a first burst would begin */
         HASH_ADD_STR(senders->by_name, name, sender);
     } else if (sender->requests == 0) {
@@ -151,6 +155,7 @@ static void give_credit(const struct senders *senders, struct sender *sender)
 /* What is paid at first is what the last requests have cost. */
 static void begin(struct sender *sender, struct request *request)
 {
+    sender->begun_ms = request->server->now_ms;
     request->share = (struct request_share){.under_way = true, .paid_us = sender->expected_us};
     sender->credit_us -= request->share.paid_us;
     sender->work_us += request->share.paid_us;
@@ -189,9 +194,19 @@ void senders_take_back(struct request *request, int64_t took_us)
     end(request);
 }
 
-static bool may_begin(const struct sender *sender)
+/* When it may begin another request, as far as that is not a matter of credit; INT64_MAX: when one has ended.
+ */
+static int64_t ready_ms(const struct sender *sender)
 {
-    return sender->credit_us > 0 && sender->work_us < SENDER_WORK_US;
+    if (sender->work_us >= SENDER_WORK_US) {
+        return INT64_MAX;
+    }
+    return sender->stranger ? sender->begun_ms + SENDER_STRANGER_MS : 0;
+}
+
+static bool may_begin(const struct sender *sender, int64_t now_ms)
+{
+    return sender->credit_us > 0 && ready_ms(sender) <= now_ms;
 }
 
 /* Whether anybody but the one that asked last has asked lately. */
@@ -232,13 +247,14 @@ bool senders_admit(struct senders *senders, struct request *request)
     }
     char name[NAME_BYTES];
     name_of(request, name);
-    struct sender *sender = request->sender = find(senders, name);
+    struct sender *sender = request->sender =
+        find(senders, name, request->ranks_attempt_id == 0 && request->who == NULL);
     note_asked(senders, sender, request->server->now_ms);
     give_credit(senders, sender);
     if (!others_ask(senders)) {
         sender->credit_us = SENDER_TURN_US;
     }
-    if (sender->line == NULL && (may_begin(sender) || !others_ask(senders))) {
+    if (sender->line == NULL && (may_begin(sender, request->server->now_ms) || !others_ask(senders))) {
         begin(sender, request);
         return true;
     }
@@ -304,11 +320,11 @@ static void resume_first(struct senders *senders, struct sender *sender)
 }
 
 /* The turns after which one of those in line has credit again. */
-static uint64_t turns_ahead(const struct senders *senders)
+static uint64_t turns_ahead(const struct senders *senders, int64_t now_ms)
 {
     int64_t most_us = INT64_MIN;
     for (const struct sender *sender = senders->lined; sender != NULL; sender = sender->lined_next) {
-        bool better = sender->work_us < SENDER_WORK_US && sender->credit_us > most_us;
+        bool better = ready_ms(sender) <= now_ms && sender->credit_us > most_us;
         most_us = better ? sender->credit_us : most_us;
     }
     return most_us > 0 || most_us == INT64_MIN ? 1 : (uint64_t)-most_us / SENDER_TURN_US + 1;
@@ -319,20 +335,21 @@ int64_t senders_due_ms(const struct senders *senders, int64_t now_ms)
     int64_t due_ms = INT64_MAX;
     for (const struct sender *sender = senders->lined; sender != NULL; sender = sender->lined_next) {
         int64_t refuse_ms = sender->line->share.lined_ms + senders->wait_ms;
+        int64_t ready = ready_ms(sender);
         due_ms = refuse_ms < due_ms ? refuse_ms : due_ms;
-        due_ms = sender->work_us < SENDER_WORK_US ? now_ms : due_ms;
+        due_ms = ready < due_ms ? ready : due_ms;
     }
-    return due_ms;
+    return due_ms > now_ms ? due_ms : now_ms;
 }
 
 void senders_turn(struct senders *senders, int64_t now_ms, bool idle)
 {
     struct sender *next;
-    senders->turn += idle ? turns_ahead(senders) : 1;
+    senders->turn += idle ? turns_ahead(senders, now_ms) : 1;
     for (struct sender *sender = senders->lined; sender != NULL; sender = next) {
         next = sender->lined_next;
         give_credit(senders, sender);
-        while (sender->line != NULL && may_begin(sender)) {
+        while (sender->line != NULL && may_begin(sender, now_ms)) {
             resume_first(senders, sender);
         }
         refuse_late(senders, sender, now_ms);

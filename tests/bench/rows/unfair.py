@@ -41,7 +41,7 @@ FLOODS = {
     "refused": ("GET", "/v1/nodes/none", ""),
     "submit": ("POST", "/v1/jobs", json.dumps(SPEC)),
 }
-WRITER_WHY = "a change of another user waits for the flood's 0.4 ms of work with the writer, or for one request that takes longer"
+WRITER_WHY = "a change of another user waits for the flood's 0.1 ms of work with the writer, or for one request that takes longer"
 WHYS = {
     "explain": WRITER_WHY,
     "plan": WRITER_WHY,

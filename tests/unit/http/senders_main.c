@@ -68,8 +68,8 @@ void request_fail_for(struct request *request, const struct err *err, int64_t pa
 
 /* Somebody who asks again on each connection as soon as it is answered. */
 struct asker {
-    struct identity who;
-    int64_t cost_us; /* of a request */
+    struct identity who; /* without owner: nobody that is known, from the one address */
+    int64_t cost_us;     /* of a request */
     size_t answers;
     struct request *requests[CONNECTIONS];
     size_t count;
@@ -81,7 +81,7 @@ static void ask(struct asker *asker, size_t place)
 {
     struct request *request = calloc(1, sizeof *request + 1);
     request->server = &server;
-    request->who = &asker->who;
+    request->who = asker->who.owner != NULL ? &asker->who : NULL;
     asker->requests[place] = request;
     senders_admit(server.senders, request);
 }
@@ -210,6 +210,27 @@ START_TEST(nodes_never_wait)
 }
 END_TEST
 
+START_TEST(an_address_without_a_token_has_a_request_a_millisecond_while_others_ask)
+{
+    struct asker stranger = {.cost_us = 1};
+    struct asker user = {.who = {"user", ROLE_USER}, .cost_us = 1};
+    asker_begin(&stranger, CONNECTIONS);
+    turns(&stranger, NULL, 100);
+    ck_assert_uint_ge(stranger.answers, 300); /* alone it has what the turns have room for */
+    asker_begin(&user, CONNECTIONS);
+    turns(&stranger, &user, 10);
+    stranger.answers = user.answers = 0;
+    turns(&stranger, &user, 1000);
+    ck_assert_uint_eq(stranger.answers, 1000);
+    ck_assert_uint_ge(user.answers, 3000);
+    ck_assert_int_eq(senders_due_ms(server.senders, server.now_ms), server.now_ms); /* the user's line */
+    asker_end(&user);
+    ck_assert_int_eq(senders_due_ms(server.senders, server.now_ms), server.now_ms + SENDER_STRANGER_MS);
+    ck_assert_uint_eq(refused, 0);
+    asker_end(&stranger);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("senders");
@@ -219,6 +240,7 @@ int main(void)
     tcase_add_test(tests, what_a_sender_took_while_it_was_alone_is_not_held_against_it);
     tcase_add_test(tests, a_request_that_has_waited_too_long_is_refused_and_the_next_one_is_not);
     tcase_add_test(tests, nodes_never_wait);
+    tcase_add_test(tests, an_address_without_a_token_has_a_request_a_millisecond_while_others_ask);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

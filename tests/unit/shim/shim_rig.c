@@ -164,13 +164,24 @@ bool rig_cgroup(struct rig *rig)
     return false;
 }
 
-void rig_assign(struct rig *rig)
+static void write_launch(const struct rig *rig)
 {
     char path[256];
     struct err err;
     snprintf(path, sizeof path, "%s/" SHIM_LAUNCH_FILE, rig->run);
     ck_assert(file_replace(path, rig->launch, rig->launch_size, 0600, &err));
+}
+
+void rig_assign(struct rig *rig)
+{
+    write_launch(rig);
     rig_send(rig, "assign %s", rig->run);
+}
+
+void rig_assign_and(struct rig *rig, const char *orders)
+{
+    write_launch(rig);
+    rig_send(rig, "assign %s\n%s", rig->run, orders);
 }
 
 void rig_send(struct rig *rig, const char *format, ...)

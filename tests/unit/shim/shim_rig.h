@@ -46,6 +46,7 @@ bool rig_cgroup(struct rig *rig);
  * already.
  */
 void rig_assign(struct rig *rig);
+void rig_assign_and(struct rig *rig, const char *orders); /* orders in the same message, in lines */
 
 void rig_send(struct rig *rig, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *rig_expect(struct rig *rig, const char *start); /* the next message but `output` begins so */

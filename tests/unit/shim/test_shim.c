@@ -417,6 +417,16 @@ START_TEST(words_out_of_place_do_nothing)
 }
 END_TEST
 
+START_TEST(orders_of_one_message_are_followed_in_turn)
+{
+    rig_shell(&rig, "sleep 1000");
+    rig_field(&rig, "rank", "0");
+    rig_assign_and(&rig, "lease 1 1\nrun - -");
+    rig_expect_exactly(&rig, "declined the lease ended before the start");
+    rig_forget(&rig);
+}
+END_TEST
+
 START_TEST(a_shim_whose_agent_goes_before_it_has_an_attempt_ends)
 {
     int status;
@@ -534,6 +544,7 @@ void rig_suite_life(Suite *suite)
     tcase_add_test(agents, a_newer_connection_replaces_the_older);
     tcase_add_test(agents, the_end_of_the_agent_changes_nothing);
     tcase_add_test(agents, words_out_of_place_do_nothing);
+    tcase_add_test(agents, orders_of_one_message_are_followed_in_turn);
     tcase_add_test(agents, a_shim_whose_agent_goes_before_it_has_an_attempt_ends);
     tcase_add_test(agents, one_folder_is_taken_by_one_shim_only);
     tcase_add_test(agents, a_folder_that_an_agent_has_given_up_is_not_taken);
