@@ -139,11 +139,12 @@ static bool open_tls(struct daemon *daemon, struct err *err)
 static bool open_files(struct daemon *daemon, struct err *err)
 {
     autofree char *logs = xprintf("%s/logs", daemon->config.state);
+    autofree char *kept = xprintf("%s/files", daemon->config.state);
     autofree char *blobs = xprintf("%s/blobs", daemon->config.state);
     note_missing(daemon, logs, "output of jobs that have ended");
     note_missing(daemon, blobs, "payloads and results above 64 KiB");
     return (daemon->worker = worker_open(err)) != NULL &&
-           (daemon->logs = logs_open(logs, daemon->config.log_limit_mib * MIB, daemon->worker, err)) !=
+           (daemon->logs = logs_open(logs, kept, daemon->config.log_limit_mib * MIB, daemon->worker, err)) !=
                NULL &&
            (daemon->blobs = blobs_open(blobs, err)) != NULL;
 }

@@ -31,6 +31,10 @@
 /* one upload of log bytes */
 #define LIMIT_LOG_CHUNK_BYTES (1 * MIB)
 #define LIMIT_BLOB_BYTES      (1 * GIB)
+/* files that a rank keeps: a checkpoint in a few hundred pieces; their index, which travels in one upload and
+ * is read for each list */
+#define LIMIT_KEPT_FILES       4096
+#define LIMIT_KEPT_INDEX_BYTES (LIMIT_LOG_CHUNK_BYTES - KIB)
 /* bytes of blobs that a person has sent and no job names, each counted as LIMIT_BLOB_ROW_BYTES at least: 16
  * of the largest; of small ones 260,000, of 150 bytes of memory each */
 #define DEFAULT_UPLOAD_QUOTA_BYTES (16 * GIB)

@@ -26,6 +26,13 @@
 /* bounds of the setting: room for both parts; an offset that no honest job reaches */
 #define LIMIT_STREAM_MIN_BYTES (1 * MIB)
 #define LIMIT_STREAM_MAX_BYTES (1024 * GIB)
+/* files that a rank keeps, together: checkpoints of a model with 7 billion parameters; gpuagent --files-limit
+ */
+#define DEFAULT_KEPT_GIB 64
+#define LIMIT_KEPT_GIB   (64 * 1024)
+/* entries and levels of a rank's folder that are looked at for these: 20 us each */
+#define LIMIT_KEPT_LOOKS  (4 * LIMIT_KEPT_FILES)
+#define LIMIT_KEPT_LEVELS 32
 /* the last part: 40,000 lines of 100 bytes, and at most an eighth of a small limit */
 #define LIMIT_TAIL_BYTES (4 * MIB)
 #define STREAM_TAIL_PART 8

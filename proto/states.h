@@ -141,11 +141,13 @@
     X(FAIL, "fail")
 
 /* The streams that the ranks of an attempt write, read by offset. METRICS is one stream per node, stored
- * under its first rank: the lines that ranks sent to $GPUCTL_SOCKET. X(name, spelling) */
+ * under its first rank: the lines that ranks sent to $GPUCTL_SOCKET. FILES is what a rank has left in
+ * $GPUCTL_OUTPUT_DIR (proto/wire/kept_files.h). X(name, spelling) */
 #define STREAMS(X)                                                                                           \
     X(STDOUT, "stdout")                                                                                      \
     X(STDERR, "stderr")                                                                                      \
-    X(METRICS, "metrics")
+    X(METRICS, "metrics")                                                                                    \
+    X(FILES, "files")
 
 /* The kinds of result of a rank of a function job. X(name, spelling) */
 #define RESULT_KINDS(X)                                                                                      \

@@ -373,6 +373,11 @@ int64_t attempt_first_rank(const struct attempt *attempt)
     return attempt->spec.launch_mode == LAUNCH_NODE ? order->node_rank : order->first_rank;
 }
 
+int64_t attempt_rank_count(const struct attempt *attempt)
+{
+    return attempt->spec.launch_mode == LAUNCH_NODE ? 1 : attempt->order.local_ranks;
+}
+
 static void output_idle(void *closure)
 {
     report_idle(closure);
@@ -391,8 +396,7 @@ void attempt_make_output(struct attempt *attempt, bool resume)
     for (size_t i = 0; i < order->device_count; i++) {
         attempt->devices[i] = order->devices[i];
     }
-    int64_t count = attempt->spec.launch_mode == LAUNCH_NODE ? 1 : order->local_ranks;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < attempt_rank_count(attempt); i++) {
         output_add_rank(attempt->output, attempt_first_rank(attempt) + i);
     }
     output_add_metrics(attempt->output, attempt_first_rank(attempt));

@@ -182,6 +182,7 @@ void attempt_forget(struct attempt *attempt);
 
 /* The number of its first rank here in file names; with launch_mode=node it is the node rank. */
 int64_t attempt_first_rank(const struct attempt *attempt);
+int64_t attempt_rank_count(const struct attempt *attempt);
 
 /* For the other files: ends the attempt on this node, with a reason. */
 void attempt_decline(struct attempt *attempt, const char *text);

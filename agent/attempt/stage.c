@@ -102,7 +102,24 @@ static bool give_parts(const struct attempt *attempt, const struct user *user)
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && given; i++) {
         given = fchownat(folder, parts[i], user->uid, user->gid, AT_SYMLINK_NOFOLLOW) == 0;
     }
+    for (int64_t i = 0; i < attempt_rank_count(attempt) && given; i++) {
+        autofree char *kept = contract_kept_folder(attempt_first_rank(attempt) + i);
+        given = fchownat(folder, kept, user->uid, user->gid, AT_SYMLINK_NOFOLLOW) == 0;
+    }
     return given && fchmod(folder, USER_PASSAGE_MODE) == 0;
+}
+
+/* The first rank's folder for files that it keeps is there already. */
+static bool make_kept_folders(const struct attempt *attempt, struct err *err)
+{
+    for (int64_t i = 1; i < attempt_rank_count(attempt); i++) {
+        autofree char *name = contract_kept_folder(attempt_first_rank(attempt) + i);
+        autofree char *path = xprintf("%s/%s", attempt->logs, name);
+        if (mkdir(path, 0700) != 0) {
+            return err_errno(err, "cannot make %s", path);
+        }
+    }
+    return true;
 }
 
 /* Of the run folder: the file that gpuctl_mlflow.py shares. The shim gives rank.sock away itself. */
@@ -543,7 +560,7 @@ static bool prepare(struct attempt *attempt, struct err *err)
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_user(attempt, err) &&
            runner_restore(context->runner, err) && take_environment(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
-           give_folders(attempt, err) && make_cgroup(attempt, err);
+           make_kept_folders(attempt, err) && give_folders(attempt, err) && make_cgroup(attempt, err);
 }
 
 void stage_go_on(struct attempt *attempt)

@@ -63,6 +63,9 @@ void config_table(struct config *config, struct config_given *given, struct opti
              LIMIT_STREAM_MAX_BYTES / MIB,
              "what a rank's stdout or stderr may take here; then its first part and its end are kept "
              "(default: 1024, or what the controller says if that is less)")},
+        {INT("files-limit", "GIB", &config->kept_gib, 1, LIMIT_KEPT_GIB,
+             "what the files may take that a rank keeps in $GPUCTL_OUTPUT_DIR; others are left out (default: "
+             "64)")},
         {INT("max-processes", "N", &config->max_processes, 16, LIMIT_PROCESSES,
              "processes and threads that a job may have on this node for each of its devices (default: "
              "4096)")},
@@ -429,6 +432,7 @@ void config_defaults(struct config *ret_config)
     *ret_config = (struct config){.devices = visible != NULL && *visible != '\0' ? visible : "all",
                                   .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
                                   .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
+                                  .kept_gib = DEFAULT_KEPT_GIB,
                                   .token_life_ms = DEFAULT_NODE_TOKEN_LIFE_MS,
                                   .max_processes = DEFAULT_PROCESSES,
                                   .sample_s = SAMPLE_S,

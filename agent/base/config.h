@@ -22,6 +22,7 @@ struct config {
     char *environments; /* owned, absolute */
     int64_t environments_gib;
     int64_t log_limit_mib; /* of one stream; the controller may allow less */
+    int64_t kept_gib;      /* of the files that a rank keeps */
     const char *devices;   /* "all", "none", or a list */
     const char *gpu_type;  /* or NULL */
     const char *pool;      /* or NULL */
@@ -60,7 +61,7 @@ struct config_given {
 };
 
 /* The table of all options, with their targets in *config and *given. */
-#define CONFIG_OPTIONS 37
+#define CONFIG_OPTIONS 38
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
 /* Completes and checks the part that joining needs: name and url. */

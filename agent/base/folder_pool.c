@@ -24,8 +24,9 @@
 #include "proto/base/text/text.h"
 #include "proto/limits_agent.h"
 
-#define FIRST_OUT "0.stdout"
-#define FIRST_ERR "0.stderr"
+#define FIRST_OUT  "0.stdout"
+#define FIRST_ERR  "0.stderr"
+#define FIRST_KEPT "0.files"
 
 /* The parts of each folder. */
 static const struct part {
@@ -34,7 +35,8 @@ static const struct part {
 } parts[] = {
     {SHIM_WORK_FOLDER, S_IFDIR | 0700},    {SHIM_ERRORS_FOLDER, S_IFDIR | 0700},
     {SHIM_RESULTS_FOLDER, S_IFDIR | 0700}, {FIRST_OUT, S_IFREG | 0600},
-    {FIRST_ERR, S_IFREG | 0600},           {SHIM_EXIT_NEW_FILE, S_IFREG | 0600},
+    {FIRST_ERR, S_IFREG | 0600},           {FIRST_KEPT, S_IFDIR | 0700},
+    {SHIM_EXIT_NEW_FILE, S_IFREG | 0600},
 };
 #define PART_COUNT (sizeof parts / sizeof parts[0])
 #define USED_MAX   64 /* entries that are removed one by one */
@@ -236,7 +238,8 @@ bool folder_pool_take(struct folder_pool *folder_pool, const char *path, int64_t
     }
     autofree char *ready = path_of(folder_pool, folder_pool->first++);
     bool named = first_rank == 0 || (name_for(ready, first_rank, FIRST_OUT, "stdout") &&
-                                     name_for(ready, first_rank, FIRST_ERR, "stderr"));
+                                     name_for(ready, first_rank, FIRST_ERR, "stderr") &&
+                                     name_for(ready, first_rank, FIRST_KEPT, "files"));
     return (named && rename(ready, path) == 0) || err_errno(err, "cannot make %s", path);
 }
 

@@ -17,7 +17,8 @@ struct folder_pool *folder_pool_create(const char *folder, struct trash *trash, 
 void folder_pool_destroy(struct folder_pool *folder_pool);
 
 /* Puts a folder for an attempt at a path on the same file system. It contains the folders of its ranks, and
- * empty files for the output of its first rank and for its exit record. */
+ * for its first rank a folder for files that it keeps, and empty files for its output; and one for the exit
+ * record. */
 bool folder_pool_take(struct folder_pool *folder_pool, const char *path, int64_t first_rank, struct err *err);
 
 /* Takes the folder of an attempt that is over: it is gone from its path at once. Unused parts may serve the

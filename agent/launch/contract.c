@@ -415,6 +415,17 @@ static void write_note_file(const struct contract *contract, int64_t rank, struc
     }
 }
 
+char *contract_kept_folder(int64_t rank)
+{
+    return xprintf("%lld.%s", (long long)rank, stream_text(STREAM_FILES));
+}
+
+static void write_kept_folder(const struct contract *contract, int64_t rank, struct text *launch)
+{
+    autofree char *name = contract_kept_folder(rank);
+    put_path(launch, "GPUCTL_OUTPUT_DIR", contract->logs, name);
+}
+
 static void write_error_file(const struct contract *contract, int64_t rank, struct text *launch)
 {
     autofree char *name = xprintf(SHIM_ERRORS_FOLDER "/%lld.json", (long long)rank);
@@ -467,6 +478,7 @@ static void write_rank(const struct contract *contract, int64_t local_rank, stru
     put_int(launch, "LOCAL_RANK", local_rank);
     put_int(launch, "ROLE_RANK", rank);
     put_int(launch, "GPUCTL_RANK", rank);
+    write_kept_folder(contract, rank, launch);
     if (!contract->slots) { /* else each JAX process would take all GPUs of the node */
         put_default_int(contract, launch, "JAX_LOCAL_DEVICE_IDS", local_rank);
     }
@@ -554,6 +566,7 @@ static void write_node(const struct contract *contract, struct text *launch)
     write_cluster(contract, launch);
     write_options_of_torchrun(contract, launch);
     launch_put_int(launch, "rank", order->node_rank);
+    write_kept_folder(contract, order->node_rank, launch);
     if (job_spec_is_function(
             contract->spec)) { /* the launcher in a command gives its workers their own files */
         write_error_file(contract, order->node_rank, launch);

@@ -41,6 +41,9 @@ bool contract_holds_port(const struct contract *contract);
 /* Whether rank 0 is here and hosts the rendezvous of a function on the held socket itself. */
 bool contract_has_store(const struct contract *contract);
 
+/* The name of the folder, in that of the attempt, for files that a rank keeps; the caller frees it. */
+char *contract_kept_folder(int64_t rank);
+
 /* Whether the command runs a program with a Python. */
 bool contract_is_python(const struct contract *contract);
 

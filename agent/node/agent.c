@@ -381,7 +381,8 @@ static bool open_parts(struct agent *agent, struct err *err)
     }
     open_warm(agent);
     context->uploads = uploads_create(context->controller);
-    context->outputs = outputs_create(config->name, context->controller, context->loop, context->folder_pool);
+    context->outputs = outputs_create(config->name, config->kept_gib * GIB, context->controller,
+                                      context->loop, context->folder_pool);
     return (context->journal = journal_open(config->state, err)) != NULL;
 }
 

@@ -36,8 +36,19 @@ static char *file_path(const struct output *output, const struct follow *follow)
     return xprintf("%s/%s", output->folder, name);
 }
 
+/* No GPU waits for the content of large files. Their head and index are in the first upload. */
+static int64_t kept_size(const struct output *output, const struct follow *follow)
+{
+    int64_t bytes = follow->tree != NULL ? kept_tree_bytes(follow->tree) : 0;
+    bool all = output->phase == PHASE_RETIRES || bytes <= LIMIT_LOG_CHUNK_BYTES;
+    return all ? bytes : LIMIT_LOG_CHUNK_BYTES;
+}
+
 int64_t output_size(const struct output *output, const struct follow *follow)
 {
+    if (follow->stream == STREAM_FILES) {
+        return kept_size(output, follow);
+    }
     autofree char *path = file_path(output, follow);
     struct stat status;
     return lstat(path, &status) == 0 && S_ISREG(status.st_mode) ? (int64_t)status.st_size : 0;
@@ -48,8 +59,12 @@ char *output_part(const struct output *output, const struct follow *follow, int6
 {
     autofree char *name = file_name(follow);
     int64_t ignored;
-    autoclose int fd = rank_file_open(output->folder, NULL, name, &ignored);
     char *bytes = xalloc(*length);
+    if (follow->stream == STREAM_FILES) {
+        *length = kept_tree_read(follow->tree, offset, bytes, *length);
+        return bytes;
+    }
+    autoclose int fd = rank_file_open(output->folder, NULL, name, &ignored);
     ssize_t got = fd >= 0 ? pread(fd, bytes, *length, (off_t)offset) : 0;
     *length = got > 0 ? (size_t)got : 0;
     return bytes;
@@ -57,12 +72,15 @@ char *output_part(const struct output *output, const struct follow *follow, int6
 
 /* --- life ----------------------------------------------------------------------------------------------- */
 
-struct outputs *outputs_create(const char *node, struct controller_client *controller, struct loop *loop,
-                               struct folder_pool *folder_pool)
+struct outputs *outputs_create(const char *node, int64_t kept_limit, struct controller_client *controller,
+                               struct loop *loop, struct folder_pool *folder_pool)
 {
     struct outputs *outputs = xzalloc(sizeof *outputs);
-    *outputs = (struct outputs){
-        .node = xstrdup(node), .controller = controller, .loop = loop, .folder_pool = folder_pool};
+    *outputs = (struct outputs){.node = xstrdup(node),
+                                .kept_limit = kept_limit,
+                                .controller = controller,
+                                .loop = loop,
+                                .folder_pool = folder_pool};
     return outputs;
 }
 
@@ -109,6 +127,7 @@ void output_add_rank(struct output *output, int64_t rank)
 {
     add_follow(output, rank, STREAM_STDOUT);
     add_follow(output, rank, STREAM_STDERR);
+    add_follow(output, rank, STREAM_FILES);
 }
 
 void output_add_metrics(struct output *output, int64_t first_rank)
@@ -127,6 +146,9 @@ void output_destroy(struct output *output)
         output->outputs->uploads--;
     }
     loop_disarm(output->outputs->loop, &output->timer);
+    for (size_t i = 0; i < output->count; i++) {
+        kept_tree_close(output->follows[i].tree);
+    }
     free(output->piece);
     free(output->follows);
     free(output->folder);
@@ -282,7 +304,9 @@ static bool send_bytes(struct output *output, struct follow *follow, int64_t siz
     size_t length = size - follow->received < (int64_t)most ? (size_t)(size - follow->received) : most;
     char *piece = output_part(output, follow, follow->received, &length);
     bool old = follow->partial_ms != 0 && now >= follow->partial_ms + LOG_PARTIAL_MS;
-    size_t cut = output_cut(piece, length, length == most, output->phase != PHASE_GROWS, old);
+    size_t cut = follow->stream == STREAM_FILES
+                     ? length
+                     : output_cut(piece, length, length == most, output->phase != PHASE_GROWS, old);
     if (cut > 0) {
         follow->partial_ms = 0;
         upload(output, follow, follow->received, piece, cut);
@@ -366,14 +390,31 @@ void output_grown(struct output *output)
     ship(output);
 }
 
+static void look_for_files(struct output *output)
+{
+    for (size_t i = 0; i < output->count; i++) {
+        struct follow *follow = &output->follows[i];
+        if (follow->stream == STREAM_FILES) {
+            autofree char *name = file_name(follow);
+            follow->tree = kept_tree_open(output->folder, name, output->outputs->kept_limit);
+        }
+    }
+}
+
 void output_close(struct output *output)
 {
-    output->phase = output->phase == PHASE_GROWS ? PHASE_CLOSED : output->phase;
+    if (output->phase == PHASE_GROWS) {
+        look_for_files(output);
+        output->phase = PHASE_CLOSED;
+    }
     ship(output);
 }
 
 void output_retire(struct output *output)
 {
+    if (output->phase == PHASE_GROWS) {
+        look_for_files(output);
+    }
     output->phase = PHASE_RETIRES;
     for (size_t i = 0; i < output->count; i++) {
         output->follows[i].probe_ms = clock_boot_ms() + LOG_SETTLE_MS;

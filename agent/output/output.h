@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ships the log files of attempts to the controller, by offset. */
+/* Ships the log files of attempts to the controller, by offset, and the files that ranks keep. */
 #ifndef AGENT_OUTPUT_H
 #define AGENT_OUTPUT_H
 
@@ -12,10 +12,10 @@
 #include "agent/base/folder_pool.h"
 #include "proto/wire/messages.h"
 
-/* The part that all attempts share. */
+/* The part that all attempts share. kept_limit: bytes of the files that a rank keeps. */
 struct outputs;
-struct outputs *outputs_create(const char *node, struct controller_client *controller, struct loop *loop,
-                               struct folder_pool *folder_pool);
+struct outputs *outputs_create(const char *node, int64_t kept_limit, struct controller_client *controller,
+                               struct loop *loop, struct folder_pool *folder_pool);
 void outputs_destroy(struct outputs *outputs);
 
 /* The streams of one attempt. */
@@ -32,7 +32,8 @@ void output_add_rank(struct output *output, int64_t rank);
 void output_add_metrics(struct output *output, int64_t first_rank);
 /* To be called when the files have grown. */
 void output_grown(struct output *output);
-/* To be called when the files will not grow any more. */
+/* To be called when the files will not grow any more. The first upload of the files that a rank keeps belongs
+ * to the bytes that the controller lacks; the rest follows when the output has retired. */
 void output_close(struct output *output);
 
 /* The bytes that the controller lacks, at most LIMIT_EXIT_TAIL_BYTES. False if there are more; then it

@@ -3,6 +3,7 @@
 #ifndef AGENT_OUTPUT_PARTS_H
 #define AGENT_OUTPUT_PARTS_H
 
+#include "agent/output/kept_tree.h"
 #include "agent/output/output.h"
 
 enum phase {
@@ -16,6 +17,7 @@ struct follow {
     enum stream stream;
     bool known; /* the controller's position is known */
     bool full;  /* the controller takes no more of this stream: its limit was lowered while the attempt ran */
+    struct kept_tree *tree; /* of files that are kept; NULL: there are none, or the rank may still add some */
     int64_t received, durable;
     int64_t partial_ms; /* since when the unfinished last line waits; 0: there is none */
     int64_t probe_ms;   /* earliest time to ask again whether the bytes are durable */
@@ -45,6 +47,7 @@ struct output {
 
 struct outputs {
     char *node;
+    int64_t kept_limit;
     struct controller_client *controller;
     struct loop *loop;
     struct folder_pool *folder_pool;
@@ -52,7 +55,7 @@ struct outputs {
     struct output *list; /* the one that was served last is last */
 };
 
-/* The current length of a stream's file. */
+/* The current length of a stream, as far as it is due to be sent. */
 int64_t output_size(const struct output *output, const struct follow *follow);
 
 /* Reads up to *length bytes of the file, and sets *length to their number; the caller frees them. */

@@ -28,7 +28,8 @@ static bool tails_fit(const struct output *output)
         if (follow->full) {
             continue;
         }
-        if (!follow->known && size > 0) {
+        bool apart = follow->stream == STREAM_FILES && size > follow->received;
+        if (apart || (!follow->known && size > 0)) {
             return false;
         }
         unsent += size > follow->received ? size - follow->received : 0;

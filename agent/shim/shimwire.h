@@ -29,6 +29,7 @@
  *     work/        working folder of the ranks if the spec names none
  *     tmp/         /tmp and /var/tmp of ranks that run as another user than the agent
  *     <first rank>.metrics          the lines from rank.sock; made when the first one arrives
+ *     <rank>.files/                 $GPUCTL_OUTPUT_DIR: files that the rank wants kept
  *     errors/<rank>.json            TORCHELASTIC_ERROR_FILE
  *     function, modules.zip         of a function job: its payload, and modules for its ranks
  *     results/<rank>.pickle         $GPUCTL_RESULT_DIR: the rank's return value, renamed from .part when

@@ -36,9 +36,11 @@ static inline enum stream log_channel_stream(int64_t channel)
     return channel % 2 == 0 ? STREAM_STDOUT : STREAM_STDERR;
 }
 
-/* FOLDER/ab/abcdefghijklmnop/ATTEMPT.RANK.STREAM and .../ATTEMPT.index. The caller frees them. */
+/* FOLDER/ab/abcdefghijklmnop/ATTEMPT.RANK.STREAM and .../ATTEMPT.index; of kept files the same in a folder of
+ * their own, without an index. The caller frees them. */
 const char *log_root(const struct logs *logs);
 char *log_folder_path(const struct logs *logs, const char *job_id);
+char *log_kept_path(const struct logs *logs, const char *job_id);
 char *log_stream_path(const struct logs *logs, const struct log_name *name);
 char *log_index_path(const struct logs *logs, const char *job_id, int64_t attempt);
 

@@ -28,7 +28,8 @@ enum sync_state { SYNC_IDLE, SYNC_QUEUED };
 struct sync_entry {
     struct task task; /* first member: a task pointer is also its entry's */
     char *path;       /* of the stream; the hash key */
-    char *index, *folder;
+    char *index;      /* NULL: it has none */
+    char *folder;
     int64_t durable;
     int64_t aim; /* the size when the sync was queued */
     int64_t size;
@@ -40,8 +41,8 @@ struct sync_entry {
 };
 
 struct logs {
-    char *folder;
-    int64_t limit; /* bytes per stream */
+    char *folder, *kept;
+    int64_t limit; /* bytes per stream of output */
     struct worker *worker;
     struct sync_entry *entries;
 };
@@ -56,10 +57,26 @@ char *log_folder_path(const struct logs *logs, const char *job_id)
     return xprintf("%s/%.2s/%s", logs->folder, job_id, job_id);
 }
 
+char *log_kept_path(const struct logs *logs, const char *job_id)
+{
+    return xprintf("%s/%.2s/%s", logs->kept, job_id, job_id);
+}
+
+static bool is_indexed(const struct log_name *name)
+{
+    return name->stream != STREAM_FILES;
+}
+
+static char *folder_of(const struct logs *logs, const struct log_name *name)
+{
+    return is_indexed(name) ? log_folder_path(logs, name->job_id) : log_kept_path(logs, name->job_id);
+}
+
 char *log_stream_path(const struct logs *logs, const struct log_name *name)
 {
-    return xprintf("%s/%.2s/%s/%lld.%lld.%s", logs->folder, name->job_id, name->job_id,
-                   (long long)name->attempt, (long long)name->rank, stream_text(name->stream));
+    autofree char *folder = folder_of(logs, name);
+    return xprintf("%s/%lld.%lld.%s", folder, (long long)name->attempt, (long long)name->rank,
+                   stream_text(name->stream));
 }
 
 char *log_index_path(const struct logs *logs, const char *job_id, int64_t attempt)
@@ -67,13 +84,15 @@ char *log_index_path(const struct logs *logs, const char *job_id, int64_t attemp
     return xprintf("%s/%.2s/%s/%lld.index", logs->folder, job_id, job_id, (long long)attempt);
 }
 
-struct logs *logs_open(const char *folder, int64_t limit, struct worker *worker, struct err *err)
+struct logs *logs_open(const char *folder, const char *kept_folder, int64_t limit, struct worker *worker,
+                       struct err *err)
 {
-    if (!file_make_directories(folder, 0700, err)) {
+    if (!file_make_directories(folder, 0700, err) || !file_make_directories(kept_folder, 0700, err)) {
         return NULL;
     }
     struct logs *logs = xzalloc(sizeof *logs);
     logs->folder = xstrdup(folder);
+    logs->kept = xstrdup(kept_folder);
     logs->limit = limit;
     logs->worker = worker;
     return logs;
@@ -98,6 +117,7 @@ void logs_close(struct logs *logs)
         entry_destroy(entry);
     }
     free(logs->folder);
+    free(logs->kept);
     free(logs);
 }
 
@@ -113,8 +133,8 @@ static bool sync_path(const char *path, int flags)
 static void sync_work(struct task *task)
 {
     struct sync_entry *entry = (struct sync_entry *)task;
-    entry->failed =
-        !sync_path(entry->path, 0) || !sync_path(entry->index, 0) || !sync_path(entry->folder, O_DIRECTORY);
+    entry->failed = !sync_path(entry->path, 0) || (entry->index != NULL && !sync_path(entry->index, 0)) ||
+                    !sync_path(entry->folder, O_DIRECTORY);
 }
 
 static void sync_queue(struct sync_entry *entry)
@@ -162,8 +182,8 @@ static struct sync_entry *entry_of(struct logs *logs, const struct log_name *nam
     entry->task.work = sync_work;
     entry->task.done = sync_done;
     entry->path = xstrdup(path);
-    entry->index = log_index_path(logs, name->job_id, name->attempt);
-    entry->folder = log_folder_path(logs, name->job_id);
+    entry->index = is_indexed(name) ? log_index_path(logs, name->job_id, name->attempt) : NULL;
+    entry->folder = folder_of(logs, name);
     entry->logs = logs;
     HASH_ADD_KEYPTR(hh, logs->entries, entry->path, strlen(entry->path), entry);
     return entry;
@@ -231,7 +251,7 @@ static int open_for_adding(const struct logs *logs, const struct log_name *name,
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 && errno == ENOENT) {
-        autofree char *folder = log_folder_path(logs, name->job_id);
+        autofree char *folder = folder_of(logs, name);
         if (!file_make_directories(folder, 0700, err)) {
             return -1;
         }
@@ -249,11 +269,12 @@ static bool add(struct logs *logs, const struct log_name *name, const char *path
 {
     autoclose int fd = open_for_adding(logs, name, path, err);
     struct sync_entry *entry = entry_of(logs, name, path);
-    if (fd < 0 || (!entry->sound && !repair_index(logs, name, size, err))) {
+    bool indexed = is_indexed(name);
+    if (fd < 0 || (indexed && !entry->sound && !repair_index(logs, name, size, err))) {
         return false;
     }
     entry->sound = false;
-    if (!add_record(logs, name, size, length, err) || !write_at(fd, bytes, length, size, err)) {
+    if ((indexed && !add_record(logs, name, size, length, err)) || !write_at(fd, bytes, length, size, err)) {
         return false;
     }
     entry->sound = true;
@@ -272,7 +293,8 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
     autofree char *path = log_stream_path(logs, name);
     int64_t size = stored_size(path);
     int64_t end = offset + (int64_t)length;
-    bool fits = end <= logs->limit + STREAM_MARKS_BYTES; /* earlier agents add a line beyond the limit */
+    bool fits = !is_indexed(name) || /* earlier agents add a line beyond the limit */
+                end <= logs->limit + STREAM_MARKS_BYTES;
     if (offset <= size && end > size && fits) {
         const char *fresh = (const char *)bytes + (size - offset);
         if (!add(logs, name, path, size, fresh, (size_t)(end - size), err)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The output and metrics of ranks by offset: one file per stream, and one index per attempt that records the
- * order in which pieces arrived. */
+ * order in which pieces arrived. And the files that ranks keep, a stream of each rank, in a folder of their
+ * own. */
 #ifndef BLOB_LOGS_H
 #define BLOB_LOGS_H
 
@@ -14,12 +15,14 @@
 
 struct logs;
 
-/* A stream takes at most limit bytes. Syncs run on the worker; close the worker before the logs. */
-struct logs *logs_open(const char *folder, int64_t limit, struct worker *worker, struct err *err);
+/* A stream of output or metrics takes at most limit bytes. Syncs run on the worker; close the worker before
+ * the logs. */
+struct logs *logs_open(const char *folder, const char *kept_folder, int64_t limit, struct worker *worker,
+                       struct err *err);
 void logs_close(struct logs *logs);
 
-/* The name of a stream: of a job's attempt, a rank's stdout or stderr, or the metrics of the node whose first
- * rank it is. job_id is borrowed. */
+/* The name of a stream: of a job's attempt, a rank's stdout, stderr or kept files, or the metrics of the node
+ * whose first rank it is. job_id is borrowed. */
 struct log_name {
     const char *job_id;
     int64_t attempt;
@@ -38,14 +41,24 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
 int logs_open_stream(const struct logs *logs, const struct log_name *name, int64_t *ret_size,
                      struct err *err);
 
-/* Whether anything is stored of a job. */
+/* The ranks of an attempt of which files are stored, in their order; the caller frees *ret_ranks. Any thread.
+ */
+bool logs_kept_ranks(const struct logs *logs, const char *job_id, int64_t attempt, int64_t **ret_ranks,
+                     size_t *ret_count, struct err *err);
+
+/* Whether any output or metrics are stored of a job. */
 bool logs_has(const struct logs *logs, const char *job_id);
 
 /* Removes all output and metrics of a job. *ret_bytes is their size, 0 if there are none. dry: only measures
  * them. Any thread. */
 bool logs_remove(const struct logs *logs, const char *job_id, bool dry, int64_t *ret_bytes, struct err *err);
 
-/* The size of everything. Any thread; takes a while, and is cut short when go_on(closure) is false. */
+/* The same for the files that its ranks kept. */
+bool logs_remove_kept(const struct logs *logs, const char *job_id, bool dry, int64_t *ret_bytes,
+                      struct err *err);
+
+/* The size of all output and metrics. Any thread; takes a while, and is cut short when go_on(closure) is
+ * false. */
 bool logs_measure(const struct logs *logs, bool (*go_on)(void *closure), void *closure, int64_t *ret_bytes,
                   struct err *err);
 

@@ -107,16 +107,26 @@ static bool read_removals(const struct round *round, struct removal_row *items, 
     return !rows.failed;
 }
 
-/* Their output, then a piece of the rows of each. */
+/* The output of a job, with what its ranks kept: adds to *bytes. */
+static bool remove_files(const struct round *round, const char *id, bool kept, int64_t *bytes)
+{
+    int64_t output, files = 0;
+    if (!logs_remove(round->config->logs, id, round->dry, &output, round->err) ||
+        (kept && !logs_remove_kept(round->config->logs, id, round->dry, &files, round->err))) {
+        return false;
+    }
+    *bytes += output + files;
+    return true;
+}
+
+/* Their files, then a piece of the rows of each. */
 static bool remove_pieces(struct round *round, const struct removal_row *items, size_t count)
 {
     struct change pieces[RETENTION_STEP_JOBS];
     for (size_t i = 0; i < count; i++) {
-        int64_t bytes;
-        if (!logs_remove(round->config->logs, items[i].id, false, &bytes, round->err)) {
+        if (!remove_files(round, items[i].id, true, &round->report->log_bytes)) {
             return false;
         }
-        round->report->log_bytes += bytes;
         pieces[i] = (struct change){.kind = CHANGE_REMOVAL_PIECE, .removal.job_key = items[i].job_key};
     }
     return ask_changes(round, pieces, count);
@@ -153,19 +163,17 @@ static bool remove_jobs(struct round *round, const struct old_jobs *old)
     return count == 0 || round->dry || (ask_input(round, &input, NULL) && finish_removals(round));
 }
 
-/* The output of the tasks of an array: adds to *bytes. */
-static bool remove_logs_of_tasks(const struct round *round, int64_t array_key, int64_t *bytes)
+/* The same of the tasks of an array. */
+static bool remove_files_of_tasks(const struct round *round, int64_t array_key, bool kept, int64_t *bytes)
 {
     struct job_filter filter = {.array_key = array_key, .limit = RETENTION_STEP_JOBS};
     for (bool more = true; more && !round_stopped(round);) {
         autorows struct rows rows = reader_jobs(round->reader, &filter, round->err);
         struct job_record task;
         for (more = false; rows_job(&rows, &task); more = true) {
-            int64_t own;
-            if (!logs_remove(round->config->logs, task.birth.id, round->dry, &own, round->err)) {
+            if (!remove_files(round, task.birth.id, kept, bytes)) {
                 return false;
             }
-            *bytes += own;
             filter.before_key = task.birth.key;
         }
         if (rows.failed) {
@@ -175,14 +183,15 @@ static bool remove_logs_of_tasks(const struct round *round, int64_t array_key, i
     return true;
 }
 
-/* Of a job, or of an array with its tasks. */
-static bool remove_logs(const struct round *round, const struct old_job *job, bool counts, int64_t *ret_bytes)
+/* Of a job, or of an array with its tasks. What ranks kept stays as long as the job. */
+static bool remove_logs(const struct round *round, const struct old_job *job, bool stays, int64_t *ret_bytes)
 {
-    if (!logs_remove(round->config->logs, job->id, round->dry, ret_bytes, round->err) ||
-        (job->array && !remove_logs_of_tasks(round, job->key, ret_bytes))) {
+    *ret_bytes = 0;
+    if (!remove_files(round, job->id, !stays, ret_bytes) ||
+        (job->array && !remove_files_of_tasks(round, job->key, !stays, ret_bytes))) {
         return false;
     }
-    round->report->logs += counts && *ret_bytes > 0;
+    round->report->logs += stays && *ret_bytes > 0;
     round->report->log_bytes += *ret_bytes;
     return true;
 }

@@ -31,6 +31,7 @@
     X(issuer)                                                                                                \
     X(jobfile)                                                                                               \
     X(jobspec)                                                                                               \
+    X(kept_files)                                                                                            \
     X(launch)                                                                                                \
     X(log_index)                                                                                             \
     X(log_pattern)                                                                                           \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the controller reads of files beside its database, which a crash or a disk may have damaged: indices
- * of logs, rings of samples, manifests of backups. */
+ * of logs, rings of samples, manifests of backups; and what nodes say of files that ranks kept. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/wire/kept_files.h"
 #include "tests/fuzz/fuzz.h"
 
 /* --- indices of logs ------------------------------------------------------------------------------------ */
@@ -34,7 +35,7 @@ static struct logs *logs(void)
         struct err err = {0};
         autofree char *folder = xprintf("%s/logs", fuzz_folder());
         worker = worker_open(&err);
-        opened = logs_open(folder, MIB, worker, &err);
+        opened = logs_open(folder, folder, MIB, worker, &err);
         FUZZ_MUST(worker != NULL && opened != NULL);
         for (int64_t rank = 0; rank < 2; rank++) {
             const struct log_name names[] = {{JOB_ID, ATTEMPT, rank, STREAM_STDOUT},
@@ -162,6 +163,39 @@ bool fuzz_sample_ring(const uint8_t *bytes, size_t size)
     const struct ring_record record = {.at_ms = RING_MS, .cpu_percent = 1};
     FUZZ_MUST(sample_ring_put(fuzz_folder(), "node", &record, &gpu, 1, &anew, &err) && (anew || length == 0));
     return count > 0;
+}
+
+/* --- files that ranks kept --------------------------------------------------------------------------------
+ */
+
+/* The start of a stream, which ends where its head says. */
+bool fuzz_kept_files(const uint8_t *bytes, size_t size)
+{
+    struct err err = {0};
+    struct kept_head head;
+    autofree struct kept_file *files = NULL;
+    if (size < KEPT_HEAD_BYTES) {
+        return false;
+    }
+    if (!kept_head_decode((const char *)bytes, &head, &err) ||
+        head.index_bytes > (int64_t)(size - KEPT_HEAD_BYTES)) {
+        return false;
+    }
+    autofree char *index = xzalloc((size_t)head.index_bytes + 1);
+    memcpy(index, bytes + KEPT_HEAD_BYTES, (size_t)head.index_bytes);
+    if (!kept_index_decode(index, &head, &files, &err)) {
+        FUZZ_REFUSED(err);
+        return false;
+    }
+    int64_t offset = KEPT_HEAD_BYTES + head.index_bytes;
+    for (int64_t i = 0; i < head.count; i++) {
+        FUZZ_MUST(kept_path_is_good(files[i].path) && files[i].path[0] != '/');
+        FUZZ_MUST(files[i].size >= 0 && files[i].offset == offset);
+        FUZZ_MUST(i == 0 || strcmp(files[i - 1].path, files[i].path) < 0);
+        offset += files[i].size;
+    }
+    FUZZ_MUST(offset == head.bytes);
+    return true;
 }
 
 /* --- backups -------------------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 struct sink {
     FILE *file;
     struct hash *hash;
+    int64_t length;
     int fault; /* errno of a failed write; 0: none */
 };
 
@@ -51,6 +52,7 @@ static bool take_bytes(const char *bytes, size_t length, void *closure)
         sink->fault = errno;
     }
     hash_update(sink->hash, bytes, length);
+    sink->length += (int64_t)length;
     return true;
 }
 
@@ -66,45 +68,48 @@ static bool judge(struct api *api, struct transfer *transfer, const struct sink 
     return transfer_result(transfer, err);
 }
 
-static bool check_hash(struct sink *sink, const char *sha256, struct err *err)
+static bool check(struct sink *sink, const struct stored *stored, struct err *err)
 {
     uint8_t hash[HASH_BYTES];
     char hex[HASH_HEX + 1];
     hash_finish(give(sink->hash), hash);
     text_to_hex(hash, sizeof hash, hex);
-    if (strcmp(hex, sha256) != 0) {
-        err_set(err, ERR_IO, "the bytes that came hash to %s, not to %s", hex, sha256);
+    if (stored->size >= 0 && sink->length != stored->size) {
+        return err_set(err, ERR_IO, "%lld bytes have come, not %lld", (long long)sink->length,
+                       (long long)stored->size);
+    }
+    if (stored->sha256 != NULL && strcmp(hex, stored->sha256) != 0) {
+        err_set(err, ERR_IO, "the bytes that came hash to %s, not to %s", hex, stored->sha256);
         return err_hint(err, "what the controller stores is damaged, or what lies between has changed it");
     }
     return true;
 }
 
 /* Everything into the file, checked; the file stays open. */
-static bool fetch(struct api *api, const char *sha256, FILE *file, struct err *err)
+static bool fetch(struct api *api, const struct stored *stored, FILE *file, struct err *err)
 {
     struct sink sink = {.file = file, .hash = hash_create()};
-    autofree char *path = xprintf("/v1/blobs/%s", sha256);
     struct transfer *transfer = transfer_start(
-        api, &(struct request){.method = "GET", .path = path, .timeout_ms = -1}, take_bytes, &sink);
+        api, &(struct request){.method = "GET", .path = stored->path, .timeout_ms = -1}, take_bytes, &sink);
     while (!transfer_done(transfer) && sink.fault == 0 && api_interrupts(api) == 0) {
         api_turn(api, CLIENT_REPLY_MS);
     }
     bool whole = judge(api, transfer, &sink, err);
     transfer_destroy(transfer);
-    bool right = check_hash(&sink, sha256, whole ? err : NULL);
+    bool right = check(&sink, stored, whole ? err : NULL);
     return whole && right && (fflush(file) == 0 || err_errno(err, "cannot write what the controller sent"));
 }
 
 /* --- places --- */
 
 /* Bytes as they come, into a pipe or a device. */
-static bool fetch_into(struct api *api, const char *sha256, const char *place, struct err *err)
+static bool fetch_into(struct api *api, const struct stored *stored, const char *place, struct err *err)
 {
     autofclose FILE *file = fopen(place, "we");
-    return file != NULL ? fetch(api, sha256, file, err) : err_errno(err, "cannot open %s", place);
+    return file != NULL ? fetch(api, stored, file, err) : err_errno(err, "cannot open %s", place);
 }
 
-static bool fetch_beside(struct api *api, const char *sha256, const char *place, struct err *err)
+static bool fetch_beside(struct api *api, const struct stored *stored, const char *place, struct err *err)
 {
     autofree char *real = realpath(place, NULL); /* a link stays one */
     const char *target = real != NULL ? real : place;
@@ -116,7 +121,7 @@ static bool fetch_beside(struct api *api, const char *sha256, const char *place,
         return err_errno(err, "cannot make %s", part);
     }
     bool saved =
-        fetch(api, sha256, file, err) && (fsync(fileno(file)) == 0 || err_errno(err, "cannot sync %s", part));
+        fetch(api, stored, file, err) && (fsync(fileno(file)) == 0 || err_errno(err, "cannot sync %s", part));
     fclose(file);
     saved = saved && (rename(part, target) == 0 || err_errno(err, "cannot replace %s", target));
     if (!saved) {
@@ -125,15 +130,21 @@ static bool fetch_beside(struct api *api, const char *sha256, const char *place,
     return saved;
 }
 
-bool save_blob(struct api *api, const char *sha256, const char *place, struct err *err)
+bool save_stored(struct api *api, const struct stored *stored, const char *place, struct err *err)
 {
     struct stat status;
     if (!api_catch_interrupts(api, err)) {
         return false;
     }
     if (is_stdout(place)) {
-        return fetch(api, sha256, stdout, err);
+        return fetch(api, stored, stdout, err);
     }
     bool other = stat(place, &status) == 0 && !S_ISREG(status.st_mode);
-    return other ? fetch_into(api, sha256, place, err) : fetch_beside(api, sha256, place, err);
+    return other ? fetch_into(api, stored, place, err) : fetch_beside(api, stored, place, err);
+}
+
+bool save_blob(struct api *api, const char *sha256, const char *place, struct err *err)
+{
+    autofree char *path = xprintf("/v1/blobs/%s", sha256);
+    return save_stored(api, &(struct stored){path, sha256, -1}, place, err);
 }

@@ -16,7 +16,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/logs/log_cursor.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/request/head.h"
+#include "daemon/http/request/range.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/http/request/sse.h"
@@ -128,7 +128,7 @@ bool logs_upload(struct request *request, struct err *err)
     if (!may_upload(request, err) || !query_int(request->query, "epoch", 0, INT64_MAX, &number, err) ||
         !query_int(request->query, "rank", 0, LIMIT_GPUS - 1, &rank, err) ||
         !query_int(request->query, "offset", 0, INT64_MAX / 2, &offset, err) ||
-        !read_stream(request->query, "name stdout, stderr or metrics", &stream, err)) {
+        !read_stream(request->query, "name stdout, stderr, metrics or files", &stream, err)) {
         return false;
     }
     if (number < 0 || rank < 0 || offset < 0) {
@@ -178,17 +178,21 @@ static bool read_output(const struct query *query, const char *job_id, enum stre
     return err_hint(err, "GET /v1/jobs/%s/metrics shows metrics", job_id);
 }
 
+bool logs_refuse_array(const struct job_facts *job, struct err *err)
+{
+    if (job->tasks == 0) {
+        return true;
+    }
+    err_field(err, ERR_FIELD, "id", NULL, "job %s is an array of %lld tasks, and each has output of its own",
+              job->id, (long long)job->tasks);
+    return err_hint(err, "name a task: %s.0 for instance", job->id);
+}
+
 static bool read_streams(struct request *request, struct log_query *log, struct err *err)
 {
     *log = (struct log_query){.attempt = -1, .rank = -1, .stream = STREAM_COUNT};
-    if (!job_find(request, &log->job, err)) {
+    if (!job_find(request, &log->job, err) || !logs_refuse_array(&log->job, err)) {
         return false;
-    }
-    if (log->job.tasks > 0) {
-        err_field(err, ERR_FIELD, "id", NULL,
-                  "job %s is an array of %lld tasks, and each has output of its own", log->job.id,
-                  (long long)log->job.tasks);
-        return err_hint(err, "name a task: %s.0 for instance", log->job.id);
     }
     const struct query *query = request->query;
     int64_t attempts = log->job.attempt > 0 ? log->job.attempt : 1;
@@ -258,42 +262,22 @@ bool logs_read_query(struct request *request, struct log_query *ret_query, struc
 
 /* --- one stream as bytes -------------------------------------------------------------------------------- */
 
-static void reply_range(struct request *request, int fd, int64_t size, int64_t first, int64_t last)
-{
-    autofree char *content_range = NULL;
-    if (first >= size || last < first) {
-        close(fd);
-        request_fail_with(request, ERR_RANGE, "the stream has %lld bytes", (long long)size);
-        content_range = xprintf("bytes */%lld", (long long)size);
-    } else {
-        request_reply_file(request, 206, "text/plain; charset=utf-8", fd, (uint64_t)first,
-                           (uint64_t)(last - first + 1));
-        content_range = xprintf("bytes %lld-%lld/%lld", (long long)first, (long long)last, (long long)size);
-    }
-    request_header(request, "Content-Range", content_range);
-}
-
 static bool show_bytes(struct request *request, const struct output_query *wanted, struct err *err)
 {
     const struct log_query *log = &wanted->log;
     const struct log_name name = {log->job.id, log->attempt > 0 ? log->attempt : log->job.attempt,
                                   log->rank >= 0 ? log->rank : 0,
                                   log->stream == STREAM_COUNT ? STREAM_STDOUT : log->stream};
-    int64_t size, first, last;
+    static const char type[] = "text/plain; charset=utf-8";
+    int64_t size;
     err->code = ERR_NONE;
     int fd = logs_open_stream(request->server->config.logs, &name, &size, err);
-    const char *range = request->headers.range;
     if (fd < 0) {
-        return err->code == ERR_NONE &&
-               request_reply(request, 200, "text/plain; charset=utf-8", xstrdup(""), 0);
+        return err->code == ERR_NONE && request_reply(request, 200, type, xstrdup(""), 0);
     }
-    if (range != NULL && head_range(range, size, &first, &last)) {
-        reply_range(request, fd, size, first, last);
-        return true;
-    }
-    first = wanted->tail >= 0 && wanted->tail < size ? size - wanted->tail : 0;
-    return request_reply_file(request, 200, "text/plain; charset=utf-8", fd, (uint64_t)first,
-                              (uint64_t)(size - first));
+    int64_t first = wanted->tail >= 0 && wanted->tail < size ? size - wanted->tail : 0;
+    return range_reply(request, type, fd, 0, size) ||
+           request_reply_file(request, 200, type, fd, (uint64_t)first, (uint64_t)(size - first));
 }
 
 /* --- following ------------------------------------------------------------------------------------------ */

@@ -24,4 +24,7 @@ bool logs_store_tails(struct server *server, const struct report_message *report
  * Last-Event-ID. ERR_GONE when all of it was removed. */
 bool logs_read_query(struct request *request, struct log_query *ret_query, struct err *err);
 
+/* Whether it has output of its own: an array has none. */
+bool logs_refuse_array(const struct job_facts *job, struct err *err);
+
 #endif

@@ -55,6 +55,10 @@
           "Show or follow the output of a job")                                                              \
     PLAIN(GET, "/v1/jobs/{id}/logs/search", VIEWER, "q regex case errors rank stream attempt limit cursor",  \
           log_searches_show, 0, "Search the output of a job")                                                \
+    PLAIN(GET, "/v1/jobs/{id}/files", VIEWER, "attempt limit cursor", files_list, 0,                         \
+          "List the files that the ranks of a job kept")                                                     \
+    PLAIN(GET, "/v1/jobs/{id}/files/content", VIEWER, "path attempt", files_show, 0,                         \
+          "Fetch a file that a rank kept")                                                                   \
     PLAIN(GET, "/v1/jobs/{id}/metrics", VIEWER, "attempt rank name limit cursor", metrics_show, 0,           \
           "Show or follow the metrics of a job")                                                             \
     PLAIN(GET, "/v1/jobs/{id}/runs", VIEWER, NULL, mlflow_runs_list, 0,                                      \

@@ -276,7 +276,7 @@ static void append_times(const char *folder, int64_t times)
     autofree char *path = xprintf("%s/logs", folder);
     struct worker *worker = worker_open(&err);
     must(worker != NULL, &err);
-    bench.logs = logs_open(path, GIB, worker, &err);
+    bench.logs = logs_open(path, path, GIB, worker, &err);
     must(bench.logs != NULL, &err);
     for (size_t i = 0; i < sizeof piece; i++) {
         piece[i] = i % 81 == 80 ? '\n' : 'x';

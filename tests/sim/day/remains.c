@@ -43,7 +43,7 @@ struct remains *remains_create(struct day *day)
     remains->day = day;
     remains->rings = xprintf("%s/" SAMPLE_RING_FOLDER, day->folder);
     day_must((remains->worker = worker_open(&err)) != NULL &&
-                 (remains->logs = logs_open(logs, GIB, remains->worker, &err)) != NULL &&
+                 (remains->logs = logs_open(logs, logs, GIB, remains->worker, &err)) != NULL &&
                  (remains->tracking = tracking_open(database, &err)) != NULL &&
                  rank_key_open(key, remains->key, &err) &&
                  (mkdir(remains->rings, 0700) == 0 || err_errno(&err, "cannot make %s", remains->rings)),

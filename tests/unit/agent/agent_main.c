@@ -27,6 +27,7 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, folder_pool_suite());
     srunner_add_suite(runner, journal_suite());
     srunner_add_suite(runner, controller_client_suite());
+    srunner_add_suite(runner, kept_tree_suite());
     srunner_add_suite(runner, output_suite());
     srunner_add_suite(runner, results_suite());
     srunner_add_suite(runner, port_taken_suite());

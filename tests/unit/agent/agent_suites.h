@@ -23,6 +23,7 @@ Suite *controller_client_suite(void);
 Suite *machine_sampler_suite(void);
 Suite *mask_suite(void);
 Suite *node_tokens_suite(void);
+Suite *kept_tree_suite(void);
 Suite *output_suite(void);
 Suite *results_suite(void);
 Suite *payload_suite(void);

@@ -30,7 +30,7 @@ static void set_up(void)
     snprintf(folder, sizeof folder, "/tmp/gpuctl-blob-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     worker = worker_open(&err);
-    logs = logs_open(folder, LIMIT_STREAM_BYTES, worker, &err);
+    logs = logs_open(folder, folder, LIMIT_STREAM_BYTES, worker, &err);
     ck_assert_ptr_nonnull(logs);
 }
 
@@ -47,7 +47,7 @@ static void logs_reopen(void)
     worker_close(worker);
     logs_close(logs);
     worker = worker_open(&err);
-    logs = logs_open(folder, LIMIT_STREAM_BYTES, worker, &err);
+    logs = logs_open(folder, folder, LIMIT_STREAM_BYTES, worker, &err);
     ck_assert_ptr_nonnull(logs);
 }
 
@@ -102,7 +102,7 @@ START_TEST(a_stream_takes_no_more_than_its_limit)
 {
     int64_t received, durable;
     logs_close(logs);
-    logs = logs_open(folder, MIB, worker, &err);
+    logs = logs_open(folder, folder, MIB, worker, &err);
     autofree char *bytes = xzalloc((size_t)MIB + STREAM_MARKS_BYTES);
     size_t most = (size_t)MIB + STREAM_MARKS_BYTES;
     ck_assert(logs_append(logs, &out0, 0, bytes, most, &received, &durable, &err));
@@ -415,12 +415,49 @@ START_TEST(output_has_the_channels_of_an_index_that_knew_no_metrics)
     for (int64_t rank = 0; rank < LIMIT_GPUS; rank += 4095) {
         ck_assert_int_eq(log_channel(rank, STREAM_STDOUT), 2 * rank);
         ck_assert_int_eq(log_channel(rank, STREAM_STDERR), 2 * rank + 1);
-        for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        for (int stream = 0; stream <= STREAM_METRICS; stream++) {
             int64_t channel = log_channel(rank, (enum stream)stream);
             ck_assert_int_eq(log_channel_rank(channel), rank);
             ck_assert_int_eq((int)log_channel_stream(channel), stream);
         }
     }
+}
+END_TEST
+
+START_TEST(kept_files_are_apart_from_output_and_outlive_it)
+{
+    const struct log_name kept2 = {out0.job_id, 1, 2, STREAM_FILES},
+                          kept10 = {out0.job_id, 1, 10, STREAM_FILES},
+                          later = {out0.job_id, 2, 0, STREAM_FILES};
+    autofree char *place = xprintf("%s/kept", folder);
+    autofree int64_t *ranks = NULL;
+    size_t count;
+    int64_t bytes, size;
+    logs_close(logs);
+    logs = logs_open(folder, place, 8, worker, &err);
+    ck_assert(logs_kept_ranks(logs, out0.job_id, 1, &ranks, &count, &err));
+    ck_assert_uint_eq(count, 0);
+    append_ok(&out0, 0, "out\n");
+    append_ok(&kept10, 0, "more than the limit of output");
+    append_ok(&kept2, 0, "two");
+    append_ok(&kept2, 3, "three");
+    append_ok(&later, 0, "later");
+    struct log_reader *reader = reader_from(NULL);
+    expect_piece(reader, 0, "out\n", NULL);
+    expect_nothing(reader);
+    log_reader_close(reader);
+    free(ranks);
+    ck_assert(logs_kept_ranks(logs, out0.job_id, 1, &ranks, &count, &err));
+    ck_assert_uint_eq(count, 2);
+    ck_assert(ranks[0] == 2 && ranks[1] == 10);
+    ck_assert(logs_remove(logs, out0.job_id, false, &bytes, &err));
+    close(logs_open_stream(logs, &kept2, &size, &err));
+    ck_assert_int_eq(size, 8);
+    ck_assert(logs_remove_kept(logs, out0.job_id, true, &bytes, &err));
+    ck_assert_int_eq(bytes, 8 + 29 + 5);
+    ck_assert(logs_remove_kept(logs, out0.job_id, false, &bytes, &err));
+    ck_assert_int_eq(logs_open_stream(logs, &kept2, &size, &err), -1);
+    ck_assert_int_eq(size, 0);
 }
 END_TEST
 
@@ -503,6 +540,7 @@ int main(void)
     tcase_add_test(tests, what_was_received_becomes_durable);
     tcase_add_test(tests, both_streams_are_stdout_and_stderr_but_never_metrics);
     tcase_add_test(tests, output_has_the_channels_of_an_index_that_knew_no_metrics);
+    tcase_add_test(tests, kept_files_are_apart_from_output_and_outlive_it);
     tcase_add_test(tests, a_large_blob_is_a_file_under_its_hash);
     tcase_add_test(tests, a_small_blob_stays_in_memory_and_leaves_no_file);
     tcase_add_test(tests, a_wrong_hash_is_refused_and_leaves_nothing);

@@ -27,7 +27,7 @@ static void set_up(void)
     snprintf(folder, sizeof folder, "/tmp/gpuctl-search-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     worker = worker_open(&err);
-    logs = logs_open(folder, LIMIT_STREAM_BYTES, worker, &err);
+    logs = logs_open(folder, folder, LIMIT_STREAM_BYTES, worker, &err);
     ck_assert_ptr_nonnull(logs);
     seed = 7;
 }

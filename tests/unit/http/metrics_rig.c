@@ -24,7 +24,7 @@ void metrics_rig_open(void)
     snprintf(folder, sizeof folder, "/tmp/gpuctl-metrics-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     worker = worker_open(&rig_err);
-    rig_logs = logs_open(folder, LIMIT_STREAM_BYTES, worker, &rig_err);
+    rig_logs = logs_open(folder, folder, LIMIT_STREAM_BYTES, worker, &rig_err);
     ck_assert_ptr_nonnull(rig_logs);
 }
 

@@ -108,10 +108,11 @@ START_TEST(eight_causes_are_the_fault_of_the_user)
 }
 END_TEST
 
-START_TEST(metrics_are_no_output)
+START_TEST(metrics_and_files_are_no_output)
 {
     for (int i = 0; i < STREAM_COUNT; i++) {
-        ck_assert_msg(stream_is_output((enum stream)i) == (i != STREAM_METRICS), "%d", i);
+        bool output = i != STREAM_METRICS && i != STREAM_FILES;
+        ck_assert_msg(stream_is_output((enum stream)i) == output, "%d", i);
     }
 }
 END_TEST
@@ -141,7 +142,7 @@ Suite *states_suite(void)
     tcase_add_test(cases, a_job_is_terminal_in_four_states);
     tcase_add_test(cases, gpus_are_free_only_at_ended);
     tcase_add_test(cases, eight_causes_are_the_fault_of_the_user);
-    tcase_add_test(cases, metrics_are_no_output);
+    tcase_add_test(cases, metrics_and_files_are_no_output);
     tcase_add_test(cases, each_cause_has_a_sentence_for_people);
     tcase_add_test_raise_signal(cases, a_value_outside_its_list_aborts, SIGABRT);
     suite_add_tcase(suite, cases);

@@ -355,6 +355,17 @@ export interface Result {
   json?: unknown;
   error?: { message?: unknown } | null;
 }
+/** RANK/PATH, of what a rank has left in $GPUCTL_OUTPUT_DIR. */
+export interface KeptFile {
+  path: string;
+  size: number;
+  complete: boolean;
+}
+export interface KeptFiles {
+  files: KeptFile[];
+  left_out: { files: number; bytes: number };
+  next: string | null;
+}
 export interface Webhook {
   id: string;
   name: string | null;
@@ -759,6 +770,15 @@ export async function attempts(id: string, signal: AbortSignal): Promise<Attempt
 
 export async function jobResults(id: string, signal: AbortSignal): Promise<Result[]> {
   return (await ask<{ results: Result[] }>(`${ofJob(id)}/results?${query({ limit: "200" })}`, signal)).results;
+}
+
+/** The first files that its ranks kept. */
+export async function jobFiles(id: string, signal: AbortSignal): Promise<KeptFiles> {
+  return ask<KeptFiles>(`${ofJob(id)}/files?${query({ limit: "200" })}`, signal);
+}
+
+export async function jobFile(id: string, path: string): Promise<Blob> {
+  return (await send(`${ofJob(id)}/files/content?${query({ path })}`)).blob();
 }
 
 // --- secrets

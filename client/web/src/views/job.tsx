@@ -3,9 +3,10 @@
 
 import { useRef } from "preact/hooks";
 
-import { attempts, changeJob, explanation, job, jobEvents, jobResults, jobRuns, jobs, jobTiming, retryJob, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
+import { attempts, changeJob, explanation, job, jobEvents, jobFiles, jobResults, jobRuns, jobs, jobTiming, retryJob, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
 import { useChange } from "../parts/change";
 import { Explanation } from "../parts/job/explanation";
+import { Files } from "../parts/job/files";
 import { Output } from "../parts/job/output_search";
 import { Fact, Part } from "../parts/page";
 import { Postmortem } from "../parts/job/postmortem";
@@ -113,16 +114,16 @@ export function JobView({ id, search }: { id: string; search: URLSearchParams })
     known.current = [...known.current, ...(await jobEvents(id, known.current.at(-1)?.seq ?? 0, signal))];
     const waits = WAITS.includes(newest.state) ? await explanation(id, signal) : null;
     const placed = newest.attempt > 0 && newest.array === null;
-    const [all, timing, results] = placed ? await Promise.all([attempts(id, signal), jobTiming(id, signal), jobResults(id, signal)]) : [[], null, []];
+    const [all, timing, results, files] = placed ? await Promise.all([attempts(id, signal), jobTiming(id, signal), jobResults(id, signal), jobFiles(id, signal)]) : [[], null, [], null];
     const tasks = newest.array === null ? [] : (await jobs({ array: id }, TASKS, signal)).jobs;
-    return { value: { newest, runs, waits, all, timing, results, tasks, events: known.current }, more: !ENDED.includes(newest.state) };
+    return { value: { newest, runs, waits, all, timing, results, files, tasks, events: known.current }, more: !ENDED.includes(newest.state) };
   });
   const [refused, tryTo] = useChange(again);
   useCrumbs({ text: "jobs", href: "#/jobs" }, { text: found?.newest.name ?? id });
   if (found === undefined) {
     return null;
   }
-  const { newest, runs, waits, all, timing, results, tasks, events } = found;
+  const { newest, runs, waits, all, timing, results, files, tasks, events } = found;
   const change = (what: "cancel" | "hold" | "release") => tryTo(changeJob(id, what));
   const retry = () =>
     tryTo(
@@ -157,6 +158,7 @@ export function JobView({ id, search }: { id: string; search: URLSearchParams })
             <Part title="Tasks" kind="metrics"><Tasks id={id} tasks={tasks} /></Part>
           )}
           {results.length > 0 && <Part title="Results" kind="artifacts"><Results results={results} /></Part>}
+          {files !== null && (files.files.length > 0 || files.left_out.files > 0) && <Part title="Files" kind="artifacts"><Files id={id} found={files} /></Part>}
           {newest.started_at !== null && newest.nodes.length > 0 && <Use found={newest} runs={runs} />}
           {timing !== null && <Part title="Where the time went" kind="artifacts"><Timeline timing={timing} /></Part>}
           {newest.task === null && <Part title="To submit it again" kind="values"><Reproduce source={sourceOf(id, newest.spec)} job={id} /></Part>}

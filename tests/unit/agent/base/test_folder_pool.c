@@ -103,7 +103,7 @@ static ino_t number_of(const char *path, const char *name)
     struct stat status;
     autofree char *full = xprintf("%s/%s", path, name);
     ck_assert_msg(lstat(full, &status) == 0, "%s", full);
-    bool is_folder = strchr(name, '.') == NULL;
+    bool is_folder = strchr(name, '.') == NULL || strcmp(name, "0.files") == 0;
     ck_assert_uint_eq(status.st_mode, is_folder ? (S_IFDIR | 0700) : (S_IFREG | 0600));
     ck_assert(is_folder || (status.st_size == 0 && status.st_nlink == 1));
     return status.st_ino;
@@ -120,6 +120,7 @@ static struct taken take(struct store *store, int number)
     taken.out = number_of(taken.path, "0.stdout");
     taken.err = number_of(taken.path, "0.stderr");
     taken.exit = number_of(taken.path, "exit.new");
+    number_of(taken.path, "0.files");
     return taken;
 }
 
@@ -197,16 +198,16 @@ START_TEST(what_an_attempt_has_added_does_not_reach_another)
     fill(&store);
     struct taken first = take(&store, 1);
     fill(&store);
-    autofree char *command =
-        xprintf("cd %s && echo x >.hidden && mkdir -p more/0.stdout && ln -s /etc/passwd "
-                "0.metrics && cp exit.new other && touch $(printf %%0255d 0)",
-                first.path);
+    autofree char *command = xprintf(
+        "cd %s && echo x >.hidden && echo x >0.files/kept && mkdir -p more/0.stdout && ln -s /etc/passwd "
+        "0.metrics && cp exit.new other && touch $(printf %%0255d 0)",
+        first.path);
     ck_assert_int_eq(system(command), 0);
     record_end(&first);
     autofree char *forged = xprintf("%s/exit.new", first.path);
     write_file(forged, "cause NONE\nend\n", 15);
     struct taken later = take_after(&store, &first);
-    autofree char *listing = xprintf("test $(ls -A %s | wc -l) = 6", later.path);
+    autofree char *listing = xprintf("test $(ls -A %s | wc -l) = 7", later.path);
     ck_assert_int_eq(system(listing), 0);
     ck_assert(later.work == first.work && later.exit == first.exit);
     free(first.path);

@@ -170,6 +170,7 @@ START_TEST(ranks_find_who_they_are_for_gpuctl)
     assert_all("GPUCTL_NODE", "alpha");
     assert_all("GPUCTL_NODE_RANK", "1");
     assert_rank(3, "GPUCTL_RANK", "3");
+    assert_rank(3, "GPUCTL_OUTPUT_DIR", "/state/3.files");
     written_end(written);
 }
 END_TEST

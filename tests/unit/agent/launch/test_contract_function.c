@@ -89,10 +89,12 @@ START_TEST(a_function_is_run_by_the_runner)
     assert_launch(written_begin("{'gpus':4," FUNCTION "}"), ARGUMENTS WHO(1) PLACES GANG
                   "rank=2\n"
                   "env=GPUCTL_RANK=2\n"
+                  "env=GPUCTL_OUTPUT_DIR=/state/2.files\n"
                   "env=JAX_LOCAL_DEVICE_IDS=0\n"
                   "env=TORCHELASTIC_ERROR_FILE=/state/errors/2.json\n" NOTE(
                       2) "rank=3\n"
                          "env=GPUCTL_RANK=3\n"
+                         "env=GPUCTL_OUTPUT_DIR=/state/3.files\n"
                          "env=JAX_LOCAL_DEVICE_IDS=1\n"
                          "env=TORCHELASTIC_ERROR_FILE=/state/errors/3.json\n" NOTE(3));
 }
@@ -107,11 +109,13 @@ START_TEST(rank_0_of_a_function_gets_the_socket_of_the_store)
     assert_launch(written, ARGUMENTS "store_rank=0\n" WHO(0) PLACES GANG
                   "rank=0\n"
                   "env=GPUCTL_RANK=0\n"
+                  "env=GPUCTL_OUTPUT_DIR=/state/0.files\n"
                   "env=JAX_LOCAL_DEVICE_IDS=0\n"
                   "env=TORCHELASTIC_ERROR_FILE=/state/errors/0.json\n" NOTE(
                       0) "env=GPUCTL_STORE_FD=3\n"
                          "rank=1\n"
                          "env=GPUCTL_RANK=1\n"
+                         "env=GPUCTL_OUTPUT_DIR=/state/1.files\n"
                          "env=JAX_LOCAL_DEVICE_IDS=1\n"
                          "env=TORCHELASTIC_ERROR_FILE=/state/errors/1.json\n" NOTE(1));
 }
@@ -128,6 +132,7 @@ START_TEST(a_function_in_node_mode_is_one_process_with_an_error_file)
                                                    "env=PET_NPROC_PER_NODE=2\n"
                                                    "torchrun=1\n"
                                                    "rank=0\n"
+                                                   "env=GPUCTL_OUTPUT_DIR=/state/0.files\n"
                                                    "env=TORCHELASTIC_ERROR_FILE=/state/errors/0.json\n");
 }
 END_TEST

@@ -31,7 +31,7 @@ static void setup(void)
     autofree char *folder = rig_path("trash"), *ready = rig_path("spare");
     trash = trash_create(folder, NULL);
     folder_pool = folder_pool_create(ready, trash, NULL);
-    outputs = outputs_create("alpha", rig.controller, rig.loop, folder_pool);
+    outputs = outputs_create("alpha", GIB, rig.controller, rig.loop, folder_pool);
     stored = 0;
     retires = false;
     rig_write_text("5/2.stdout", "");

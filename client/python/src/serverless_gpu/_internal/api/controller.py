@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote
 
 from serverless_gpu._internal.api import context as contexts
 from serverless_gpu._internal.messages import Messages
@@ -228,7 +229,7 @@ class Controller:
             yield from page[name]
             if page.get("next") is None:
                 return
-            position = f"{joint}{cursor}={page['next']}"
+            position = f"{joint}{cursor}={quote(str(page['next']), safe='')}"
 
     def _document(self, response: requests.Response) -> Any:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A submitted job, for any number of threads: its state, its end, its output and its metrics are fetched on demand.
+"""A submitted job, for any number of threads: its state, its end, its output, its metrics and its files are fetched on demand.
 
 Nothing runs in the background. Each thread has its own connection. If the user's own instance has ended meanwhile, it is started again,
 because it keeps the results. call.py handles the function and its values.
@@ -8,19 +8,24 @@ because it keeps the results. call.py handles the function and its values.
 from __future__ import annotations
 
 import math
+import os
+import tempfile
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from serverless_gpu._internal.api.context import Context
 from serverless_gpu._internal.api.controller import CONNECT_S, REPLY_S, RETRY_S, Controller, of_thread
 from serverless_gpu._internal.api.watch import IDLE_S, TERMINAL
+from serverless_gpu._internal.calls import kept
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu.errors import ControllerError, ControllerUnreachable
 
 TAIL_BYTES = 64 * 1024  # the first guess of the size of the last lines
 STREAMS = ("stdout", "stderr")
+FILES_PAUSE_S = 0.5  # between two looks for files that are on their way
 
 
 class State(str):
@@ -188,3 +193,30 @@ class Job:
         query += "" if rank is None else f"&rank={int(rank)}"
         points = self._asking().pages(self._path(f"/metrics{query}"), "metrics", "cursor")
         return [{**point, "value": _finite_or_float(point["value"])} for point in points]
+
+    # --- what the ranks kept ---
+
+    def files(self) -> list[dict[str, Any]]:
+        """Return the files that the ranks of the newest attempt left in $GPUCTL_OUTPUT_DIR: {"path", "size" in bytes, "modified_at",
+        "executable", "complete"}, by rank and path. A path is "RANK/..."; the list is empty until the attempt has ended.
+        """
+        return kept.rows(self._asking(), self._path().rsplit("/", 1)[-1])
+
+    def output(self, folder: str | os.PathLike[str] | None = None, timeout: float | None = None) -> Path:
+        """Wait until the job has ended, in success or not, copy the files that its ranks kept into a folder, and return that.
+
+        Each rank's files are in a folder of its number. `folder`: where to, made if it does not exist; None: a new temporary folder. Raises
+        TimeoutError if not all files have come after `timeout` seconds (None: never), and ControllerError.
+        """
+        deadline = deadline_of(timeout)
+        self.wait(timeout)
+        job_id = self._path().rsplit("/", 1)[-1]
+        while not kept.complete(self._asking(), job_id):
+            if seconds_left(deadline) == 0:
+                raise TimeoutError(f"not all files of job {job_id} have come from their nodes within {timeout} s")
+            time.sleep(min(FILES_PAUSE_S, seconds_left(deadline)))
+        target = Path(tempfile.mkdtemp(prefix=f"gpuctl-{job_id}-") if folder is None else folder)
+        target.mkdir(parents=True, exist_ok=True)
+        for row in self.files():
+            kept.copy(self._asking(), job_id, row, target)
+        return target
