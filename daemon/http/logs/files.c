@@ -12,7 +12,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/logs/logs.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/request/range.h"
+#include "daemon/http/logs/range.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/request_work.h"
 #include "daemon/http/request/routes.h"

@@ -16,7 +16,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/logs/log_cursor.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/request/range.h"
+#include "daemon/http/logs/range.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/http/request/sse.h"

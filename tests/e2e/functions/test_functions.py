@@ -644,3 +644,31 @@ def test_gpuctl_shows_results_and_metrics(notebook: Notebook, cluster: Cluster, 
     command = cluster.api.submit(["true"])
     cluster.api.wait(command)
     assert "commands return nothing" in run_gpuctl("results", command, env=env).stderr
+
+
+# --- files that ranks keep ----------------------------------------------------------------------------------------------------
+
+
+def test_what_ranks_keep_is_copied_into_a_folder(notebook: Notebook, tmp_path: Path) -> None:
+    notebook("""
+        import os
+        from pathlib import Path
+        from serverless_gpu import distributed
+
+        @distributed(gpus=2, remote=True, run_async=True)
+        def keep(mark):
+            folder = Path(os.environ["GPUCTL_OUTPUT_DIR"])
+            (folder / "deep er").mkdir()
+            (folder / "deep er" / "model").write_bytes(mark * 2_000_000 + os.environ["RANK"].encode())
+
+        for mark in (b"x", b"y"):
+            call = keep.distributed(mark)
+            folder = call.output("kept", timeout=60)
+            assert folder == Path("kept") and call.done()
+            for rank in "01":
+                assert (folder / rank / "deep er" / "model").read_bytes() == mark * 2_000_000 + rank.encode()
+            names = [file["path"] for file in call.files()]
+            assert names == ["0/deep er/model", "1/deep er/model"], names
+        assert [path.name for path in Path("kept/0/deep er").iterdir()] == ["model"]
+        assert call.output().is_dir() and call.output() != call.output()
+        """)

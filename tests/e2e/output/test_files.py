@@ -15,7 +15,7 @@ from harness import GPUCTL, Api, Cluster, eventually
 BIG = 3_000_000  # bytes: more than one upload
 
 KEEP = """
-import os, sys
+import os, sys, time
 from pathlib import Path
 kept = Path(os.environ["GPUCTL_OUTPUT_DIR"])
 rank = os.environ["RANK"]
@@ -23,9 +23,11 @@ rank = os.environ["RANK"]
 (kept / "rank").write_text(rank)
 (kept / "check points" / "last é").write_bytes(bytes(range(256)) * (int(sys.argv[1]) // 256))
 (kept / "empty").touch()
+(kept / "passwd").symlink_to("/etc/passwd")
 (kept / "run").write_text("#!/bin/sh")
 (kept / "run").chmod(0o755)
-(kept / "passwd").symlink_to("/etc/passwd")
+while not all(os.access(kept.parent / f"{other}.files" / "run", os.X_OK) for other in range(int(os.environ["WORLD_SIZE"]))):
+    time.sleep(0.01)  # who fails ends the others
 sys.exit(int(sys.argv[2]))
 """
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers a Range header, for bytes that lie in a file. */
-#include "daemon/http/request/range.h"
+#include "daemon/http/logs/range.h"
 
 #include <stdio.h>
 #include <unistd.h>
