@@ -4,11 +4,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/writer/questions.h"
 #include "daemon/writer/writer.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/files/files.h"
 #include "proto/limits_controller.h"
 #include "tests/unit/http/http_suites.h"
 
@@ -126,9 +129,35 @@ static void add(struct writer_request *request)
     ck_assert(questions_add(questions, request));
 }
 
+/* The state of a thread of this process: 'R' while it computes. */
+static char state_of(const char *thread)
+{
+    autofree char *path = xprintf("/proc/self/task/%s/stat", thread), *text = NULL;
+    const char *end = file_read(path, 4096, &text, NULL, NULL) ? strrchr(text, ')') : NULL;
+    return end != NULL ? end[2] : 'X'; /* it has ended */
+}
+
+/* The copy of a process has the locks of the address sanitizer's allocator as they were, also those that
+ * other threads held, and would wait for them for ever: these threads must sleep. The C library sees to its
+ * own. */
+static void await_sleep(void)
+{
+    autofree char *own = xprintf("%d", (int)gettid());
+    bool awake = true;
+    while (awake) {
+        autonames struct file_names threads;
+        ck_assert(file_list("/proc/self/task", &threads, NULL));
+        awake = false;
+        for (size_t i = 0; i < threads.count; i++) {
+            awake = awake || (strcmp(threads.items[i], own) != 0 && state_of(threads.items[i]) == 'R');
+        }
+    }
+}
+
 /* As soon as it may, the writer's thread starts a process. */
 static void start(void)
 {
+    await_sleep();
     int64_t due_ms = questions_due_ms(questions);
     ck_assert_int_ne(due_ms, INT64_MAX);
     struct moment now = moment_now();
