@@ -74,9 +74,8 @@ static char *folder_of(const struct logs *logs, const struct log_name *name)
 
 char *log_stream_path(const struct logs *logs, const struct log_name *name)
 {
-    autofree char *folder = folder_of(logs, name);
-    return xprintf("%s/%lld.%lld.%s", folder, (long long)name->attempt, (long long)name->rank,
-                   stream_text(name->stream));
+    return xprintf("%s/%.2s/%s/%lld.%lld.%s", is_indexed(name) ? logs->folder : logs->kept, name->job_id,
+                   name->job_id, (long long)name->attempt, (long long)name->rank, stream_text(name->stream));
 }
 
 char *log_index_path(const struct logs *logs, const char *job_id, int64_t attempt)
