@@ -22,13 +22,13 @@
 
 struct kept_tree {
     int folder;
-    struct kept_file *files; /* sorted by path; those that are left out stand behind the others */
+    struct kept_file *files; /* sorted by path */
     size_t count, room;
     size_t looks; /* entries seen */
     struct kept_head head;
     struct text start; /* head and index */
-    int open;          /* one of the files ... */
-    size_t open_index; /* ... this one; -1: none */
+    int open;          /* one of the files, -1: none ... */
+    size_t open_index; /* ... this one */
 };
 
 /* --- looking -------------------------------------------------------------------------------------------- */

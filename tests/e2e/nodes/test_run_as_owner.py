@@ -225,6 +225,19 @@ def test_a_function_returns_what_it_found(cluster: Cluster) -> None:
     assert len({result["json"] for result in results}) == 1 and results[0]["json"] > FIRST
 
 
+def test_each_rank_keeps_files_as_its_user(cluster: Cluster) -> None:
+    ann = cluster.user("ann-of-tests")
+    keeps = (
+        "import os, pathlib; kept = pathlib.Path(os.environ['GPUCTL_OUTPUT_DIR']); (kept / 'uid').write_text(str(os.getuid()));"
+        "(kept / 'shadow').symlink_to('/etc/shadow'); assert kept.stat().st_uid == os.getuid() and kept.stat().st_mode & 0o077 == 0"
+    )
+    job = ann.submit([PYTHON, "-c", keeps], gpus=2)
+    assert ann.wait(job)["state"] == "SUCCEEDED", ann.log(job, stream="stderr")
+    kept = ann.get(f"/v1/jobs/{job}/files")
+    assert [file["path"] for file in kept["files"]] == ["0/uid", "1/uid"] and kept["left_out"]["files"] == 2
+    assert int(ann.raw("GET", f"/v1/jobs/{job}/files/content?path=1/uid")[2]) > FIRST
+
+
 def test_programs_reach_their_output_by_its_name_and_their_supervisor_by_its_socket(cluster: Cluster) -> None:
     ann = cluster.user("ann-of-tests")
     says = (

@@ -142,6 +142,16 @@ def test_strangers_see_none_of_them(cluster: Cluster) -> None:
         assert eve.raw("GET", f"/v1/jobs/{job}/{rest}")[0] == 404
 
 
+def test_each_task_of_an_array_keeps_its_own(cluster: Cluster) -> None:
+    array = cluster.api.submit(["sh", "-c", 'echo {task} >"$GPUCTL_OUTPUT_DIR/task"'], gpu_type="cpu", array={"tasks": 2})
+    cluster.api.wait(array)
+    for task in range(2):
+        assert paths(cluster, f"{array}.{task}") == ["0/task"]
+        assert cluster.api.raw("GET", f"/v1/jobs/{array}.{task}/files/content?path=0/task")[2] == f"{task}\n".encode()
+    assert cluster.api.raw("GET", f"/v1/jobs/{array}/files")[0] == 422
+    assert b"name a task" in gpuctl(cluster, "ls", array, code=2).stderr
+
+
 def test_each_attempt_keeps_its_own(cluster: Cluster) -> None:
     command = 'echo "$GPUCTL_ATTEMPT" >"$GPUCTL_OUTPUT_DIR/attempt"; test "$GPUCTL_ATTEMPT" = 2'
     job = cluster.api.submit(["sh", "-c", command], gpu_type="cpu", retries=1)
