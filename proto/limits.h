@@ -191,7 +191,9 @@
 /* half of Linux's 128 KiB for one variable; a private key is 4 KiB */
 #define LIMIT_SECRET_BYTES (64LL * KIB)
 /* a shorter value is not masked in output: too much else looks like it */
-#define LIMIT_MASKED_BYTES      8
+#define LIMIT_MASKED_BYTES 8
+/* volumes of a job; a job that reads more folders of a node is better served by one above them */
+#define LIMIT_JOB_VOLUMES       8
 #define LIMIT_LABELS            64
 #define LIMIT_LABEL_VALUE_BYTES 255
 #define LIMIT_FILES             64

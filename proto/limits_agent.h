@@ -148,6 +148,10 @@
 #define GPU_CLEAR_PACE_MS 100
 /* time limit of a look, after which its helper is abandoned: a busy driver takes a second at most */
 #define GPU_LOOK_MS 5000
+/* between two looks at the folder of a volume, and how long one may take: a server that is merely busy
+ * answers within it */
+#define VOLUME_LOOK_MS   10000
+#define VOLUME_ANSWER_MS 5000
 /* time limit for the driver's start: some 3 s for each of 8 GPUs without persistence mode */
 #define GPU_OPEN_MS 60000
 /* a GPU without a look for this long counts as unknown: a hung look, and the next helper's start */

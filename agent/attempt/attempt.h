@@ -27,6 +27,7 @@
 #include "agent/environment/stagings.h"
 #include "agent/output/uploads.h"
 #include "agent/launch/users.h"
+#include "agent/launch/volumes.h"
 #include "agent/launch/warm.h"
 #include "agent/attempt/secrets.h"
 #include "proto/spec/jobspec.h"
@@ -41,6 +42,7 @@ struct agent_context {
     struct controller_client *controller;
     struct shims *shims;
     struct warm *warm;
+    struct volumes *volumes;
     struct users *users; /* NULL: ranks run as the agent's user */
     struct devices devices;
     struct cgroup_root cgroups;

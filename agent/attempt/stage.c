@@ -461,6 +461,7 @@ static void compose(struct attempt *attempt, struct text *launch)
         launch_put_int(launch, "secrets", (int64_t)attempt->spec.secret_count);
     }
     compose_user(attempt, launch);
+    volumes_write(context->volumes, &attempt->spec, launch);
     if (attempt->cgroup != NULL) {
         launch_put(launch, "cgroup", attempt->cgroup);
         launch_put_int(launch, "cgroup_version", 2); /* for a gpushim of the version before */
@@ -557,8 +558,8 @@ static bool make_cgroup(struct attempt *attempt, struct err *err)
 static bool prepare(struct attempt *attempt, struct err *err)
 {
     struct agent_context *context = attempt->context;
-    return decode_spec(attempt, err) && check_devices(attempt, err) && take_user(attempt, err) &&
-           runner_restore(context->runner, err) && take_environment(attempt, err) &&
+    return check_devices(attempt, err) && take_user(attempt, err) && runner_restore(context->runner, err) &&
+           take_environment(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
            make_kept_folders(attempt, err) && give_folders(attempt, err) && make_cgroup(attempt, err);
 }
@@ -569,10 +570,25 @@ void stage_go_on(struct attempt *attempt)
     finish(attempt);
 }
 
+/* A place where no volume can be mounted is the job's fault: it would wait for ever. */
+static void refuse_place(struct attempt *attempt, const struct err *err)
+{
+    if (err->code != ERR_FIELD) {
+        attempt_decline(attempt, err->text);
+        return;
+    }
+    autofree char *text = xprintf("%s; %s", err->text, err->hint);
+    attempt_over(attempt, CAUSE_EXEC_FAILED, text);
+}
+
 void stage_begin(struct attempt *attempt)
 {
     struct err err;
-    if (!prepare(attempt, &err)) {
+    if (!decode_spec(attempt, &err)) {
+        attempt_decline(attempt, err.text);
+    } else if (!volumes_check_job(attempt->context->volumes, &attempt->spec, &err)) {
+        refuse_place(attempt, &err);
+    } else if (!prepare(attempt, &err)) {
         stage_cancel(attempt);
         attempt_decline(attempt, err.text);
     } else if (attempt->spec.bundle.blob != NULL) {

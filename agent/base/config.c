@@ -106,6 +106,10 @@ void config_table(struct config *config, struct config_given *given, struct opti
         {LIST("label", "KEY=VALUE", &given->labels,
               "what jobs may ask for, such as zone=a; may be repeated [GPUCTL_LABELS]"),
          .alias = "labels"},
+        {LIST("volume", "NAME=DIR[:ro][:mount]", &config->volumes,
+              "folder that jobs may ask for by this name; ro: they only read it; mount: it counts only while "
+              "something is mounted there; may be repeated [GPUCTL_VOLUMES]"),
+         .alias = "volumes"},
         {TEXT("address", "ADDR", &given->address, "where other nodes reach this one (default: found out)")},
         {TEXT("python", "PATH", &given->python,
               "interpreter of jobs that name none (default: python3 on PATH)")},
@@ -145,6 +149,22 @@ static bool read_labels(struct config *config, const struct config_given *given,
         if (!node_label_take(given->labels.items[i], config->labels, err)) {
             return false;
         }
+    }
+    return true;
+}
+
+static bool check_volumes(const struct config *config, struct err *err)
+{
+    if (config->volumes.count + json_object_size(config->labels) > LIMIT_LABELS) {
+        return err_field(err, ERR_USAGE, "--volume", "give fewer", "a node has at most %d labels and volumes",
+                         LIMIT_LABELS);
+    }
+    for (size_t i = 0; i < config->volumes.count; i++) {
+        struct node_volume volume;
+        if (!node_volume_take(config->volumes.items[i], &volume, err)) {
+            return false;
+        }
+        node_volume_finish(&volume);
     }
     return true;
 }
@@ -370,8 +390,8 @@ static bool complete(struct config *config, const struct config_given *given, st
     if (given->log_level != NULL && log_level_from_text(given->log_level, &level)) {
         log_set_level(level);
     }
-    if (!check_controller(config, err) || !read_labels(config, given, err) || !check_name(config, err) ||
-        !check_url(config, err) || !parse_ports(given->ports, config, err) ||
+    if (!check_controller(config, err) || !read_labels(config, given, err) || !check_volumes(config, err) ||
+        !check_name(config, err) || !check_url(config, err) || !parse_ports(given->ports, config, err) ||
         !parse_users(given, config, err) || !parse_memory(given->memory, config, err) ||
         !parse_expiry(given->expires_at, config, err)) {
         return false;
@@ -462,6 +482,7 @@ void config_finish(struct config *config)
 {
     settings_destroy(config->settings);
     json_decref(config->labels);
+    options_finish_list(&config->volumes);
     free(config->host_name);
     free(config->unique);
     free(config->state);

@@ -21,23 +21,24 @@ struct config {
     char *run;          /* owned, absolute */
     char *environments; /* owned, absolute */
     int64_t environments_gib;
-    int64_t log_limit_mib; /* of one stream; the controller may allow less */
-    int64_t kept_gib;      /* of the files that a rank keeps */
-    const char *devices;   /* "all", "none", or a list */
-    const char *gpu_type;  /* or NULL */
-    const char *pool;      /* or NULL */
-    json_t *labels;        /* owned, or NULL */
-    char *python;          /* owned; absolute, or a name in PATH; or NULL */
-    char *cacert;          /* owned, absolute; or NULL */
-    int64_t token_life_ms; /* after which the node's token is renewed; 0: never */
-    int64_t cpu_slots;     /* 0: GPUs */
-    int64_t warm_mib;      /* memory for warm workers; 0: there are none */
-    const char *preload;   /* modules that warm workers import */
-    int64_t sample_s;      /* between two samples of an attempt; 0: none is taken */
-    int64_t max_processes; /* limit of an attempt for each of its devices */
-    int64_t cpus;          /* that jobs may have; 0: all */
-    int64_t memory_bytes;  /* likewise; 0: nearly all */
-    int64_t expires_at_ms; /* wall clock: when this machine is taken back; 0: never */
+    int64_t log_limit_mib;      /* of one stream; the controller may allow less */
+    int64_t kept_gib;           /* of the files that a rank keeps */
+    const char *devices;        /* "all", "none", or a list */
+    const char *gpu_type;       /* or NULL */
+    const char *pool;           /* or NULL */
+    json_t *labels;             /* owned, or NULL */
+    struct option_list volumes; /* NAME=PATH[:ro][:mount], checked */
+    char *python;               /* owned; absolute, or a name in PATH; or NULL */
+    char *cacert;               /* owned, absolute; or NULL */
+    int64_t token_life_ms;      /* after which the node's token is renewed; 0: never */
+    int64_t cpu_slots;          /* 0: GPUs */
+    int64_t warm_mib;           /* memory for warm workers; 0: there are none */
+    const char *preload;        /* modules that warm workers import */
+    int64_t sample_s;           /* between two samples of an attempt; 0: none is taken */
+    int64_t max_processes;      /* limit of an attempt for each of its devices */
+    int64_t cpus;               /* that jobs may have; 0: all */
+    int64_t memory_bytes;       /* likewise; 0: nearly all */
+    int64_t expires_at_ms;      /* wall clock: when this machine is taken back; 0: never */
     int64_t port_first, port_last;
     char address[ADDRESS_BYTES];   /* numeric --address; "" if not given */
     char controller_host[256];     /* host of url */
@@ -61,7 +62,7 @@ struct config_given {
 };
 
 /* The table of all options, with their targets in *config and *given. */
-#define CONFIG_OPTIONS 38
+#define CONFIG_OPTIONS 39
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
 /* Completes and checks the part that joining needs: name and url. */

@@ -87,6 +87,26 @@ static bool secret_add(struct launch *launch, char *value, bool file, struct err
     return true;
 }
 
+/* The fields of a volume come in one order, the last one completes it. */
+static bool volume_add(struct launch *launch, const char *key, const char *value, struct err *err)
+{
+    if (launch->volume_count == LIMIT_JOB_VOLUMES) {
+        return err_set(err, ERR_MALFORMED, "launch file: volume after %zu others", launch->volume_count);
+    }
+    struct launch_volume *volume = &launch->volumes[launch->volume_count];
+    if (strcmp(key, "volume_from") == 0) {
+        volume->from = value;
+    } else if (strcmp(key, "volume_at") == 0) {
+        volume->at = value;
+    } else if (volume->from == NULL || volume->at == NULL) {
+        return err_set(err, ERR_MALFORMED, "launch file: a volume without a path");
+    } else {
+        volume->read_only = strcmp(value, "0") != 0;
+        launch->volume_count++;
+    }
+    return true;
+}
+
 static bool field_take(struct launch *launch, const char *key, char *value, struct err *err)
 {
     const struct {
@@ -133,6 +153,9 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
         launch->patterns[launch->pattern_count++] = value;
     } else if (strcmp(key, "secret") == 0 || strcmp(key, "secret_file") == 0) {
         return secret_add(launch, value, strcmp(key, "secret_file") == 0, err);
+    } else if (strcmp(key, "volume_from") == 0 || strcmp(key, "volume_at") == 0 ||
+               strcmp(key, "volume_read_only") == 0) {
+        return volume_add(launch, key, value, err);
     } else if (strcmp(key, "group") == 0) {
         return group_add(launch, value, err);
     } else if (strcmp(key, "rank") == 0) {

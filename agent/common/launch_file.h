@@ -37,6 +37,12 @@ struct launch_secret {
     bool file;
 };
 
+/* A volume that the shim mounts. */
+struct launch_volume {
+    const char *from, *at;
+    bool read_only;
+};
+
 /* A launch file that was read. All texts point into `bytes`. */
 struct launch {
     char *bytes;                                               /* owned, as are the lists */
@@ -62,6 +68,8 @@ struct launch {
     struct launch_secret secrets[LIMIT_JOB_SECRETS];
     size_t secret_count;
     int64_t secrets_wanted; /* as many have to come */
+    struct launch_volume volumes[LIMIT_JOB_VOLUMES];
+    size_t volume_count;
     struct launch_rank *ranks;
     size_t rank_count;
 };

@@ -136,6 +136,9 @@ void node_work(struct node *node)
 {
     struct reconciler_action action;
     loop_disarm(node->context->loop, &node->work);
+    if (node->labels_changed) { /* a registration that is under way may say what was before */
+        node->labels_changed = !reconciler_stranger(node->reconciler);
+    }
     reconciler_tick(node->reconciler, clock_boot_ms());
     while (reconciler_next(node->reconciler, &action)) {
         act_on(node, &action);
@@ -220,6 +223,34 @@ static struct attempt *holder(void *closure, uint64_t attempt_id, const int64_t 
         }
     }
     return NULL;
+}
+
+/* --- volumes -------------------------------------------------------------------------------------------- */
+
+/* The controller hears of labels when the node registers. */
+static void volumes_changed(void *closure)
+{
+    struct node *node = closure;
+    volumes_label(node->context->volumes, node->context->config.labels);
+    node->labels_changed = true;
+    node_wake(node, 0);
+}
+
+static void open_volumes(struct node *node)
+{
+    struct agent_context *context = node->context;
+    struct config *config = &context->config;
+    context->volumes = volumes_create(&(struct volumes_config){
+        .given = (const char *const *)config->volumes.items,
+        .count = config->volumes.count,
+        .mounts = shims_own_memory(context->shims),
+        .loop = context->loop,
+        .children = context->children,
+        .changed = volumes_changed,
+        .closure = node,
+    });
+    config->labels = config->labels != NULL ? config->labels : json_object();
+    volumes_label(context->volumes, config->labels);
 }
 
 /* --- devices that no job can get ------------------------------------------------------------------------ */
@@ -334,6 +365,7 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
     context->holder = holder;
     context->faults = faults;
     context->closure = node;
+    open_volumes(node);
     context->stagings = stagings_create(&(struct stagings_config){
         .node = context->config.name,
         .boot_id = context->boot_id,
@@ -383,6 +415,7 @@ void node_destroy(struct node *node)
         drop(node, entry);
     }
     stagings_destroy(node->context->stagings);
+    volumes_destroy(node->context->volumes);
     recall_destroy(node->recall);
     exchange_finish(node);
     token_renewal_destroy(node->token_renewal);

@@ -35,8 +35,9 @@ struct node {
     struct controller_request *registering, *polling;
     struct heartbeat heartbeats[HEARTBEATS_OUT];
     int64_t park_ms;
-    bool poll_due;  /* the reconciler wants a poll */
-    uint64_t nonce; /* proves the identity of the next register; 0: none was given */
+    bool labels_changed; /* the controller is to hear of it */
+    bool poll_due;       /* the reconciler wants a poll */
+    uint64_t nonce;      /* proves the identity of the next register; 0: none was given */
     int64_t heartbeat_seq;
     struct machine_sampler machine;
     char *faults;            /* the devices that no job can get, with their reasons, as text */

@@ -227,14 +227,16 @@ void reconciler_registered(struct reconciler *reconciler, const struct register_
     go_on(reconciler);
 }
 
-void reconciler_stranger(struct reconciler *reconciler)
+bool reconciler_stranger(struct reconciler *reconciler)
 {
-    if (reconciler->standing == STANDING_MEMBER) {
+    bool registers = reconciler->standing == STANDING_MEMBER;
+    if (registers) {
         reconciler->standing = STANDING_STRANGER;
         reconciler->polling = false;
         reconciler->version = 0;
         reconciler_act(reconciler, ACT_REGISTER, 0);
     }
+    return registers;
 }
 
 /* An eighth of the shortest lease, at most the interval that the controller asked for. */

@@ -92,8 +92,9 @@ void reconciler_adopt(struct reconciler *reconciler, uint64_t attempt_id);
 void reconciler_start(struct reconciler *reconciler);
 void reconciler_registered(struct reconciler *reconciler, const struct register_reply *reply,
                            int64_t sent_ms);
-/* The controller has answered a heartbeat or a poll that it does not know this node. */
-void reconciler_stranger(struct reconciler *reconciler);
+/* The controller has answered a heartbeat or a poll that it does not know this node, or what it knows of it
+ * has changed: the node registers again. false: it registers already. */
+bool reconciler_stranger(struct reconciler *reconciler);
 /* Has no effect if the poll was given up meanwhile. */
 void reconciler_polled(struct reconciler *reconciler, const struct poll_reply *reply);
 /* reply NULL: the heartbeat was refused or not answered. */

@@ -377,12 +377,14 @@ bool processes_ran_out(const struct shim *shim);
  * host's mounts have changed since, or an attempt has left something; false: the ranks share the host's.
  * shared_shut gives the ranks a /tmp of their own, a /proc with no processes of other users, and hides
  * services of the host; where the ranks share the host's mounts it does nothing. shared_hide does so for what
- * waits for an attempt, with folders that are empty. shared_release frees it after the ranks are gone. */
+ * waits for an attempt, with folders that are empty. shared_mount mounts the volumes of the attempt.
+ * shared_release frees all of it after the ranks are gone. */
 void shared_enter(struct shared *shared);
 bool shared_renew(struct shared *shared);
 bool shared_shut(struct shared *shared, const char *tmp, struct why *why);
 bool shared_hide(const struct shared *shared, struct why *why);
-void shared_release(struct shared *shared);
+bool shared_mount(const struct shared *shared, const struct launch *launch, struct why *why);
+void shared_release(struct shared *shared, const struct launch *launch);
 
 /* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most LAUNCH_PATTERNS + 1
  * entries, which the caller frees. */

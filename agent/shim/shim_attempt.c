@@ -147,7 +147,8 @@ static bool attempt_ready(struct shim *shim)
     }
     if (!attempt_port(shim, &why) || !cgroup_open(shim, &why) || !metrics_open(shim, &why) ||
         !record_reserve(shim, &why) || !output_open(shim, &why) || !secrets_store(shim, &why) ||
-        !shared_shut(&shim->shared, shim->launch.tmp, &why)) {
+        !shared_shut(&shim->shared, shim->launch.tmp, &why) ||
+        !shared_mount(&shim->shared, &shim->launch, &why)) {
         attempt_decline(shim, why.text);
         return false;
     }
@@ -315,7 +316,7 @@ static void attempt_record(struct shim *shim)
     shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RECORD_SYNC_MS);
     agent_socket_tell_output(shim);
     agent_socket_say(shim, FACT_EXITED, "exited");
-    shared_release(&shim->shared);
+    shared_release(&shim->shared, &shim->launch);
 }
 
 /* The controller has not acknowledged the exit yet, or it is away. */

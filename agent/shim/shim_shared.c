@@ -20,6 +20,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "agent/common/volume_mount.h"
 #include "proto/base/cleanup.h"
 
 #define SHM_FOLDER "/dev/shm"
@@ -132,6 +133,22 @@ bool shared_shut(struct shared *shared, const char *tmp, struct why *why)
     return hide_services(why) && hide_processes(why);
 }
 
+/* In the namespaces of the attempt alone. */
+bool shared_mount(const struct shared *shared, const struct launch *launch, struct why *why)
+{
+    struct err err;
+    if (launch->volume_count > 0 && !shared->own) {
+        return why_set(why, "this node mounts no volumes: ranks have no mounts of their own");
+    }
+    for (size_t i = 0; i < launch->volume_count; i++) {
+        const struct launch_volume *volume = &launch->volumes[i];
+        if (!volume_mount(volume->from, volume->at, volume->read_only, &err)) {
+            return why_set(why, "cannot mount a volume: %s", err.text);
+        }
+    }
+    return true;
+}
+
 /* An empty tmpfs has one inode. */
 static bool shm_is_as_made(void)
 {
@@ -142,10 +159,13 @@ static bool shm_is_as_made(void)
 }
 
 /* The shim may live on for long after its attempt. New System V objects have a namespace of their own. */
-void shared_release(struct shared *shared)
+void shared_release(struct shared *shared, const struct launch *launch)
 {
     if (!shared->own) {
         return;
+    }
+    for (size_t i = launch->volume_count; i > 0; i--) {
+        volume_unmount(launch->volumes[i - 1].at); /* or the operator could not unmount it on the host */
     }
     shared->used = unshare(CLONE_NEWIPC) != 0 || has_changed(shared->own_mounts) || !shm_is_as_made();
     if (shared->used) {

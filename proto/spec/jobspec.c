@@ -220,6 +220,11 @@ static bool decode_notify(const struct field *field, json_t *value, struct job_s
                      LIMIT_JOB_NOTIFY);
 }
 
+static bool decode_volumes(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return jobspec_decode_volumes(value, &spec->volumes, &spec->volume_count, err);
+}
+
 static bool decode_files(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
     return jobspec_decode_files(value, &spec->files, &spec->file_count, err);
@@ -320,6 +325,7 @@ static const struct field fields[] = {
     FIELD("launch_mode", launch_mode, decode_launch_mode, 0, 0),
     FIELD("env", env, decode_env, 0, 0),
     FIELD("secrets", secrets, decode_secrets, 0, 0),
+    FIELD("volumes", volumes, decode_volumes, 0, 0),
     FIELD("labels", labels, decode_labels, 0, 0),
     FIELD("files", files, decode_files, 0, 0),
     FIELD("environment", environment, decode_environment, 0, 0),
@@ -445,6 +451,12 @@ static bool decode_members(struct job_spec *spec, struct err *err)
     return true;
 }
 
+static bool make_terms(struct job_spec *spec, struct err *err)
+{
+    autojson json_t *volumes = jobspec_volume_labels(spec->volumes, spec->volume_count);
+    return jobspec_make_terms(spec->constraints, volumes, spec->avoid, spec->exclude, &spec->terms, err);
+}
+
 bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_spec, struct err *err)
 {
     struct job_spec spec = {
@@ -456,8 +468,7 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
         .infra_retries = DEFAULT_INFRA_RETRIES,
     };
     if (!member_holder(json, err) || !decode_members(&spec, err) || !check_whole(&spec, lease_min_ms, err) ||
-        !jobspec_check_tasks(&spec, err) || !jobspec_check_secrets(&spec, err) ||
-        !jobspec_make_terms(spec.constraints, spec.avoid, spec.exclude, &spec.terms, err)) {
+        !jobspec_check_tasks(&spec, err) || !jobspec_check_secrets(&spec, err) || !make_terms(&spec, err)) {
         job_spec_finish(&spec);
         return false;
     }
@@ -468,6 +479,7 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
 void job_spec_finish(struct job_spec *spec)
 {
     free(spec->secrets);
+    jobspec_volumes_free(spec->volumes, spec->volume_count);
     free(spec->files);
     free(spec->dependencies);
     free(spec->terms);
@@ -538,6 +550,9 @@ json_t *job_spec_encode(const struct job_spec *spec)
     put_copy(json, "env", spec->env);
     if (spec->secret_count > 0) {
         member_put(json, "secrets", jobspec_encode_secrets(spec->secrets, spec->secret_count));
+    }
+    if (spec->volume_count > 0) {
+        member_put(json, "volumes", jobspec_encode_volumes(spec->volumes, spec->volume_count));
     }
     put_copy(json, "labels", spec->labels);
     if (spec->file_count > 0) {

@@ -63,6 +63,15 @@ struct job_secret {
     bool file; /* the variable has the path of a file with the value, instead of the value */
 };
 
+enum volume_access { VOLUME_AS_GIVEN, VOLUME_READ_ONLY, VOLUME_WRITABLE };
+
+/* A folder of the nodes, named by their operator, that ranks get: NAME[:PATH][:ro|:rw]. */
+struct job_volume {
+    char *name;       /* owned, with the path */
+    const char *path; /* where ranks find it, absolute; NULL: where it is on the node */
+    enum volume_access access;
+};
+
 /* All strings are borrowed from json, which the spec owns. */
 struct job_spec {
     json_t *json;
@@ -78,7 +87,8 @@ struct job_spec {
     int64_t nodes;                 /* exactly this many, with equally many GPUs each; 0: any number */
     const json_t *constraints;     /* object by label: a value, an array, or {"in", "not"}; or NULL */
     const json_t *avoid, *exclude; /* arrays of node names; or NULL */
-    char *terms; /* owned: these three as one text (proto/spec/jobspec_place.h); NULL: no terms */
+    char *terms; /* owned: these three and the volumes as one text (proto/spec/jobspec_place.h); NULL: no
+                    terms */
     enum launch_mode launch_mode;
     const json_t *command; /* array of at least one string; NULL: the job is a function */
     struct job_function function;
@@ -86,6 +96,8 @@ struct job_spec {
     const json_t *labels;       /* object of strings, or NULL */
     struct job_secret *secrets; /* owned */
     size_t secret_count;
+    struct job_volume *volumes; /* owned */
+    size_t volume_count;
     struct job_file *files; /* owned */
     size_t file_count;
     struct job_environment environment;

@@ -356,8 +356,7 @@ bool jobspec_is_inner_path(const char *path)
     }
 }
 
-/* Whether the paths are equal, or one is a folder above the other. */
-static bool paths_collide(const char *a, const char *b)
+bool jobspec_paths_collide(const char *a, const char *b)
 {
     size_t same = 0;
     while (a[same] != '\0' && a[same] == b[same]) {
@@ -377,7 +376,7 @@ static bool check_path(const struct job_file *files, size_t index, struct err *e
                          "path must lie inside the job's folder and have at most %d bytes", LIMIT_PATH_BYTES);
     }
     for (size_t i = 0; i < index; i++) {
-        if (paths_collide(files[i].path, path)) {
+        if (jobspec_paths_collide(files[i].path, path)) {
             return err_field(err, ERR_FIELD, "path", "give each file a path of its own",
                              "path collides with files[%zu].path", i);
         }

@@ -61,8 +61,25 @@ bool jobspec_check_secrets(const struct job_spec *spec, struct err *err);
 /* New reference. */
 json_t *jobspec_encode_secrets(const struct job_secret *secrets, size_t count);
 
+/* Whether a volume may have this name. */
+bool jobspec_is_volume_name(const char *name);
+/* Cuts ":ro" or ":rw" off the end of a text; false: it had neither. */
+bool jobspec_take_access(char *text, enum volume_access *ret_access);
+/* The caller gives *ret_volumes to jobspec_volumes_free, also after a failure. */
+bool jobspec_decode_volumes(const json_t *json, struct job_volume **ret_volumes, size_t *ret_count,
+                            struct err *err);
+void jobspec_volumes_free(struct job_volume *volumes, size_t count);
+/* New reference. */
+json_t *jobspec_encode_volumes(const struct job_volume *volumes, size_t count);
+/* The labels that a node must have for these volumes, as constraints. New reference. */
+json_t *jobspec_volume_labels(const struct job_volume *volumes, size_t count);
+
 /* Whether the path is relative and each part is a plain name. */
 bool jobspec_is_inner_path(const char *path);
+/* Whether the path is absolute, and each part is a plain name. */
+bool jobspec_is_plain_path(const char *path);
+/* Whether the paths are equal, or one is a folder above the other. */
+bool jobspec_paths_collide(const char *a, const char *b);
 
 /* Whether the text is 64 lower-case hex digits. */
 bool jobspec_is_hash(const char *text);

@@ -283,11 +283,11 @@ static bool add_constraints(const json_t *constraints, const json_t *exclude, st
     return true;
 }
 
-bool jobspec_make_terms(const json_t *constraints, const json_t *avoid, const json_t *exclude,
-                        char **ret_terms, struct err *err)
+bool jobspec_make_terms(const json_t *constraints, const json_t *volumes, const json_t *avoid,
+                        const json_t *exclude, char **ret_terms, struct err *err)
 {
     autotext struct text terms = {0};
-    if (!add_constraints(constraints, exclude, &terms, err)) {
+    if (!add_constraints(constraints, exclude, &terms, err) || !add_constraints(volumes, NULL, &terms, err)) {
         return false;
     }
     add_term("avoid:", avoid, &terms);

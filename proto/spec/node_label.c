@@ -8,6 +8,9 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
+#include "proto/spec/jobspec_parts.h"
+
+#define MUST_BE_MOUNT ":mount"
 
 #define LIMIT_TEXT(limit)  LIMIT_QUOTE(limit)
 #define LIMIT_QUOTE(limit) #limit
@@ -59,6 +62,10 @@ bool node_label_take(const char *text, json_t *labels, struct err *err)
     if (!check(called, "--label", key, value, err)) {
         return false;
     }
+    if (strncmp(key, VOLUME_LABEL, strlen(VOLUME_LABEL)) == 0) {
+        return err_field(err, ERR_FIELD, "--label", "offer it by --volume NAME=PATH",
+                         "%s is the label of a volume", key);
+    }
     json_object_set_new(labels, key, json_string(value));
     return json_object_size(labels) <= LIMIT_LABELS ||
            err_field(err, ERR_FIELD, "--label", NULL,
@@ -80,4 +87,36 @@ bool node_labels_check(const json_t *labels, struct err *err)
         }
     }
     return true;
+}
+
+bool node_volume_take(const char *text, struct node_volume *ret_volume, struct err *err)
+{
+    enum volume_access access;
+    size_t length = strcspn(text, "="), tail = strlen(MUST_BE_MOUNT);
+    struct node_volume volume = {.name = xstrndup(text, length),
+                                 .path = xstrdup(text[length] == '=' ? text + length + 1 : "")};
+    length = strlen(volume.path);
+    if (length > tail && strcmp(volume.path + length - tail, MUST_BE_MOUNT) == 0) {
+        volume.must_be_mount = true;
+        volume.path[length - tail] = '\0';
+    }
+    jobspec_take_access(volume.path, &access);
+    volume.read_only = access == VOLUME_READ_ONLY;
+    if (!jobspec_is_volume_name(volume.name) || !jobspec_is_plain_path(volume.path)) {
+        node_volume_finish(&volume);
+        return err_field(
+            err, ERR_FIELD, "--volume",
+            "write NAME=/PATH, with :ro behind it where jobs only read, and :mount where something "
+            "must be mounted there",
+            "--volume %.200s names no volume and its folder", text);
+    }
+    *ret_volume = volume;
+    return true;
+}
+
+void node_volume_finish(struct node_volume *volume)
+{
+    free(volume->name);
+    free(volume->path);
+    *volume = (struct node_volume){0};
 }

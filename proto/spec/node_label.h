@@ -19,6 +19,26 @@
 #define ISOLATION_LABEL    "isolation"
 #define ISOLATION_BY_USERS "user"
 
+/* The label of nodes that have a volume: "volume.NAME", set by agents. Its values say whether jobs may write
+ * to it. Where the agent cannot mount, it is fixed: at the operator's path, with the rights that its files
+ * give. */
+#define VOLUME_LABEL                 "volume."
+#define VOLUME_LABEL_WRITABLE        "rw"
+#define VOLUME_LABEL_READ_ONLY       "ro"
+#define VOLUME_LABEL_WRITABLE_FIXED  "rw-fixed"
+#define VOLUME_LABEL_READ_ONLY_FIXED "ro-fixed"
+
+/* A folder of a node that its operator offers to jobs. */
+struct node_volume {
+    char *name, *path; /* owned; absolute */
+    bool read_only;
+    bool must_be_mount; /* what lies there while nothing is mounted is not the volume */
+};
+
+/* Reads NAME=PATH[:ro][:mount]. ERR_FIELD names the option. node_volume_finish frees the volume. */
+bool node_volume_take(const char *text, struct node_volume *ret_volume, struct err *err);
+void node_volume_finish(struct node_volume *volume);
+
 #define AS_ENUM_BUILT_IN(name, key) BUILT_IN_##name,
 enum built_in_label { BUILT_IN_LABELS(AS_ENUM_BUILT_IN) BUILT_IN_COUNT };
 

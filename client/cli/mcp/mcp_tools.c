@@ -112,6 +112,8 @@ static const struct mcp_argument spec_arguments[] = {
         "secrets", MCP_TEXTS,
         "Secrets that the ranks get by name, as variables: [\"HF_TOKEN\"]. NAME:file gives the path of a "
         "file. list_secrets has the names."),
+    ARGUMENT("volumes", MCP_TEXTS,
+             "Folders that nodes have by these names: [\"data:/data:ro\"]. list_nodes shows them as labels."),
     ARGUMENT("labels", MCP_TEXT_MAP, "Labels of the job."),
     ARGUMENT("constraints", MCP_OBJECT,
              "Labels that its nodes must have: {\"zone\": [\"a\", \"b\"], \"disk\": {\"not\": \"hdd\"}}."),

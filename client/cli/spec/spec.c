@@ -45,6 +45,9 @@ const struct option_row spec_rows[] = {
              "variable of the ranks; without a value, the one here"),
     ROW_LIST(struct spec_options, secrets, 0, "secret", "NAME[=VARIABLE][:file]",
              "secret for the ranks, in a variable or as a file; see `gpuctl secret`"),
+    ROW_LIST(
+        struct spec_options, volumes, 0, "volume", "NAME[:PATH][:ro]",
+        "folder that the nodes have under this name; ranks find it at PATH, and ro forbids them to write"),
     ROW_TEXT(struct spec_options, job_file, 'f', "job-file", "FILE",
              "YAML that describes the job; options win over it"),
     ROW_FLAG(struct spec_options, ignore_unsupported, 0, "ignore-unsupported",
@@ -380,6 +383,7 @@ static void set_place(json_t *spec, const struct spec_options *options,
     set_nodes(spec, "exclude", &options->exclude);
     set_nodes(spec, "notify", &options->notify);
     set_nodes(spec, "secrets", &options->secrets);
+    set_nodes(spec, "volumes", &options->volumes);
     if (options->local) {
         json_object_set_new(spec, "remote", json_false());
     }

@@ -18,7 +18,7 @@ struct spec_options {
     int64_t nodes, gpus_per_node; /* 0: not given */
     const char *cpus, *memory;    /* NULL: not given */
     const char *gpu_type, *pool;
-    struct option_list constraints, avoid, exclude, notify, secrets;
+    struct option_list constraints, avoid, exclude, notify, secrets, volumes;
     const char *placement;
     bool reserved, no_reserved;
     bool local;

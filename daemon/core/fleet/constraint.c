@@ -167,8 +167,18 @@ bool constraints_avoid(struct constraints *constraints, const struct core *core,
     return grade_of(constraints, core, capacity) == GRADE_AVOIDED;
 }
 
+const char *constraint_volume(const struct constraint *constraint)
+{
+    size_t length = strlen(VOLUME_LABEL);
+    return strncmp(constraint->key, VOLUME_LABEL, length) == 0 ? constraint->key + length : NULL;
+}
+
 void constraint_write(const struct constraint *constraint, struct text *out)
 {
+    if (constraint_volume(constraint) != NULL) {
+        text_printf(out, "volume %s", constraint_volume(constraint));
+        return;
+    }
     switch (constraint->kind) {
     case CONSTRAINT_IN:
         text_printf(out, "%s=", constraint->key);

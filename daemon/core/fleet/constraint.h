@@ -52,7 +52,9 @@ bool constraints_avoid(struct constraints *constraints, const struct core *core,
                        const struct capacity *capacity);
 
 bool constraint_holds(const struct constraint *constraint, const struct capacity *capacity);
-/* Appends the constraint as people write it: "zone=a,b", "disk!=hdd", "exclude n1". */
+/* The volume that it asks for; NULL: it asks for none. */
+const char *constraint_volume(const struct constraint *constraint);
+/* Appends the constraint as people write it: "zone=a,b", "disk!=hdd", "exclude n1", "volume data". */
 void constraint_write(const struct constraint *constraint, struct text *out);
 
 #endif

@@ -156,6 +156,12 @@ static bool check_constraints(const struct core *core, const struct resource_req
     autotext struct text failures = {0};
     const char *key = list_failures(core, request, &failures);
     char field[LIMIT_NAME_BYTES + 1] = "constraints";
+    if (key != NULL && strncmp(key, VOLUME_LABEL, strlen(VOLUME_LABEL)) == 0) {
+        return err_field(err, ERR_CAPACITY, "volumes",
+                         "gpuctl nodes list -o wide shows the volumes as labels; start a gpuagent with "
+                         "--volume NAME=DIR",
+                         "no registered node fits: %.300s", failures.bytes);
+    }
     if (key != NULL) {
         bool excluded = strcmp(key, "exclude") == 0;
         snprintf(field, sizeof field, "%s%.*s", excluded ? "" : "constraints.", LIMIT_NAME_BYTES - 12, key);

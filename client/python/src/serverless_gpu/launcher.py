@@ -77,6 +77,7 @@ class Options:
     nodes: int | None
     env: Mapping[str, str | None]  # None: not set, even if this process has it
     secrets: list[str]
+    volumes: list[str]
     inherit_env: bool
     requirements: Requirements
     working_dir: WorkingDir
@@ -222,6 +223,7 @@ if TYPE_CHECKING:
         pool: str | None = None,
         env: Mapping[str, str | None] | None = None,
         secrets: Names = None,
+        volumes: Names = None,
         inherit_env: bool = True,
         requirements: Requirements = True,
         working_dir: WorkingDir = True,
@@ -258,6 +260,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     pool: str | None = None,
     env: Mapping[str, str | None] | None = None,
     secrets: Names = None,
+    volumes: Names = None,
     inherit_env: bool = True,
     requirements: Requirements = True,
     working_dir: WorkingDir = True,
@@ -293,6 +296,8 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     env            variables of the ranks, beside rank, world and rendezvous; a value of None keeps the variable from the ranks
     secrets        names of secrets (`gpuctl secret set HF_TOKEN`): "HF_TOKEN" is a variable of the ranks of that name, "HF_TOKEN=TOKEN" one
                    of another name; with ":file" behind it the value is in a file, and the variable HF_TOKEN_FILE, or TOKEN, has its path
+    volumes        folders that the nodes have under these names: "data:/data" is found at /data, "data" where the node has it, which
+                   $GPUCTL_VOLUME_DATA tells; with ":ro" behind it ranks cannot write
     inherit_env    True: with remote=True, variables that this notebook has set are sent, too, and variables that frameworks read (HF_,
                    WANDB_, NCCL_, ...); False: only `env` is sent
     requirements   True: with remote=True, the nodes install the packages of this Python, in its versions; None or False: none; the path
@@ -333,6 +338,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.name, options.project, options.pool = _text("name", name), _text("project", project), _text("pool", pool)
     options.env, options.labels = _variables(env), _texts("labels", labels)
     options.secrets = _names("secrets", secrets, "texts such as HF_TOKEN or KEY:file")
+    options.volumes = _names("volumes", volumes, "texts such as data:/data or data:/data:ro")
     options.inherit_env = _flag("inherit_env", inherit_env)
     options.requirements = _requirements(requirements)
     options.working_dir = _working_dir(working_dir)

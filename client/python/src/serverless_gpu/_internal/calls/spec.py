@@ -101,6 +101,7 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "launch_mode": options.launch_mode,
         "env": dict(options.env),
         "secrets": options.secrets,
+        "volumes": options.volumes,
         "labels": dict(options.labels),
         "python": python,
         "project": options.project,
