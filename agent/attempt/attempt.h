@@ -27,7 +27,7 @@
 #include "agent/environment/stagings.h"
 #include "agent/output/uploads.h"
 #include "agent/launch/users.h"
-#include "agent/launch/volumes.h"
+#include "agent/environment/volumes.h"
 #include "agent/launch/warm.h"
 #include "agent/attempt/secrets.h"
 #include "proto/spec/jobspec.h"

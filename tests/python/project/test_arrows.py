@@ -92,7 +92,7 @@ WITHIN = {
         "attempt": "launch output environment devices reconciler base shim common",
         "launch": "output base shim common",
         "output": "base shim common",
-        "environment": "base",
+        "environment": "base common",
         "devices": "base",
         "reconciler": "",
         "base": "shim",

@@ -3,7 +3,7 @@
  * process looks, one for each volume, and what does not answer in time is not there. The agent itself never
  * touches the folder. The controller knows volumes as labels of the node, so a volume that goes takes the
  * node out of reach of the jobs that want it, before they hold a GPU. */
-#include "agent/launch/volumes.h"
+#include "agent/environment/volumes.h"
 
 #include <ctype.h>
 #include <string.h>
