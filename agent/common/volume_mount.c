@@ -16,8 +16,7 @@
 
 #include "proto/base/cleanup.h"
 
-#define FOLDER_MODE   0755
-#define UMOUNT_DETACH 2 /* MNT_DETACH: <sys/mount.h> and <linux/mount.h> exclude each other */
+#define FOLDER_MODE 0755
 
 /* Folders that root makes others in. */
 static const char *const parents[] = {"", "/data", "/media", "/mnt", "/srv"};
@@ -115,9 +114,4 @@ bool volume_mount(const char *from, const char *at, bool read_only, struct err *
     return place >= 0 && (syscall(SYS_move_mount, tree, "", place, "",
                                   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0 ||
                           err_errno(err, "%.200s", at));
-}
-
-void volume_unmount(const char *at)
-{
-    syscall(SYS_umount2, at, UMOUNT_DETACH);
 }

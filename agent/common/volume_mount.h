@@ -15,7 +15,4 @@ bool volume_place_check(const char *at, struct err *err);
  * `at` may be `from` itself. */
 bool volume_mount(const char *from, const char *at, bool read_only, struct err *err);
 
-/* Does nothing where nothing is mounted. */
-void volume_unmount(const char *at);
-
 #endif

@@ -384,7 +384,7 @@ bool shared_renew(struct shared *shared);
 bool shared_shut(struct shared *shared, const char *tmp, struct why *why);
 bool shared_hide(const struct shared *shared, struct why *why);
 bool shared_mount(const struct shared *shared, const struct launch *launch, struct why *why);
-void shared_release(struct shared *shared, const struct launch *launch);
+void shared_release(struct shared *shared);
 
 /* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most LAUNCH_PATTERNS + 1
  * entries, which the caller frees. */

@@ -316,7 +316,7 @@ static void attempt_record(struct shim *shim)
     shim->again_ms = clock_boot_ms() + (shim->node_ends ? 0 : SHIM_RECORD_SYNC_MS);
     agent_socket_tell_output(shim);
     agent_socket_say(shim, FACT_EXITED, "exited");
-    shared_release(&shim->shared, &shim->launch);
+    shared_release(&shim->shared);
 }
 
 /* The controller has not acknowledged the exit yet, or it is away. */

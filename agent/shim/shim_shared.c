@@ -159,13 +159,10 @@ static bool shm_is_as_made(void)
 }
 
 /* The shim may live on for long after its attempt. New System V objects have a namespace of their own. */
-void shared_release(struct shared *shared, const struct launch *launch)
+void shared_release(struct shared *shared)
 {
     if (!shared->own) {
         return;
-    }
-    for (size_t i = launch->volume_count; i > 0; i--) {
-        volume_unmount(launch->volumes[i - 1].at); /* or the operator could not unmount it on the host */
     }
     shared->used = unshare(CLONE_NEWIPC) != 0 || has_changed(shared->own_mounts) || !shm_is_as_made();
     if (shared->used) {
