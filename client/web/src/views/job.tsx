@@ -47,6 +47,7 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="CPUs">{typeof spec.cpus === "number" && String(spec.cpus)}</Fact>
       <Fact name="Memory">{typeof spec.memory === "number" ? size(spec.memory) : (spec.memory as string | null | undefined)}</Fact>
       <Fact name="Secrets">{Array.isArray(spec.secrets) && spec.secrets.join(", ")}</Fact>
+      <Fact name="Volumes">{Array.isArray(spec.volumes) && spec.volumes.join(", ")}</Fact>
       <Fact name="Pool">{found.pool}</Fact>
       <Fact name="Priority">{String(found.priority)}</Fact>
       <Fact name="Isolation">{found.nodes.length > 0 && [...new Set(found.nodes.map((one) => one.isolation ?? "none"))].join(", ")}</Fact>

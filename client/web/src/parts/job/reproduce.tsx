@@ -34,6 +34,7 @@ const MADE: Record<string, (value: unknown) => string[]> = {
   lease_s: (value) => ["--lease", seconds(value)],
   env: (value) => valuesOf(value).flatMap(([name, one]) => ["--env", `${name}=${one}`]),
   secrets: (value) => (value as string[]).flatMap((one) => ["--secret", one]),
+  volumes: (value) => (value as string[]).flatMap((one) => ["--volume", one]),
   labels: (value) => valuesOf(value).flatMap(([name, one]) => ["--label", `${name}=${one}`]),
   sweep: (value) => valuesOf(value).flatMap(([name, one]) => ["--sweep", `${name}=${words(one)}`]),
   array: (value) => {
