@@ -24,12 +24,12 @@ def cluster() -> Iterator[Cluster]:
             (folder / name).chmod(0o777)
         (folder / "models" / "weights").write_text("w" * 10)
         (folder / "nested" / "below").mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder / "nested" / "below"], check=True)
-        undo.callback(subprocess.run, ["umount", folder / "nested" / "below"], check=True)
+        below = str(folder / "nested" / "below")
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", below], check=True)
+        undo.callback(lambda: subprocess.run(["umount", below], check=True))
         options = [f"--volume=data={folder}/data", f"--volume=models={folder}/models:ro", f"--volume=nested={folder}/nested"]
         options += [f"--volume=comes={folder}/comes", f"--volume=disk={folder}/disk:mount"]
         shared = Cluster(folder, [2], agent=["--run-as", "owner", *options]).start()
-        undo.callback(lambda: print(shared.agents[0].said()))
         undo.callback(shared.stop)
         yield shared
 
@@ -174,7 +174,7 @@ def test_where_the_agent_cannot_mount_a_volume_is_where_it_is(tmp_path: Path) ->
     ("a,b=/data", "names no volume and its folder"),
 ])  # fmt: skip
 def test_the_agent_says_what_is_wrong_with_a_volume(tmp_path: Path, option: str, said: str) -> None:
-    command = [GPUAGENT, "--controller", "http://127.0.0.1:1", "--token-file", tmp_path / "t", "--cpu-slots", "1", "--devices", "none"]
+    command = [str(GPUAGENT), "--controller", "http://127.0.0.1:1", "--token-file", str(tmp_path / "t"), "--cpu-slots", "1"]
     done = subprocess.run([*command, "--volume", option], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and said in done.stderr and "NAME=/PATH" in done.stderr, done.stderr
     labelled = subprocess.run([*command, "--label", "volume.data=rw"], capture_output=True, text=True, timeout=60)
