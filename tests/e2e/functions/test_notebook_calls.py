@@ -205,7 +205,8 @@ def test_the_body_of_a_cell_runs_on_each_rank(notebook: Notebook) -> None:
         assert isinstance(failed, ZeroDivisionError) and "x / 0" in failed.__cause__.__cause__.text
         for line, body, told in (
             ("remote=True", "1", "gpus is missing"), ("gpus=1 gpu_typ=H100", "1", "is it gpu_type?"), ("gpus", "1", "'gpus' has no value"),
-            ("gpus=1 gpus=2", "1", "given twice"), ("gpus=1", "!ls", "ranks have no IPython"), ("gpus=x", "1", "gpus must be a whole number"),
+            ("gpus=1 gpus=2", "1", "given twice"), ("gpus=1", "!ls", "ranks have no IPython"),
+            ("gpus=x", "1", "gpus must be a whole number"),
         ):
             error = shell.run_cell(f"%%distributed {line}\\n{body}").error_in_exec
             assert told in str(error), error

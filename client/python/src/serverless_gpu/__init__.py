@@ -33,7 +33,8 @@ def attach(job_id: str) -> DistributedFunctionCall:
 
     Of a command (`gpuctl submit`) the results are the exit codes of the ranks. The handle of an array is a MapCall. On the host that
     submitted the call all values and exceptions are rebuilt. On other hosts they are if the call had more than 32 KiB; of smaller calls,
-    values that JSON can express are known, and exceptions by their text. Raises TypeError for what is no id, ControllerError for an unknown one.
+    values that JSON can express are known, and exceptions by their text. Raises TypeError if job_id is no text, ControllerError if there is
+    no such job.
     """
     from serverless_gpu._internal.calls import attached
 

@@ -94,7 +94,7 @@ def run(shell: Any, line: str, body: str) -> list[Any]:
     source = body if body.endswith("\n") else f"{body}\n"
     for number, text in enumerate(source.splitlines(), 1):
         if text.startswith(("%", "!")):
-            raise ValueError(f"%%distributed: line {number} of the body begins with {text[0]!r}, and ranks have no IPython: use Python alone")
+            raise ValueError(f"%%distributed: line {number} of the body begins with {text[0]!r}, and ranks have no IPython: write Python")
     ast.parse(source)  # a SyntaxError shows its line
     cache: Callable[..., str] | None = getattr(shell.compile, "cache", None)
     file = cache(source) if cache is not None else "<%%distributed>"

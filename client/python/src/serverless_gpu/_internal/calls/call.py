@@ -10,6 +10,7 @@ import asyncio
 import base64
 import concurrent.futures
 import copy
+import html
 import inspect
 import threading
 import uuid
@@ -20,7 +21,7 @@ from serverless_gpu._internal.api import trace
 from serverless_gpu._internal.api.controller import RETRY_S, Blob, Controller, connect
 from serverless_gpu._internal.calls import defaults, failure, readable, results, seal_keys, spec
 from serverless_gpu._internal.calls.job import Job
-from serverless_gpu._internal.messages import Messages, in_notebook
+from serverless_gpu._internal.messages import Messages
 from serverless_gpu._internal.pack import modules, packaging, payload
 from serverless_gpu._internal.show import display
 from serverless_gpu.errors import GpuctlError, InvalidJob, JobFailed
@@ -167,6 +168,10 @@ class DistributedFunctionCall(Job):
 
     # --- as a handle ---
 
+    def _repr_html_(self) -> str:
+        text = f"<code>{html.escape(repr(self))}</code>"
+        return text if self.job_id is None else f'{text}<br>in another process: <code>serverless_gpu.attach("{self.job_id}")</code>'
+
     def start(self) -> DistributedFunctionCall:
         """Submit the call and return at once. A thread shows its output only if `quiet=False` was given."""
         try:
@@ -248,8 +253,6 @@ class DistributedFunctionCall(Job):
         if self._options.quiet:
             return self.wait()
         if self._display is None:
-            if in_notebook():
-                self._messages.say(f'job {self.job_id}: serverless_gpu.attach("{self.job_id}") takes it up again, also after a restart')
             self._display = display.of(self._controller, self.job_id, self._messages, self._count_ranks)
         self.state = self._display.run()
         return self.state
