@@ -109,6 +109,7 @@ def test_another_process_takes_up_a_job_and_opens_only_what_its_ranks_have_seale
         print(json.dumps([call.job_id for call in (kept, plain, large, failed)]))
         """)
     )
+    operator = cluster.api.post("/v1/tokens", {"role": "operator", "owner": "somebody"})["secret"]
     command = cluster.api.submit(["sh", "-c", "exit $((RANK * 3))"], gpus=2)
     tasks = cluster.api.submit(["sh", "-c", "exit {task}"], gpus=1, array={"tasks": 3})
     script = f"""
@@ -151,6 +152,17 @@ def test_another_process_takes_up_a_job_and_opens_only_what_its_ranks_have_seale
         except ResultUnreadable as error:
             assert "the key of job" in str(error) and "on the host" in str(error)
         assert isinstance(failed.exception().__cause__, RemoteError) and "KeyError" in str(failed.exception())
+
+        Path("operators-token").touch(0o600)
+        Path("operators-token").write_text({operator!r})
+        os.environ["GPUCTL_TOKEN_FILE"] = "operators-token"      # it sees the job of another, and opens nothing of it
+        large = serverless_gpu.attach({ids[2]!r})
+        try:
+            large.result()
+            raise SystemExit("a pickle of another was opened")
+        except ResultUnreadable as error:
+            assert "was not unpickled" in str(error)
+        assert serverless_gpu.jobs(limit=3) == [] and repr(serverless_gpu.jobs()) == "no jobs"
         """
     notebook(script)
 
