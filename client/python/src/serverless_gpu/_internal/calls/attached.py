@@ -90,7 +90,15 @@ class _AttachedMap(MapCall):
         self.job_id = str(view["id"])
         self._heard(view)
         self._is_function = "function" in view["spec"]
-        self._seal_key = _key(controller, view) if self._is_function else b""
+        self._view = view
+
+    def __repr__(self) -> str:
+        return f"<{self._tasks} calls of job {self.job_id}: {self.state}>"
+
+    def _look(self) -> None:
+        if self._is_function and not self._seal_key:
+            self._seal_key = _key(self._asking(), self._view)
+        super()._look()
 
     def _value(self, row: dict[str, Any]) -> Any:
         if self._is_function:
