@@ -597,6 +597,8 @@ def python_page() -> str:
         for name in MODULES
         for part in document(PACKAGE / f"{name}.py", f"serverless_gpu.{name}")
     ]
+    package = document(PACKAGE / "__init__.py", "serverless_gpu", only={"attach", "jobs"})
+    mapping = document(PACKAGE / "_internal" / "calls" / "mapping.py", "The handle of a map", only={"MapCall"})
     data = document(PACKAGE / "_internal" / "volumes.py", "serverless_gpu.data: volumes")
     names = {"RayFunction", "RayMetricsMonitor", "ray_launch"}
     ray = document(PACKAGE / "ray" / "__init__.py", "serverless_gpu.ray")
@@ -605,8 +607,10 @@ def python_page() -> str:
         "# Python package\n",
         "The distribution `client/python` has one package, `serverless_gpu`. This page shows its public modules; what is below\n"
         "`serverless_gpu._internal` may change with any version. `from serverless_gpu import distributed` is the usual beginning.\n",
+        *package,
         *launcher,
         *call,
+        *mapping,
         *job,
         *modules,
         *data,

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from serverless_gpu._internal.show import card, cell, display, sparkline
+from serverless_gpu._internal import messages
+from serverless_gpu._internal.show import card, cell, sparkline
 from serverless_gpu._internal.show.board import POINTS, SERIES, Board
 from serverless_gpu._internal.show.rate_limit import BURST_BYTES, JOB_BYTES, LAST_LINES, RATE_BYTES, Allowance, RateLimit
 from serverless_gpu._internal.show.tails import CHARACTERS, LINES, Tail, Tails
@@ -323,7 +324,7 @@ def test_a_failed_job_is_shown_with_the_traceback_of_its_rank_once() -> None:
 
 
 def test_a_process_without_a_kernel_is_no_notebook() -> None:
-    assert not display.in_notebook()
+    assert not messages.in_notebook()
 
 
 def test_an_interrupt_while_a_card_is_sent_comes_when_it_is_known_to_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:

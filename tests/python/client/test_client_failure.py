@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import builtins
 import linecache
 import pickle
 import traceback
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -13,6 +15,7 @@ import pytest
 
 from fake_controller import FakeController, Job
 from serverless_gpu import distributed
+from serverless_gpu._internal.calls import seal_keys
 from serverless_gpu._internal.calls.failure import with_source
 from serverless_gpu.errors import GpuctlError, JobFailed, RemoteError, RemoteTraceback
 
@@ -171,3 +174,31 @@ def test_lines_of_notebook_cells_are_found_here_and_others_left_alone() -> None:
         '  File "<cell 7>", line 1, in other',
         "ValueError",
     ]
+
+
+def test_a_group_of_exceptions_is_caught_as_one(fake: FakeController) -> None:
+    def program(controller: FakeController, job: Job) -> None:
+        group = vars(builtins)["ExceptionGroup"]("two", [ValueError(1), OSError(2, "no")])
+        left = {"type": "ExceptionGroup", "message": "two", "traceback": "", "frames": [], "exception": group}
+        controller.leave(job, 0, cloudpickle.dumps(left), kind="exception", error={"message": {"message": "ExceptionGroup: two"}})
+        controller.end(job, "FAILED", reason="rank 0 on node node0 exited with 1", cause="RANK_FAILED", failed_rank=0)
+
+    fake.program = program
+    error: Any = fail(fake)
+    assert isinstance(error, vars(builtins)["ExceptionGroup"]) and error.split(OSError)[0].exceptions[0].errno == 2
+    assert str(error).startswith("job job0") and error.rank == 0
+
+
+def test_the_file_of_keys_has_an_end_and_is_the_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tmp_path / "state"
+    assert seal_keys.find(state, "a") == b""
+    monkeypatch.setattr(seal_keys, "LIMIT_BYTES", 1000)
+    for number in range(100):
+        seal_keys.remember(state, f"job{number}", bytes([number]) * 32)
+    file = state / seal_keys.NAME
+    assert file.stat().st_mode & 0o777 == 0o600 and file.stat().st_size < 1100
+    assert seal_keys.find(state, "job99") == bytes([99]) * 32 and seal_keys.find(state, "job0") == b""
+    file.write_bytes(b"job1 zz\n\xff\xfe\n")
+    assert seal_keys.find(state, "job1") == b""
+    (tmp_path / "file").write_text("")
+    seal_keys.remember(tmp_path / "file", "job1", b"k")

@@ -14,8 +14,11 @@ import pytest
 
 from fake_controller import FakeController
 from serverless_gpu import air, distributed
+from serverless_gpu._internal.api.controller import connect
+from serverless_gpu._internal.messages import Messages
 from serverless_gpu._internal.pack import environment, folder, packaging
 from serverless_gpu._internal.pack.environment import Local, Lock
+from serverless_gpu._internal.pack.payload import Payload
 from serverless_gpu._internal.pack.requirements import RequirementsError
 from serverless_gpu.accelerate import notebook_launcher
 from serverless_gpu.errors import InvalidJob
@@ -269,6 +272,20 @@ def test_a_large_folder_says_that_it_is_sent(
     sent = call(fake, remote=True)
     assert len(fake.blobs[sent["bundle"]["blob"]]) > 2 * 2**20
     assert capsys.readouterr().err.splitlines() == ["gpuctl: sending 2 MiB (bundle.blob)"]
+
+
+def test_a_person_at_a_terminal_sees_how_much_was_sent_and_a_quiet_call_shows_nothing(
+    fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("serverless_gpu._internal.api.controller.SAID_BYTES", 3 * 2**19)
+    controller = connect(Messages())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    controller.put_blob(Payload([os.urandom(4 * 2**20)]), "data")
+    said = capsys.readouterr().err
+    first = "gpuctl: sending 4 MiB (data)\n\rgpuctl: sent 1 of 4 MiB (data)\rgpuctl: sent 2 of 4"
+    assert said.startswith(first) and said.endswith("sent 4 of 4 MiB (data)\n")
+    connect(Messages(quiet=True)).put_blob(Payload([os.urandom(4 * 2**20)]), "data")
+    assert capsys.readouterr().err == "" and sorted(map(len, fake.blobs.values())) == [4 * 2**20] * 2
 
 
 def test_a_function_that_refers_to_much_says_that_it_is_sent(

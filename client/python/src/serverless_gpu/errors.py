@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 from serverless_gpu import exceptions
 
 TYPE_CHECKING = False
@@ -91,7 +93,8 @@ class JobFailed(GpuctlError, exceptions.WorkloadFailureException):
             return self
         try:
             both: Any = type("JobFailed", (JobFailed, kind), {"__module__": JobFailed.__module__, "__doc__": JobFailed.__doc__})
-            made: JobFailed = kind.__new__(both, str(self))
+            group = getattr(builtins, "BaseExceptionGroup", ())  # from Python 3.11 on; it is made with its exceptions
+            made: JobFailed = kind.__new__(both, str(self), *([getattr(raised, "exceptions", ())] if isinstance(raised, group) else []))
             if isinstance(raised, OSError) and isinstance(made, OSError):
                 made.errno, made.strerror, made.filename = raised.errno, raised.strerror, raised.filename
             made.__dict__.update({**raised.__dict__, **self.__dict__})

@@ -12,7 +12,7 @@ from serverless_gpu.exceptions import GPUTypeError, GPUValidationError, RuntimeC
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import timedelta
     from typing import Any, Callable, Generic, Literal, Protocol, TypeVar, Union, overload
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from serverless_gpu._internal.calls.call import DistributedFunctionCall
     from serverless_gpu._internal.calls.job import Job
+    from serverless_gpu._internal.calls.mapping import MapCall
     from serverless_gpu.compute import AcceleratorType
+    from serverless_gpu.planner import Plan
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -43,7 +45,13 @@ if TYPE_CHECKING:
 
         def distributed(self, *args: P.args, **kwargs: P.kwargs) -> DistributedFunctionCall: ...
 
-        def plan(self) -> dict[str, Any]: ...
+        def submit(self, *args: P.args, **kwargs: P.kwargs) -> DistributedFunctionCall: ...
+
+        def map(self, values: Iterable[Any], **options: Any) -> MapCall: ...
+
+        def starmap(self, values: Iterable[Sequence[Any]], **options: Any) -> MapCall: ...
+
+        def plan(self, *args: Any, **kwargs: Any) -> Plan: ...
 
 else:
 
@@ -130,6 +138,50 @@ class DistributedFunction(_Typed["P", "R"]):
             return call.start()  # type: ignore[return-value]
         return call.run()
 
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> DistributedFunctionCall:
+        """Submit the call and return its handle at once, as `.distributed(...)` does with `run_async=True`.
+
+        `await f.submit(...)` gives the values, and `asyncio.gather` waits for several. `f.remote` is the option of that name, as with
+        Databricks' packages, so it cannot be called.
+        """
+        from serverless_gpu._internal.calls.call import DistributedFunctionCall
+
+        options = copy.copy(self._options)
+        options.quiet = options.quiet or not options.run_async
+        return DistributedFunctionCall.prepare(self.__wrapped__, options, args, kwargs).start()
+
+    def map(
+        self, values: Iterable[Any], *, ordered: bool = True, return_exceptions: bool = False, max_concurrent: int | None = None
+    ) -> MapCall:
+        """Call the function once for each value, each call as a task of one array job, and return an iterator of what they return.
+
+        The function and all values are sent once. The iterator gives values in the order of `values`, or with `ordered=False` as calls end.
+        A call that failed raises JobFailed, which names its number and its argument, and the iterator goes on behind it; with
+        `return_exceptions=True` the exception takes the place of the value. `max_concurrent`: so many calls run at a time; None: as many as
+        fit. A call on several ranks gives the list of their values. `result()` returns all values, `dataframe()` a table. An interrupt does
+        not cancel the job: `cancel()` does. Raises TypeError and ValueError for wrong arguments, before anything is sent.
+        """
+        return self._map(values, False, ordered, return_exceptions, max_concurrent)
+
+    def starmap(
+        self,
+        values: Iterable[Sequence[Any]],
+        *,
+        ordered: bool = True,
+        return_exceptions: bool = False,
+        max_concurrent: int | None = None,
+    ) -> MapCall:
+        """Like `map`, for a function of several parameters: each item is a tuple of the arguments of one call."""
+        return self._map(values, True, ordered, return_exceptions, max_concurrent)
+
+    def _map(self, values: Any, several: bool, ordered: bool, return_exceptions: bool, max_concurrent: int | None) -> MapCall:
+        from serverless_gpu._internal.calls.mapping import MapCall, calls_of
+
+        _flag("ordered", ordered)
+        _flag("return_exceptions", return_exceptions)
+        calls = calls_of(values, several)
+        return MapCall.prepare_all(self.__wrapped__, self._options, calls, ordered, return_exceptions, max_concurrent).start()
+
     @property
     def func(self) -> Callable[P, R]:
         """The function itself."""
@@ -187,11 +239,15 @@ class DistributedFunction(_Typed["P", "R"]):
         options.timeout_s = options.timeout_s if timeout is _UNSET else _seconds(timeout)
         return DistributedFunction(self.__wrapped__, options)
 
-    def plan(self) -> dict[str, Any]:
-        """Return when `.distributed(...)` would start, or why it would not start now; see `serverless_gpu.planner.plan`."""
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """Return when `.distributed(*args, **kwargs)` would start, or why it would not start now; see `serverless_gpu.planner.plan`.
+
+        Arguments may be left out. If they are given, they are checked as a call does: TypeError for those that the function does not take
+        or that cannot be pickled.
+        """
         from serverless_gpu import planner
 
-        return planner.ask(self._options, self.__wrapped__)
+        return planner.ask(self._options, self.__wrapped__, (args, kwargs) if args or kwargs else None)
 
     def __get__(self, instance: Any, owner: Any = None) -> DistributedFunction[..., R]:
         """Return the method bound to its object, which is sent with it."""

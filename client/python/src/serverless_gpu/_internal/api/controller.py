@@ -49,6 +49,31 @@ class Blob(Protocol):
     def __len__(self) -> int: ...
 
 
+class _Shown:
+    """The pieces of a blob, which show how many have been sent. They are sent again from the first when a request is repeated."""
+
+    def __init__(self, blob: Blob, what: str, messages: Messages):
+        self._blob = blob
+        self._what = what
+        self._messages = messages
+
+    def __len__(self) -> int:
+        return len(self._blob)
+
+    def __iter__(self) -> Iterator[bytes]:
+        sent = shown = 0
+        for piece in self._blob:
+            view = memoryview(piece)
+            for start in range(0, len(view), CHUNK_BYTES):
+                part = view[start : start + CHUNK_BYTES]
+                yield part.tobytes()
+                sent += len(part)
+                if sent - shown >= self._blob.size / 100 or sent == self._blob.size:
+                    shown = sent
+                    share = f"{sent / 2**20:.0f} of {self._blob.size / 2**20:.0f} MiB"
+                    self._messages.progress(f"sent {share} ({self._what})")
+
+
 def next_pause(pause_s: float) -> float:
     """Return the pause after this one, in seconds."""
     return min(2 * pause_s, BACKOFF_MAX_S)
@@ -275,7 +300,11 @@ class Controller:
             if payload.size >= SAID_BYTES:
                 self.messages.say(f"sending {payload.size / 2**20:.0f} MiB ({what})")
             headers = {"Content-Type": "application/octet-stream"}
-            self.request("PUT", path, data=payload, headers=headers, reply_s=max(REPLY_S, payload.size / 1e6))
+            data = _Shown(payload, what, self.messages) if payload.size >= SAID_BYTES else payload
+            try:
+                self.request("PUT", path, data=data, headers=headers, reply_s=max(REPLY_S, payload.size / 1e6))
+            finally:
+                self.messages.finish_progress()
 
 
 # --- one controller a thread, kept for its connection ---

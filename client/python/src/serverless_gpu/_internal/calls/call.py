@@ -6,17 +6,20 @@ The same object is the handle of an asynchronous call: job.py has the methods th
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import concurrent.futures
 import copy
+import html
 import inspect
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, Callable
 
 from serverless_gpu._internal.api import trace
 from serverless_gpu._internal.api.controller import RETRY_S, Blob, Controller, connect
-from serverless_gpu._internal.calls import defaults, failure, readable, results, spec
+from serverless_gpu._internal.calls import defaults, failure, readable, results, seal_keys, spec
 from serverless_gpu._internal.calls.job import Job
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu._internal.pack import modules, packaging, payload
@@ -24,10 +27,13 @@ from serverless_gpu._internal.show import display
 from serverless_gpu.errors import GpuctlError, InvalidJob, JobFailed
 from serverless_gpu.launcher import Options
 
+WAITERS = 8  # threads for all calls that are awaited
+FIRST_LOOK_S = 0.05  # from the start of an await to the second look at its job; each further pause is half as long again ...
+LAST_LOOK_S = 1.0  # ... up to this
 HURRY_S = 5.0  # how long an interrupted call tries to reach the controller
 
 
-def _named_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def named_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments by the names of the parameters. Raises TypeError if the function does not accept them."""
     try:
         signature = inspect.signature(function)
@@ -47,6 +53,17 @@ def _named_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs
         else:
             named[name] = value
     return named
+
+
+_pool: concurrent.futures.ThreadPoolExecutor | None = None
+
+
+def _waiters() -> concurrent.futures.ThreadPoolExecutor:
+    """Return the threads that ask for all calls that are awaited."""
+    global _pool
+    if _pool is None:
+        _pool = concurrent.futures.ThreadPoolExecutor(WAITERS, "gpuctl-await")
+    return _pool
 
 
 class DistributedFunctionCall(Job):
@@ -84,7 +101,7 @@ class DistributedFunctionCall(Job):
         cls, function: Callable[..., Any], options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> DistributedFunctionCall:
         """Check and pickle the call, then find the controller and the files that belong to the call. Nothing is submitted yet."""
-        packed = payload.pack(function, args, kwargs, _named_arguments(function, args, kwargs))
+        packed = payload.pack(function, args, kwargs, named_arguments(function, args, kwargs))
         messages = Messages(options.quiet)
         controller = connect(messages)
         options = defaults.resolve(controller, options)
@@ -103,6 +120,8 @@ class DistributedFunctionCall(Job):
             try:
                 receipt = self._controller.post("/v1/jobs", job, self._key, headers=trace.headers(), patience_s=patience_s)
                 self.job_id = str(receipt["id"])
+                if self._seal_key:
+                    seal_keys.remember(self._context.state, self.job_id, self._seal_key)
                 return self.job_id
             except InvalidJob as error:
                 missing = absent.pop(error.field or "", None)
@@ -149,6 +168,10 @@ class DistributedFunctionCall(Job):
 
     # --- as a handle ---
 
+    def _repr_html_(self) -> str:
+        text = f"<code>{html.escape(repr(self))}</code>"
+        return text if self.job_id is None else f'{text}<br>in another process: <code>serverless_gpu.attach("{self.job_id}")</code>'
+
     def start(self) -> DistributedFunctionCall:
         """Submit the call and return at once. A thread shows its output only if `quiet=False` was given."""
         try:
@@ -183,6 +206,18 @@ class DistributedFunctionCall(Job):
     def exception(self, timeout: float | None = None) -> JobFailed | None:
         """Wait for the end and return the exception that `result` would raise about the job; None if it succeeded."""
         return self._end(timeout)[1]
+
+    def __await__(self) -> Generator[Any, None, list[Any]]:
+        """Wait for `result()` without blocking the event loop. A cancelled await leaves the job alone."""
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> list[Any]:
+        loop = asyncio.get_running_loop()
+        pause = FIRST_LOOK_S
+        while not await loop.run_in_executor(_waiters(), self.done):
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, LAST_LOOK_S)
+        return await loop.run_in_executor(_waiters(), self.result)
 
     def _end(self, timeout: float | None) -> tuple[list[Any], JobFailed | None]:
         """Return the outcome of the job, fetched once."""

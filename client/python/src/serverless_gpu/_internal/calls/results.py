@@ -77,16 +77,24 @@ def load(controller: Controller, job_id: str, row: dict[str, Any], seal_key: byt
 
 
 def value(controller: Controller, job_id: str, row: dict[str, Any], seal_key: bytes) -> Any:
-    """Return the value of a rank. Raises ResultUnreadable if it is not of a rank of this call, or this Python cannot rebuild it."""
+    """Return the value of a rank. Raises ResultUnreadable if it is not of a rank of this call, or this Python cannot rebuild it.
+
+    Without a key nothing is unpickled: the value is taken from the JSON of the row, if JSON can express it.
+    """
     rank = row["rank"]
+    if not seal_key and "json" in row:
+        return row["json"]
     keep = f"`gpuctl results {job_id} --rank {rank} --save FILE` keeps its bytes"
     try:
         return load(controller, job_id, row, seal_key)
     except ControllerError:
         raise
     except Unsealed:
+        lacking = f"the key of job {job_id} is not known here, so the value of rank {rank} was not unpickled"
         message = (
-            f"what is stored as the result of rank {rank} of job {job_id} has no seal of this call's ranks, so it was not unpickled: "
+            f"{lacking}: attach to it on the host, and as the user, that submitted it; {keep}"
+            if not seal_key
+            else f"what is stored as the result of rank {rank} of job {job_id} has no seal of this call's ranks, so it was not unpickled: "
             f"somebody else has written it, or an agent that is older than this client; {keep}"
         )
         raise ResultUnreadable(message, job_id=job_id, rank=rank) from None

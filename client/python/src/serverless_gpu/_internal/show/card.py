@@ -155,7 +155,8 @@ def card_html(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = 
     parts.append(f"<div>{escape(reason)}</div>" if reason else "")
     parts += [_progress(facts), _metrics(facts, shown), _run(facts)]
     parts.append(f'<pre style="margin:0;{ONE_LINE}">{escape(bar)}</pre>' if bar else "")
-    hints = (escape(url), f"<code>gpuctl get {shown}</code>", f"<code>gpuctl logs {shown}</code>", _as_of(facts))
+    commands = (f"gpuctl get {job_id}", f"gpuctl logs {job_id}", f'serverless_gpu.attach("{job_id}")')
+    hints = (escape(url), *(f"<code>{escape(command)}</code>" for command in commands), _as_of(facts))
     parts.append(f'<div style="{FAINT};font-size:85%">{" · ".join(filter(None, hints))}</div>')
     style = "border-left:3px solid rgba(128,128,128,.5);padding:2px 0 2px 10px;margin:2px 0;line-height:1.6;overflow-wrap:anywhere"
     return f'<div role="group" aria-label="job {shown}" style="{style}">{"".join(parts)}</div>'
@@ -173,7 +174,8 @@ def card_text(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = 
         lines.append(" ".join(part for part in ("" if progress.fraction is None else _percent(progress.fraction), progress.text) if part))
     lines += [f"{course.name} {spell_number(course.last)}" for course in facts.courses]
     lines += [bar, tracked.line(facts.run) if facts.run else "", remark]
-    lines.append("  ".join(filter(None, (url, f"gpuctl get {job_id}", f"gpuctl logs {job_id}", _as_of(facts)))))
+    commands = (f"gpuctl get {job_id}", f"gpuctl logs {job_id}", f'serverless_gpu.attach("{job_id}")')
+    lines.append("  ".join(filter(None, (url, *commands, _as_of(facts)))))
     return "\n".join(line for line in lines if line)
 
 

@@ -9,7 +9,7 @@ import sys
 from typing import Callable, Protocol
 
 from serverless_gpu._internal.api.controller import Controller
-from serverless_gpu._internal.messages import Messages
+from serverless_gpu._internal.messages import Messages, in_notebook
 
 
 class Display(Protocol):
@@ -17,12 +17,6 @@ class Display(Protocol):
 
     def run(self) -> str:
         """Show the job until it is over; return its state. Raises ControllerError."""
-
-
-def in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook. Does not import IPython: a kernel has imported it already."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return getattr(shell, "kernel", None) is not None
 
 
 def of(controller: Controller, job_id: str, messages: Messages, count_ranks: Callable[[], int]) -> Display:
