@@ -86,6 +86,8 @@ static const struct hint all[] = {
     {"config", "context", NULL, NULL},
     {"contexts", "context", NULL, NULL},
     {"profile", "context", NULL, NULL},
+    {"check", "doctor", NULL, NULL},
+    {"diagnose", "doctor", NULL, NULL},
     {"me", "whoami", NULL, NULL},
     {"who", "whoami", NULL, NULL},
     {"partitions", "pools", NULL, NULL},

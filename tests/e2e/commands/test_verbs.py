@@ -137,3 +137,47 @@ def test_a_controller_in_use_is_not_forgotten_for_another(own: Own, anna: Path, 
     assert person("context", "add", "mine", own.url, "--token-file", str(own.token)).returncode == 0
     assert person("context", "lab").returncode == 0
     assert "is in use" in person("context", "remove", "lab").stderr and owner(person) == "anna"
+
+
+# --- doctor ---
+
+
+def checks(ran: Ran) -> dict[str, str]:
+    """The state of each check by its name."""
+    return {line[6:21].strip(): line[:4].strip() for line in ran.stdout.splitlines()}
+
+
+def test_a_sound_cluster_passes_every_check(own: Own) -> None:
+    looked = own("doctor")
+    wanted = {"settings", "name", "controller", "tls", "clock", "token", "versions", "nodes", "disk"}
+    assert looked.returncode == 0 and checks(looked) == dict.fromkeys(wanted, "ok"), looked
+    listed = own.json("doctor")["checks"]
+    assert {row["check"]: row["state"] for row in listed} == checks(looked) and all(row["remedy"] is None for row in listed)
+
+
+def test_a_check_that_fails_says_what_to_do_and_exits_with_1(own: Own, person: Person, tmp_path: Path) -> None:
+    unnamed = person("doctor")
+    assert unnamed.returncode == 1 and checks(unnamed) == {"settings": "FAIL"} and "gpuctl up" in unnamed.stdout
+    away = person("doctor", "--url", "http://127.0.0.1:9", "--token-file", str(own.token))
+    assert away.returncode == 1 and checks(away)["controller"] == "FAIL" and "is gpuctld running" in away.stdout
+    nowhere = person("doctor", "--url", "https://host.invalid", "--token-file", str(own.token))
+    assert nowhere.returncode == 1 and checks(nowhere) == {"settings": "ok", "name": "FAIL"}
+    (tmp_path / "wrong").write_text("gct_aaaaaaaa_" + "a" * 43)
+    wrong = person("doctor", "--url", own.url, "--token-file", str(tmp_path / "wrong"))
+    assert wrong.returncode == 1 and checks(wrong)["token"] == "FAIL" and checks(wrong)["controller"] == "ok"
+
+
+def test_a_node_that_takes_no_work_is_named_with_the_remedy(own: Own) -> None:
+    assert own("nodes", "drain", "node0", "--reason", "new fan").returncode == 0
+    looked = own("doctor")
+    assert looked.returncode == 1 and checks(looked)["nodes"] == "FAIL" and checks(looked)["node"] == "warn"
+    assert "node0 is DRAINED: new fan; when it may work again: gpuctl nodes resume node0\n" in looked.stdout
+    assert own("nodes", "resume", "node0").returncode == 0 and own("doctor").returncode == 0
+
+
+def test_a_machine_is_looked_at_as_a_node(own: Own) -> None:
+    looked = own("doctor", "--node")
+    assert {"agent", "delegation", "cgroups", "gpus", "kernel", "seccomp", "agent's disk", "python"} < checks(looked).keys()
+    assert checks(looked)["python"] == "ok"
+    for line in looked.stdout.splitlines():
+        assert line.startswith("ok") or "; " in line, "what to do is missing"
