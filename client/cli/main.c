@@ -7,6 +7,7 @@
 
 #include "client/cli/controller/connect.h"
 #include "client/cli/frame/completion.h"
+#include "client/cli/frame/hint.h"
 #include "client/cli/transport/context.h"
 #include "client/cli/show/print.h"
 #include "client/cli/common/jobs.h"
@@ -21,9 +22,9 @@ static void help(FILE *out)
     for (const struct verb *const *verb = verb_all(); *verb != NULL; verb++) {
         fprintf(out, "  %-12s %s\n", (*verb)->name, (*verb)->summary);
     }
-    fputs("\n`gpuctl VERB --help` tells more. --url, --token-file, --cacert, --insecure-plain-http and "
-          "--state may\n"
-          "also stand before the verb. Settings: flags, then GPUCTL_URL, GPUCTL_TOKEN_FILE and other "
+    fputs("\n`gpuctl VERB --help` tells more. --url, --token-file, --cacert, --insecure-plain-http, "
+          "--state and -o\n"
+          "may also stand before the verb. Settings: flags, then GPUCTL_URL, GPUCTL_TOKEN_FILE and other "
           "GPUCTL_* variables,\n"
           "then lines `name = value` of ~/.config/gpuctl/config, then of /etc/gpuctl/config. Their names: ",
           out);
@@ -104,34 +105,53 @@ static int run(const struct verb *verb, const struct common *before, const char 
     return exit_of(verb, &err);
 }
 
+/* Reads the common options that stand before a verb; *ret_words gets the verb and what follows. */
+static bool read_common(int argc, char **argv, struct common *common, char ***ret_words, size_t *ret_count,
+                        struct err *err)
+{
+    struct option_table table;
+    verb_describe_common(common, &table);
+    bool good = options_parse(table.items, table.count, argc, argv, true, NULL, ret_words, ret_count, err);
+    option_table_finish(&table);
+    return good;
+}
+
 /* `gpuctl nodes ...`: the first nested verb is the one that may be left out. */
 static int run_group(const struct verb *group, const struct common *before, const char *path, int argc,
                      char **argv)
 {
     struct err err;
+    struct common common = *before;
+    autofree char **words = NULL;
+    size_t count = 0;
     if (argc > 1 && is_help(argv[1])) {
         verb_help(stdout, group, path);
         return 0;
     }
-    bool left_out = argc < 2 || argv[1][0] == '-';
-    const struct verb *verb = left_out ? group->nested[0] : verb_find(group->nested, argv[1], &err);
+    /* an option that is not common is one of the first verb */
+    bool left_out = !read_common(argc, argv, &common, &words, &count, &err) || count == 0;
+    const struct verb *verb = left_out ? group->nested[0] : verb_find(group->nested, words[0], &err);
     if (verb == NULL) {
         err_hint(&err, "see %s --help", path);
         print_error(&err);
         return err_exit(err.code);
     }
     autofree char *nested_path = xprintf("%s %s", path, verb->name);
+    const struct common *known = left_out ? before : &common;
+    int rest_count = left_out ? argc : (int)count;
+    char **rest = left_out ? argv : words;
     if (verb->nested != NULL) {
-        return run_group(verb, before, nested_path, argc - 1, argv + 1);
+        return run_group(verb, known, nested_path, rest_count, rest);
     }
-    return run(verb, before, nested_path, left_out ? argc : argc - 1, left_out ? argv : argv + 1);
+    return run(verb, known, nested_path, rest_count, rest);
 }
 
 static int run_named(const char *name, const struct common *before, int argc, char **argv)
 {
-    struct err err;
+    struct err err = {0};
     const struct verb *verb = verb_find(verb_all(), name, &err);
     if (verb == NULL) {
+        hint_find(argv, (size_t)argc, &err);
         print_error(&err);
         return err_exit(err.code);
     }
@@ -158,14 +178,10 @@ static int show_help(int count, char **words)
 static int run_words(int argc, char **argv)
 {
     struct common common = {0};
-    struct option_table table;
     struct err err = {0};
     autofree char **words = NULL;
     size_t count = 0;
-    verb_describe_common(&common, &table);
-    bool good = options_parse(table.items, table.count, argc, argv, true, NULL, &words, &count, &err);
-    option_table_finish(&table);
-    if (!good) {
+    if (!read_common(argc, argv, &common, &words, &count, &err)) {
         if (err.hint[0] == '\0') {
             err_hint(&err, "options of a verb stand behind it: gpuctl VERB --help shows them");
         }

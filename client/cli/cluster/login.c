@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl login`: makes this user's programs speak to a controller from now on, with a token that exists or
- * with one of a login at an identity provider. It writes into the user's configuration folder: config, token
- * and ca.pem, and login.json of such a login. It promises to write nothing before the controller has accepted
- * the token, and to keep the other lines of config. */
+ * with one of a login at an identity provider. It writes config into the user's configuration folder, and
+ * into the folder of the context token and ca.pem, and login.json of such a login. It promises to write
+ * nothing before the controller has accepted the token. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/contexts/saved_context.h"
 #include "client/cli/transport/api.h"
 #include "client/cli/transport/saved_login.h"
 #include "client/cli/show/print.h"
@@ -19,11 +20,10 @@
 #include "proto/base/crypto/pin.h"
 #include "proto/base/settings/settings.h"
 
-#define TOKEN_BYTES  4096
-#define CONFIG_BYTES (64 * 1024)
+#define TOKEN_BYTES 4096
 
 struct login_options {
-    const char *pin, *token_file, *cacert;
+    const char *pin, *token_file, *cacert, *context;
     bool plain_allowed;
 };
 
@@ -44,6 +44,9 @@ static const struct option_row login_rows[] = {
              "provider)"),
     ROW_TEXT(struct login_options, cacert, 0, "cacert", "FILE", "certificates to trust, instead of --ca-pin",
              .spec.alias = "ca-file"),
+    ROW_TEXT(struct login_options, context, 0, "context", "NAME",
+             "name this controller, beside those that you have: `gpuctl context` changes between them",
+             .absent_text = SAVED_CONTEXT_DEFAULT),
     ROW_FLAG(struct login_options, plain_allowed, 0, "insecure-plain-http", "allow http to another host"),
     ROWS_END};
 
@@ -138,68 +141,23 @@ static bool try_token(const struct login *login, struct err *err)
     return version != NULL;
 }
 
-/* "  Token_File = x" is a line of "token-file". */
-static bool sets(const char *line, size_t length, const char *name)
+/* The default context is saved only beside others. */
+static bool use(const struct login *login, struct err *err)
 {
-    size_t at = strspn(line, " \t"), i = 0;
-    for (; name[i] != '\0' && at + i < length; i++) {
-        char c = line[at + i];
-        c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-        if (c != name[i]) {
-            return false;
-        }
-    }
-    size_t rest = at + i + strspn(line + at + i, " \t");
-    return name[i] == '\0' && rest < length && (line[rest] == '=' || line[rest] == ':');
-}
-
-static bool is_ours(const char *line, size_t length)
-{
-    static const char *const names[] = {"url", "token-file", "cacert", "ca-file", "insecure-plain-http"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (sets(line, length, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The lines of the file that are not about which controller. */
-static bool append_others(const char *path, struct text *out, struct err *err)
-{
-    autofree char *before = NULL;
-    if (access(path, F_OK) != 0) {
-        return true;
-    }
-    if (!file_read(path, CONFIG_BYTES, &before, NULL, err)) {
-        return false;
-    }
-    for (const char *line = before; *line != '\0';) {
-        size_t length = strcspn(line, "\n");
-        if (!is_ours(line, length)) {
-            text_printf(out, "%.*s\n", (int)length, line);
-        }
-        line += length + (line[length] == '\n');
-    }
-    return true;
-}
-
-static bool write_config(const struct login *login, struct err *err)
-{
-    autotext struct text text = {0};
     const char *cacert = login->new_ca_file != NULL ? login->ca_file : login->options->cacert;
     autofree char *found = cacert != NULL && cacert[0] != '/' ? realpath(cacert, NULL) : NULL;
-    if (!append_others(login->config_file, &text, err)) {
-        return false;
-    }
-    text_printf(&text, "url = %s\ntoken-file = %s\n", login->url, login->token_file);
+    const char *name = login->options->context;
+    autosaved_context struct saved_context context = {.name = xstrdup(name),
+                                                      .url = xstrdup(login->url),
+                                                      .token_file = xstrdup(login->token_file),
+                                                      .plain_allowed = login->options->plain_allowed};
     if (cacert != NULL) {
-        text_printf(&text, "cacert = %s\n", found != NULL ? found : cacert);
+        context.cacert = xstrdup(found != NULL ? found : cacert);
     }
-    if (login->options->plain_allowed) {
-        text_append(&text, "insecure-plain-http = true\n");
-    }
-    return file_replace(login->config_file, text.bytes, text.length, 0600, err);
+    autonames struct file_names names;
+    saved_context_list(&names);
+    bool alone = names.count == 0 && strcmp(name, SAVED_CONTEXT_DEFAULT) == 0;
+    return (alone || saved_context_write(&context, err)) && saved_context_use(&context, err);
 }
 
 static bool keep(struct login *login, struct err *err)
@@ -214,20 +172,25 @@ static bool keep(struct login *login, struct err *err)
         saved_login_remove(login->folder); /* one of before */
     }
     return kept && (login->saved.url == NULL || saved_login_write(login->folder, &login->saved, err)) &&
-           write_config(login, err);
+           use(login, err);
 }
 
 static bool run(struct login *login, const char *url, struct err *err)
 {
     login->url = context_trim_url(url);
-    login->folder = settings_user_directory();
-    login->config_file = xprintf("%s/" SETTINGS_CLIENT, login->folder);
+    if (!saved_context_check(login->options->context, err)) {
+        return false;
+    }
+    autofree char *configuration = settings_user_directory();
+    login->config_file = xprintf("%s/" SETTINGS_CLIENT, configuration);
+    login->folder = saved_context_folder(login->options->context);
     login->token_file = xprintf("%s/token", login->folder);
     login->ca_file = xprintf("%s/ca.pem", login->folder);
     bool named = login->options->token_file != NULL;
     return context_check_url(login->url, login->options->plain_allowed, err) &&
            (!named || read_token(login, err)) && file_make_directories(login->folder, 0700, err) &&
            fetch_authority(login, err) && (named || ask_provider(login, err)) && try_token(login, err) &&
+           (strcmp(login->options->context, SAVED_CONTEXT_DEFAULT) == 0 || saved_context_keep_used(err)) &&
            keep(login, err);
 }
 

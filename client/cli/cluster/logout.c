@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl logout`: ends the token at the controller, then removes what `gpuctl login` has kept of it. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include "client/cli/transport/api.h"
 #include "client/cli/transport/saved_login.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/files/files.h"
 #include "proto/base/settings/settings.h"
 #include "proto/wire/token.h"
 
@@ -31,15 +31,15 @@ static bool end_token(const struct call *call, const char *token, struct err *er
     return false;
 }
 
-/* The token file of the user's configuration, if it is the token that was ended. */
-static void forget(const char *token)
+/* The file that has the token, if a login has made it. */
+static void forget(const struct context *context)
 {
-    struct err unused;
-    autofree char *folder = settings_user_directory();
-    autofree char *path = xprintf("%s/token", folder);
-    autofree char *kept = context_read_token(path, &unused);
-    if (kept != NULL && strcmp(kept, token) == 0) {
-        unlink(path);
+    autofree char *configuration = settings_user_directory();
+    autofree char *folder = file_folder_of(context->token_file);
+    autofree char *made = xprintf("%s/token", folder);
+    if (strncmp(folder, configuration, strlen(configuration)) == 0 &&
+        strcmp(context->token_file, made) == 0) {
+        unlink(made);
         saved_login_remove(folder);
     }
 }
@@ -53,7 +53,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     if (!end_token(call, context->token, err)) {
         return false;
     }
-    forget(context->token);
+    forget(context);
     print_note("logged out at %s", context->url);
     return true;
 }

@@ -11,7 +11,7 @@
 #include "client/cli/transport/saved_login.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/settings/settings.h"
+#include "proto/base/files/files.h"
 #include "proto/limits_client.h"
 
 static bool is_due(const struct saved_login *login)
@@ -111,8 +111,11 @@ static bool renew_locked(const char *folder, struct context *context, struct err
 bool renew_login(struct context *context, struct err *err)
 {
     struct saved_login login;
-    autofree char *folder = settings_user_directory();
-    if (context->embedded || !saved_login_read(folder, &login)) {
+    if (context->embedded) {
+        return true;
+    }
+    autofree char *folder = file_folder_of(context->token_file);
+    if (!saved_login_read(folder, &login)) {
         return true;
     }
     bool ours = is_its_token(folder, context, &login);

@@ -130,21 +130,51 @@ static const char *const *offer_behind(const struct verb *verb, const struct opt
     return NULL;
 }
 
-const char *const *completion_offer(char **words, size_t count)
+/* Before a verb: one of them, or an option that may stand there. */
+static void offer_before(const struct verb *const *verbs, const struct option_table *table, char **words,
+                         size_t count)
+{
+    const struct option_spec *option = count > 1 ? option_of(table, words[count - 2]) : NULL;
+    if (option != NULL) {
+        offer_value(option);
+    } else if (words[count - 1][0] == '-') {
+        offer_options(table);
+    } else {
+        offer_verbs(verbs);
+    }
+}
+
+/* The verb that the words but the last name, and how many they are; NULL: none yet, and what it may be is
+ * offered, or no verb has that name. */
+static const struct verb *read_verb(char **words, size_t count, size_t *ret_at)
 {
     const struct verb *const *verbs = verb_all();
     const struct verb *verb = NULL;
+    struct common common = {0};
+    struct option_table table;
     struct err ignored;
     size_t at = 0;
-    for (; at + 1 < count && verbs != NULL; at++) {
-        verb = verb_find(verbs, words[at], &ignored);
-        if (verb == NULL) {
-            return NULL;
+    verb_describe_common(&common, &table);
+    while (verbs != NULL) {
+        at += first_argument(&table, words + at, count - 1 - at);
+        if (at + 1 >= count) {
+            offer_before(verbs, &table, words, count);
+            verb = NULL;
+            break;
         }
-        verbs = verb->nested;
+        verb = verb_find(verbs, words[at++], &ignored);
+        verbs = verb != NULL ? verb->nested : NULL;
     }
-    if (verbs != NULL) {
-        offer_verbs(verbs);
+    option_table_finish(&table);
+    *ret_at = at;
+    return verb;
+}
+
+const char *const *completion_offer(char **words, size_t count)
+{
+    size_t at = 0;
+    const struct verb *verb = count > 0 ? read_verb(words, count, &at) : NULL;
+    if (verb == NULL) {
         return NULL;
     }
     autofree void *options = xzalloc(verb->options_size + 1);

@@ -12,14 +12,14 @@
 #include "proto/base/text/text.h"
 
 static const struct verb *const all[] = {
-    &verb_run,        &verb_submit,   &verb_sbatch,   &verb_convert, &verb_ps,     &verb_queue,
-    &verb_top,        &verb_get,      &verb_logs,     &verb_results, &verb_ls,     &verb_cp,
-    &verb_metrics,    &verb_open,     &verb_events,   &verb_wait,    &verb_cancel, &verb_rm,
-    &verb_retry,      &verb_explain,  &verb_plan,     &verb_preempt, &verb_hold,   &verb_release,
-    &verb_update,     &verb_up,       &verb_down,     &verb_nodes,   &verb_gpus,   &verb_pools,
-    &verb_quotas,     &verb_shares,   &verb_usage,    &verb_login,   &verb_logout, &verb_secret,
-    &verb_token,      &verb_audit,    &verb_webhooks, &verb_admin,   &verb_mcp,    &verb_version,
-    &verb_completion, &verb_simulate, NULL,
+    &verb_run,     &verb_submit,  &verb_sbatch,  &verb_convert,    &verb_ps,       &verb_queue,
+    &verb_top,     &verb_get,     &verb_logs,    &verb_results,    &verb_ls,       &verb_cp,
+    &verb_metrics, &verb_open,    &verb_events,  &verb_wait,       &verb_cancel,   &verb_rm,
+    &verb_retry,   &verb_explain, &verb_plan,    &verb_preempt,    &verb_hold,     &verb_release,
+    &verb_update,  &verb_up,      &verb_down,    &verb_nodes,      &verb_gpus,     &verb_pools,
+    &verb_quotas,  &verb_shares,  &verb_usage,   &verb_login,      &verb_logout,   &verb_context,
+    &verb_whoami,  &verb_doctor,  &verb_secret,  &verb_token,      &verb_audit,    &verb_webhooks,
+    &verb_admin,   &verb_mcp,     &verb_version, &verb_completion, &verb_simulate, NULL,
 };
 
 const struct verb *const *verb_all(void)
@@ -164,7 +164,8 @@ void option_table_finish(struct option_table *table)
 
 void verb_describe_common(struct common *common, struct option_table *ret_table)
 {
-    *ret_table = (struct option_table){0};
+    *ret_table = (struct option_table){.common = common};
+    option_table_add(ret_table, rows_format, common);
     option_table_add(ret_table, rows_controller, common);
     option_table_add(ret_table, rows_state, common);
     option_table_add(ret_table, rows_help, common);
@@ -174,6 +175,17 @@ static bool refuse_common(const char *path, const char *name, struct err *err)
 {
     err_set(err, ERR_USAGE, "%s does not take --%s", path, name);
     return err_hint(err, "see %s --help", path);
+}
+
+static bool takes_format(const struct verb *verb)
+{
+    bool found = false;
+    for (size_t i = 0; verb->rows[i] != NULL; i++) {
+        for (const struct option_row *row = verb->rows[i]; row->spec.name != NULL; row++) {
+            found |= row->is_common && row->offset == offsetof(struct common, format);
+        }
+    }
+    return found;
 }
 
 bool verb_takes(const struct verb *verb, const struct common *common, const char *path, struct err *err)
@@ -186,6 +198,9 @@ bool verb_takes(const struct verb *verb, const struct common *common, const char
     if (given != NULL && verb->reach != REACH_CONTROLLER) {
         return refuse_common(path, given, err);
     }
+    if (common->format != NULL && !takes_format(verb)) {
+        return refuse_common(path, "output", err);
+    }
     return common->state == NULL || verb->reach == REACH_STATE || refuse_common(path, "state", err);
 }
 
@@ -193,7 +208,7 @@ void verb_describe(const struct verb *verb, void *options, struct common *common
                    struct option_table *ret_table)
 {
     *ret_table = (struct option_table){.common = common};
-    common->format = "table";
+    common->format = common->format != NULL ? common->format : "table";
     for (size_t i = 0; verb->rows[i] != NULL; i++) {
         option_table_add(ret_table, verb->rows[i], options);
     }

@@ -21,6 +21,7 @@ struct known {
     struct settings *settings;
     const char *url, *token_file, *cacert, *state;
     bool plain_allowed;
+    char *cause; /* of the URL; owned, or NULL */
 };
 
 #define SETTING_COUNT 5
@@ -56,6 +57,7 @@ static bool know(const struct common *common, struct known *known, struct err *e
     if (known->settings == NULL || !settings_apply(known->settings, table, SETTING_COUNT, NULL, err)) {
         return false;
     }
+    known->cause = common->url != NULL ? xstrdup("--url") : settings_cause(known->settings, &table[0]);
     known->url = common->url != NULL ? common->url : known->url;
     known->token_file = common->token_file != NULL ? common->token_file : known->token_file;
     known->cacert = common->cacert != NULL ? common->cacert : known->cacert;
@@ -67,6 +69,7 @@ static bool know(const struct common *common, struct known *known, struct err *e
 static void finish_known(struct known *known)
 {
     settings_destroy(known->settings);
+    free(known->cause);
 }
 #define autoknown __attribute__((cleanup(finish_known)))
 
@@ -159,6 +162,8 @@ static bool load_named(const char *url, const struct known *known, struct contex
     }
     context->url = context_trim_url(url);
     context->cacert = known->cacert != NULL ? xstrdup(known->cacert) : NULL;
+    context->token_file = xstrdup(known->token_file);
+    context->cause = xstrdup(known->cause);
     context->token = context_read_token(known->token_file, err);
     return context->token != NULL;
 }
@@ -171,8 +176,9 @@ static bool load_own(struct context *context, struct err *err)
         err_set(err, ERR_UNREACHABLE, "no controller is named, and none of your own runs");
         return err_hint(err, "start one with `gpuctl up`, or name one with --url or GPUCTL_URL");
     }
-    autofree char *token_file = instance_token_file(context->state);
-    context->token = context_read_token(token_file, err);
+    context->token_file = instance_token_file(context->state);
+    context->cause = xprintf("your own instance in %s", context->state);
+    context->token = context_read_token(context->token_file, err);
     return context->token != NULL;
 }
 
@@ -220,6 +226,8 @@ void context_finish(struct context *context)
     }
     free(context->url);
     free(context->token);
+    free(context->token_file);
+    free(context->cause);
     free(context->cacert);
     free(context->state);
     *context = (struct context){0};

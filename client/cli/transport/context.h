@@ -13,9 +13,11 @@
 struct context {
     char *url; /* without a slash at the end */
     char *token;
-    char *cacert;  /* NULL: the system's */
-    char *state;   /* folder of the user's own instance */
-    bool embedded; /* url is that instance */
+    char *token_file; /* that it was read from */
+    char *cause;      /* for people, what named the controller: "GPUCTL_URL" */
+    char *cacert;     /* NULL: the system's */
+    char *state;      /* folder of the user's own instance */
+    bool embedded;    /* url is that instance */
 };
 
 /* Writes the names of the settings of SETTINGS_CLIENT, separated by commas. */

@@ -281,6 +281,19 @@ static const struct setting *from_files(const struct settings *settings, const s
     return NULL;
 }
 
+char *settings_cause(const struct settings *settings, const struct option_spec *spec)
+{
+    autofree char *variable = NULL, *older = NULL;
+    if (from_environment(spec->name, &variable) != NULL) {
+        return give(variable);
+    }
+    if (spec->alias != NULL && from_environment(spec->alias, &older) != NULL) {
+        return give(older);
+    }
+    const struct setting *setting = from_files(settings, spec);
+    return setting != NULL ? xprintf("%s:%d", setting->path, setting->line) : NULL;
+}
+
 /* Takes items separated by commas; blanks around them are dropped. */
 static bool take_list(struct settings *settings, const struct option_spec *spec, const char *shown,
                       const char *value, struct err *err)

@@ -45,6 +45,10 @@ bool settings_says(const struct settings *settings, const char *name, const char
 /* Appends the paths of the files that were read, such as "/etc/gpuctl/agent.conf"; "no file" if none was. */
 void settings_name_files(const struct settings *settings, struct text *out);
 
+/* What sets the option, for people: "GPUCTL_URL" or "/etc/gpuctl/config:3". The caller frees it; NULL:
+ * nothing does. */
+char *settings_cause(const struct settings *settings, const struct option_spec *spec);
+
 /* Appends "name = value" for an option, with the value of its target. */
 void settings_write(const struct option_spec *spec, struct text *out);
 

@@ -152,7 +152,10 @@ def test_states_are_taken_in_small_letters_and_output_of_an_array_is_that_of_a_t
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["sumbit"], 2, "submit"),
+        (["sumbit"], 2, 'did you mean "submit"?'),
+        (["kill", "x7k2"], 2, '"kill" is no verb of gpuctl; use: gpuctl cancel x7k2\n'),
+        (["squeue", "--me"], 2, "use: gpuctl ps\n"),
+        (["describe", "a job"], 2, "use: gpuctl get ID\n"),
         (["run", "--gpus", "-1", "--", "true"], 125, "--gpus"),
         (["submit", "--gpus", "3", "--", "true"], 6, "remedy"),
         (["submit", "--gpu-type", "A10", "--", "true"], 6, "gpu_type"),
@@ -203,6 +206,8 @@ def test_completion_offers_verbs_options_and_values() -> None:
     assert completed("run", "--python-version", "") == []
     assert completed("completion", "") == ["bash", "zsh", "fish"]
     assert completed("nonsense", "") == []
+    assert completed("--ur") == ["--url"] and completed("--url", "http://a", "nod") == ["nodes"]
+    assert completed("-o", "js") == ["json", "jsonl"] and completed("nodes", "-o", "json", "fe") == ["fence"]
 
 
 def test_completion_offers_jobs_and_nodes(gpuctl: Run, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,10 +239,20 @@ def test_options_that_verbs_share_may_stand_before_the_verb(gpuctl: Run, state: 
     shown = run_gpuctl(f"--url={url}", "--token-file", token, "nodes", "--quiet", env=elsewhere)
     assert shown.stdout.split() == ["node0", "node1"]
     assert run_gpuctl("--url", "http://127.0.0.1:1", "nodes", "--url", url, "--token-file", token, env=elsewhere).returncode == 0
+    for words in (
+        ["nodes", "--url", url, "--token-file", token, "list", "-o", "json"],
+        ["-o", "json", "--url", url, "nodes", "--token-file", token, "list"],
+        ["--output=json", "nodes", f"--url={url}", "list", "--token-file", token],
+    ):
+        listed = run_gpuctl(*words, env=elsewhere)
+        assert [node["name"] for node in json.loads(listed.stdout)["nodes"]] == ["node0", "node1"], (words, listed.stderr)
+    ran = run_gpuctl("run", "--quiet", "--url", url, "--token-file", token, "--", "echo", "--url", "-o", "--", env=elsewhere)
+    assert ran.stdout == "--url -o --\n", ran.stderr
     assert run_gpuctl("--help", "ps").stdout.startswith("Usage: gpuctl [OPTIONS] VERB")
     for words, says in (
         (["--url", url, "up"], "gpuctl up does not take --url"),
         (["--state", str(state), "ps"], "gpuctl ps does not take --state"),
+        (["-o", "json", "completion", "bash"], "gpuctl completion does not take --output"),
         (["--gpus", "2", "run"], "unknown option --gpus"),
         (["--url", url], "Usage: gpuctl"),
     ):

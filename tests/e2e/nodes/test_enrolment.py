@@ -351,6 +351,8 @@ def test_login_is_for_every_client_of_the_user(site: Site) -> None:
     home = site.folder / "home" / "gpuctl"
     assert {path.name: path.stat().st_mode & 0o777 for path in home.iterdir()} == {"config": 0o600, "token": 0o600, "ca.pem": 0o644}
     assert site.gpuctl("nodes", "-o", "json").returncode == 0
+    looked = site.gpuctl("doctor").stdout
+    assert "ok    tls            the certificate is trusted until 2" in looked, looked
     code = (
         "from serverless_gpu._internal import messages; from serverless_gpu._internal.api import controller\n"
         "print(controller.connect(messages.Messages()).get('/version')['api'])"

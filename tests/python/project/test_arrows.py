@@ -102,7 +102,9 @@ WITHIN = {
     "client/cli": {
         "": "common controller transport frame show",
         "jobs": "slurm spec bundle common controller transport frame charts show",
-        "cluster": "common controller transport frame show",
+        "cluster": "contexts common controller transport frame show",
+        "doctor": "controller transport frame show",
+        "contexts": "common transport show",
         "mcp": "common controller transport frame show",
         "top": "top/data common transport frame show",
         "top/data": "transport show",

@@ -6,6 +6,7 @@
 
 #include "client/cli/bundle/attach.h"
 #include "client/cli/spec/spec.h"
+#include "client/cli/frame/hint.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
@@ -65,6 +66,50 @@ START_TEST(an_unknown_verb_suggests_the_nearest)
     ck_assert_ptr_null(verb_find(verb_all(), "qqqqqqqqqq", &err));
     ck_assert_ptr_null(strstr(err.text, "did you mean"));
     ck_assert_ptr_eq(verb_find(verb_all(), "ps", &err), &verb_ps);
+}
+END_TEST
+
+START_TEST(a_hint_names_a_verb_of_ours_and_is_none_itself)
+{
+    struct err err;
+    for (const struct hint *hint = hint_all(); hint->words != NULL; hint++) {
+        const char *const uses[] = {hint->ours, hint->alone != NULL ? hint->alone : hint->ours};
+        for (size_t i = 0; i < 2; i++) {
+            autofree char *verb = xstrndup(uses[i], strcspn(uses[i], " "));
+            ck_assert_msg(verb_find(verb_all(), verb, &err) != NULL, "%s: there is no %s", hint->words, verb);
+        }
+        autofree char *first = xstrndup(hint->words, strcspn(hint->words, " "));
+        ck_assert_msg(verb_find(verb_all(), first, &err) == NULL, "%s is a verb", first);
+    }
+}
+END_TEST
+
+static void assert_hint(const char *expected, char **typed, size_t count)
+{
+    struct err err;
+    ck_assert(hint_find(typed, count, &err));
+    ck_assert_int_eq(err.code, ERR_USAGE);
+    ck_assert_str_eq(strstr(err.text, "use: "), expected);
+}
+#define ASSERT_HINT(expected, ...)                                                                           \
+    assert_hint((expected), (char *[]){__VA_ARGS__}, sizeof((char *[]){__VA_ARGS__}) / sizeof(char *))
+
+START_TEST(a_hint_takes_plain_arguments_over)
+{
+    struct err err;
+    ASSERT_HINT("use: gpuctl cancel 42", (char[]){"kill"}, (char[]){"42"});
+    ASSERT_HINT("use: gpuctl cancel 42 43.1", (char[]){"scancel"}, (char[]){"42"}, (char[]){"43.1"});
+    ASSERT_HINT("use: gpuctl cancel ID", (char[]){"kill"});
+    ASSERT_HINT("use: gpuctl cancel ID", (char[]){"kill"}, (char[]){"-9"}, (char[]){"42"});
+    ASSERT_HINT("use: gpuctl cancel ID", (char[]){"kill"}, (char[]){"4;2"});
+    ASSERT_HINT("use: gpuctl ps", (char[]){"squeue"}, (char[]){"-u"}, (char[]){"anna"});
+    ASSERT_HINT("use: gpuctl ps", (char[]){"status"});
+    ASSERT_HINT("use: gpuctl get x7k2", (char[]){"status"}, (char[]){"x7k2"});
+    ASSERT_HINT("use: gpuctl nodes show gpu-7", (char[]){"scontrol"}, (char[]){"show"}, (char[]){"node"},
+                (char[]){"gpu-7"});
+    ASSERT_HINT("use: gpuctl get x7k2", (char[]){"scontrol"}, (char[]){"x7k2"});
+    char *none[] = {(char[]){"cancle"}, (char[]){"42"}};
+    ck_assert(!hint_find(none, 2, &err));
 }
 END_TEST
 
@@ -410,6 +455,8 @@ Suite *cli_options_suite(void)
     tcase_add_checked_fixture(tests, cli_make_folder, cli_remove_folder);
     tcase_add_test(tests, every_option_has_help_and_a_name_of_its_own);
     tcase_add_test(tests, an_unknown_verb_suggests_the_nearest);
+    tcase_add_test(tests, a_hint_names_a_verb_of_ours_and_is_none_itself);
+    tcase_add_test(tests, a_hint_takes_plain_arguments_over);
     tcase_add_test(tests, a_text_that_is_sent_is_utf8);
     tcase_add_test(tests, help_shows_usage_and_every_option);
     tcase_add_test(tests, a_plain_spec_leaves_the_defaults_to_the_controller);

@@ -63,7 +63,7 @@ def _load_named(url: str, settings: Settings) -> Context:
     if token_file is None:
         raise SettingsError(f"there is no token for {checked}: name the file that holds yours with GPUCTL_TOKEN_FILE")
     cacert = settings.get("cacert")
-    token = renewed(checked, read_token(token_file), cacert)
+    token = renewed(checked, read_token(token_file), Path(token_file).parent, cacert)
     return Context(checked, token, token_file, cacert, settings.state_folder(), embedded=False)
 
 

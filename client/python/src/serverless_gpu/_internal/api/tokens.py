@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The token in a file, and its renewal where `gpuctl login` got it at an identity provider.
 
-gpuctl keeps the login in login.json of the user's configuration folder, and the token beside it. This package and gpuctl renew it in its
+gpuctl keeps the login in login.json beside the token. This package and gpuctl renew it in its
 last 15 minutes. One of them renews at a time, under the lock on login.lock, because providers give each refresh token out once. A failure
 is told only when the old token has ended: until then that token serves.
 """
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from serverless_gpu._internal.api.settings import xdg_folder
 from serverless_gpu.errors import SettingsError
 
 TOKEN_BYTES = 4096
@@ -240,11 +239,10 @@ def _is_its_token(folder: Path, login: Login, url: str, token: str) -> bool:
         return False
 
 
-def renewed(url: str, token: str, cacert: str | None) -> str:
-    """Return the token for the controller: another one where it is of a login that ends soon. Raises SettingsError where the login has
-    ended, and the person has to log in again.
+def renewed(url: str, token: str, folder: Path, cacert: str | None) -> str:
+    """Return the token of that folder for the controller: another one where it is of a login that ends soon. Raises SettingsError where the
+    login has ended, and the person has to log in again.
     """
-    folder = xdg_folder("XDG_CONFIG_HOME", ".config")
     login = _read(folder)
     if login is None or not login.is_due or not _is_its_token(folder, login, url, token):
         return token

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verbs of people's day: who am I, which controller, what is wrong, and changes of many jobs at once."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from harness import run_gpuctl
+
+Ran = subprocess.CompletedProcess[str]
+
+
+class Own(NamedTuple):
+    """An instance with two slots, and how to reach it as its administrator."""
+
+    state: Path
+    url: str
+    token: Path
+
+    def __call__(self, *words: str, given: str = "", **env: str) -> Ran:
+        return run_gpuctl(*words, given=given, env={"GPUCTL_STATE": str(self.state), "NO_COLOR": "1", **env})
+
+    def json(self, *words: str) -> Any:
+        """The document that the words print, which succeed."""
+        ran = self(*words, "-o", "json")
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]:
+    folder = tmp_path_factory.mktemp("own") / "state"
+    up = run_gpuctl("up", "--state", str(folder), "--cpu-slots", "2", "--devices", "none", "-o", "json")
+    assert up.returncode == 0, up.stderr
+    told = json.loads(up.stdout)
+    yield Own(folder, told["url"], Path(told["token_file"]))
+    assert run_gpuctl("down", "--state", str(folder), "--force").returncode == 0
+
+
+# --- who, and which controller ---
+
+
+@pytest.fixture
+def anna(own: Own, tmp_path: Path) -> Path:
+    """The file of a user's token."""
+    made = own("token", "create", "--owner", "anna", "--out", str(tmp_path / "anna.token"))
+    assert made.returncode == 0, made.stderr
+    return tmp_path / "anna.token"
+
+
+Person = Callable[..., Ran]
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    """gpuctl of somebody with a home of their own."""
+    return lambda *words, **env: run_gpuctl(*words, env={"XDG_CONFIG_HOME": str(tmp_path), "GPUCTL_STATE": str(tmp_path / "none"), **env})
+
+
+def test_whoami_names_the_person_the_rights_and_what_chose_the_controller(own: Own, anna: Path, person: Person, tmp_path: Path) -> None:
+    shown = person("whoami", GPUCTL_URL=own.url, GPUCTL_TOKEN_FILE=str(anna))
+    assert re.search(r"^user +anna$", shown.stdout, re.MULTILINE), shown
+    assert "user: may submit jobs" in shown.stdout and f"{own.url}, from GPUCTL_URL\n" in shown.stdout
+    assert own("whoami").stdout.endswith(f"{own.url}, from your own instance in {own.state}\n")
+    person("login", own.url, "--token-file", str(anna), "--insecure-plain-http")
+    who = json.loads(person("whoami", "-o", "json").stdout)
+    config = (tmp_path / "gpuctl/config").read_text().splitlines()
+    assert who["owner"] == "anna" and who["role"] == "user" and who["expires_at"] is not None and who["context"] is None
+    assert who["token"] == anna.read_text().split("_")[1] and who["token_file"] == str(tmp_path / "gpuctl/token")
+    assert who["url_from"] == f"{tmp_path}/gpuctl/config:{config.index(f'url = {own.url}') + 1}"
+    assert json.loads(person("whoami", "--url", own.url, "-o", "json").stdout)["url_from"] == "--url"
+
+
+def owner(person: Person) -> str:
+    return str(json.loads(person("whoami", "-o", "json").stdout)["owner"])
+
+
+def test_contexts_change_the_controller_and_the_token_together(own: Own, anna: Path, person: Person, tmp_path: Path) -> None:
+    config = tmp_path / "gpuctl/config"
+    assert person("login", own.url, "--token-file", str(own.token)).returncode == 0
+    config.write_text("# mine\n" + config.read_text())
+    administrator = owner(person)
+    assert person("login", own.url, "--token-file", str(anna), "--context", "lab").returncode == 0
+    assert owner(person) == "anna" and config.read_text().startswith("# mine\n")
+    assert (tmp_path / "gpuctl/contexts/lab/token").stat().st_mode & 0o777 == 0o600
+    listed = json.loads(person("context", "-o", "json").stdout)["contexts"]
+    assert [(row["name"], row["used"]) for row in listed] == [("default", False), ("lab", True)]
+    assert person("context", "default").returncode == 0 and owner(person) == administrator
+    assert person("context", "lab", GPUCTL_URL="http://127.0.0.1:9").stderr.endswith("GPUCTL_URL is set, and wins: http://127.0.0.1:9\n")
+    assert owner(person) == "anna"
+    assert person("context", "add", "third", own.url, "--token-file", str(anna)).returncode == 0
+    assert person("context", "--quiet").stdout.split() == ["default", "lab", "third"]
+    assert person("context", "remove", "third").returncode == 0
+    assert person("context", "list", "--quiet").stdout.split() == ["default", "lab"] and anna.exists()
+    assert person("login", own.url, "--token-file", str(anna)).returncode == 0, "a login without a name is the default one"
+    assert json.loads(person("whoami", "-o", "json").stdout)["context"] == "default"
+    assert person("context", "lab").returncode == 0 and person("logout").returncode == 0
+    assert not (tmp_path / "gpuctl/contexts/lab/token").exists() and (tmp_path / "gpuctl/token").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["nobody"], 3, "make one: gpuctl login URL --context NAME"),
+        (["../x"], 3, "there is no context"),
+        (["add", "a/b", "http://127.0.0.1:1", "--token-file", "x"], 2, "cannot be the name of a context"),
+        (["add", "list", "http://127.0.0.1:1", "--token-file", "x"], 2, "cannot be the name of a context"),
+        (["add", "lab", "http://127.0.0.1:1"], 2, "needs --token-file"),
+        (["add", "lab", "http://127.0.0.1:1", "--token-file", "/nonexistent"], 4, "/nonexistent"),
+        (["add", "lab", "lab.example.org"], 2, "is not the URL of a controller"),
+        (["add", "lab"], 2, "takes a name and a URL"),
+        (["remove", "lab"], 3, "there is no context"),
+    ],
+)
+def test_wrong_contexts_are_refused_and_leave_no_file(person: Person, tmp_path: Path, words: list[str], code: int, says: str) -> None:
+    refused = person("context", *words)
+    assert refused.returncode == code and says in refused.stderr, refused
+    assert not (tmp_path / "gpuctl/contexts").exists()
+
+
+def test_a_controller_in_use_is_not_forgotten_for_another(own: Own, anna: Path, person: Person, tmp_path: Path) -> None:
+    (tmp_path / "copy.token").write_text(anna.read_text())
+    for name, token in (("default", anna), ("lab", tmp_path / "copy.token")):
+        assert person("context", "add", name, own.url, "--token-file", str(token)).returncode == 0
+    other = f"url = {own.url}\ntoken-file = {own.token}\n"
+    (tmp_path / "gpuctl/config").write_text(other)
+    refused = person("context", "lab")
+    assert refused.returncode == 5 and f"gpuctl context add NAME {own.url} --token-file {own.token}" in refused.stderr
+    assert (tmp_path / "gpuctl/config").read_text() == other
+    assert person("context", "add", "mine", own.url, "--token-file", str(own.token)).returncode == 0
+    assert person("context", "lab").returncode == 0
+    assert "is in use" in person("context", "remove", "lab").stderr and owner(person) == "anna"
+
+
+# --- doctor ---
+
+
+def checks(ran: Ran) -> dict[str, str]:
+    """The state of each check by its name."""
+    return {line[6:21].strip(): line[:4].strip() for line in ran.stdout.splitlines()}
+
+
+def test_a_sound_cluster_passes_every_check(own: Own) -> None:
+    looked = own("doctor")
+    wanted = {"settings", "name", "controller", "tls", "clock", "token", "versions", "nodes", "disk"}
+    assert looked.returncode == 0 and checks(looked) == dict.fromkeys(wanted, "ok"), looked
+    listed = own.json("doctor")["checks"]
+    assert {row["check"]: row["state"] for row in listed} == checks(looked) and all(row["remedy"] is None for row in listed)
+
+
+def test_a_check_that_fails_says_what_to_do_and_exits_with_1(own: Own, person: Person, tmp_path: Path) -> None:
+    unnamed = person("doctor")
+    assert unnamed.returncode == 1 and checks(unnamed) == {"settings": "FAIL"} and "gpuctl up" in unnamed.stdout
+    away = person("doctor", "--url", "http://127.0.0.1:9", "--token-file", str(own.token))
+    assert away.returncode == 1 and checks(away)["controller"] == "FAIL" and "is gpuctld running" in away.stdout
+    nowhere = person("doctor", "--url", "https://host.invalid", "--token-file", str(own.token))
+    assert nowhere.returncode == 1 and checks(nowhere) == {"settings": "ok", "name": "FAIL"}
+    (tmp_path / "wrong").write_text("gct_aaaaaaaa_" + "a" * 43)
+    wrong = person("doctor", "--url", own.url, "--token-file", str(tmp_path / "wrong"))
+    assert wrong.returncode == 1 and checks(wrong)["token"] == "FAIL" and checks(wrong)["controller"] == "ok"
+
+
+def test_a_node_that_takes_no_work_is_named_with_the_remedy(own: Own) -> None:
+    assert own("nodes", "drain", "node0", "--reason", "new fan").returncode == 0
+    looked = own("doctor")
+    assert looked.returncode == 1 and checks(looked)["nodes"] == "FAIL" and checks(looked)["node"] == "warn"
+    assert "node0 is DRAINED: new fan; when it may work again: gpuctl nodes resume node0\n" in looked.stdout
+    assert own("nodes", "resume", "node0").returncode == 0 and own("doctor").returncode == 0
+
+
+def test_a_machine_is_looked_at_as_a_node(own: Own) -> None:
+    looked = own("doctor", "--node")
+    assert {"agent", "delegation", "cgroups", "gpus", "kernel", "seccomp", "agent's disk", "python"} < checks(looked).keys()
+    assert checks(looked)["python"] == "ok"
+    for line in looked.stdout.splitlines():
+        assert line.startswith("ok") or "; " in line, "what to do is missing"
