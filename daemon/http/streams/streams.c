@@ -221,7 +221,7 @@ static bool check_runs(const struct job_facts *job, struct err *err)
         return err_set(err, ERR_CONFLICT, "job %s has ended: it is %s", job->id, job_state_text(job->state));
     }
     err_set(err, ERR_CONFLICT, "job %s does not run yet: it is %s", job->id, job_state_text(job->state));
-    return err_hint(err, "gpuctl wait --for running %s waits for it", job->id);
+    return err_hint(err, "gpuctl explain %s says why", job->id);
 }
 
 static bool has_rank(const struct member_row *row, bool by_node, int64_t rank)
