@@ -173,6 +173,21 @@
 /* listed entries of one folder of artifacts */
 #define LIMIT_ARTIFACT_LIST 10000
 
+/* --- streams into running jobs --- */
+/* one frame: a read of a pipe */
+#define LIMIT_FRAME_BYTES (64 * KIB)
+/* a sentence in a frame */
+#define LIMIT_STREAM_FAILURE_BYTES KIB
+/* DATA that a client may send before the node says that it has passed them on: 20 MB/s over a way of 50 ms */
+#define STREAM_CREDIT_BYTES MIB
+/* words and bytes of a command: they travel in one message to the shim */
+#define LIMIT_STREAM_WORDS         1024
+#define LIMIT_STREAM_COMMAND_BYTES (32 * KIB)
+/* streams of an attempt on a node: each has a process; of a node, whose agent needs five descriptors for each
+ */
+#define LIMIT_ATTEMPT_STREAMS 128
+#define LIMIT_NODE_STREAMS    512
+
 /* --- job spec --- */
 #define LIMIT_GPUS 65536
 #define LIMIT_CPUS 1048576

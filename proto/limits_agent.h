@@ -49,6 +49,9 @@
 /* idle shims left by earlier attempts: a node of 16 devices starts none while its tasks follow one another;
  * each has 0.3 MiB */
 #define LIMIT_KEPT_SHIMS 16
+/* how long a connection of a stream may take, and how long a client may take to close when it has all */
+#define STREAM_OPEN_MS  10000
+#define STREAM_LEAVE_MS 10000
 /* kinds of ranks with a forkserver; waiting shims with workers for each kind; and how many of these may end
  * by themselves before the agent gives up on the kind */
 #define LIMIT_WARM_KINDS    4

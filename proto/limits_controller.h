@@ -189,6 +189,16 @@
 #define LIMIT_DRAIN_BYTES (5 * MIB)
 /* connections that one daemon of the HTTP library serves */
 #define LIBRARY_SHARD_CONNECTIONS 1024
+/* streams into running jobs, of all people and of one: two connections each, and up to twice 64 KiB that the
+ * other side has not taken: 128 MiB at most */
+#define LIMIT_STREAMS       1024
+#define LIMIT_STREAMS_OWNER 512
+/* how long a stream waits for both of its sides: the node answers its poll at once, and connects */
+#define STREAM_JOIN_MS 10000
+/* how often it is looked whether the tokens of those who hold streams still stand */
+#define STREAM_LOOK_MS 10000
+/* one read of a stream: a frame and its head */
+#define STREAM_PIECE_BYTES (64 * KIB)
 /* bytes requested of a streamed reply at once: half of LIMIT_CONNECTION_MEMORY */
 #define LIMIT_STREAM_BLOCK_BYTES 4096
 /* event bytes that wait for one client */

@@ -8,9 +8,9 @@
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <utlist.h>
 
+#include "agent/base/curl_loop.h"
 #include "agent/base/node_tokens.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -31,13 +31,12 @@
 struct controller_client {
     struct controller_client_config config;
     struct loop *loop;
-    CURLM *multi;
-    struct loop_timer timer; /* curl's */
-    char *token, *newest;    /* that of the requests, and that of the token file */
-    size_t earlier;          /* which of the earlier tokens it is; 0: the newest */
-    unsigned changes;        /* of the token */
-    bool refused_all;        /* the newest and all earlier ones, since one was taken */
-    bool taken;              /* the controller has taken this one */
+    struct curl_loop *curl;
+    char *token, *newest; /* that of the requests, and that of the token file */
+    size_t earlier;       /* which of the earlier tokens it is; 0: the newest */
+    unsigned changes;     /* of the token */
+    bool refused_all;     /* the newest and all earlier ones, since one was taken */
+    bool taken;           /* the controller has taken this one */
     struct curl_slist *json_headers, *bytes_headers;
     CURL *spares[SPARE_COUNT];
     size_t spare_count;
@@ -61,78 +60,6 @@ struct controller_request {
     struct loop_timer retry;
     struct controller_request *prev, *next;
 };
-
-/* A socket of curl's that the loop watches. */
-struct socket_watch {
-    struct loop_watch watch;
-    struct controller_client *controller;
-};
-
-static void collect(struct controller_client *controller);
-
-/* --- curl in the loop ----------------------------------------------------------------------------------- */
-
-/* curl ignores a socket that it has just closed, so only lack of memory is an error. */
-static void act_on(struct controller_client *controller, curl_socket_t socket, int mask)
-{
-    int running;
-    if (curl_multi_socket_action(controller->multi, socket, mask, &running) == CURLM_OUT_OF_MEMORY) {
-        out_of_memory();
-    }
-}
-
-static void socket_ready(void *closure, uint32_t events)
-{
-    struct socket_watch *socket = closure;
-    struct controller_client *controller = socket->controller;
-    int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-               (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-    act_on(controller, socket->watch.fd, mask);
-    collect(controller);
-}
-
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *closure, void *socket_closure)
-{
-    struct controller_client *controller = closure;
-    struct socket_watch *socket = socket_closure;
-    if (what == CURL_POLL_REMOVE) {
-        if (socket != NULL) {
-            loop_unwatch(controller->loop, &socket->watch);
-            free(socket);
-        }
-        return 0;
-    }
-    uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
-    if (socket != NULL) {
-        socket->watch.events = events;
-        loop_rewatch(controller->loop, &socket->watch);
-        return 0;
-    }
-    socket = xzalloc(sizeof *socket);
-    socket->controller = controller;
-    socket->watch = (struct loop_watch){.fd = fd, .events = events, .ready = socket_ready, .closure = socket};
-    loop_watch(controller->loop, &socket->watch);
-    curl_use_must_multi(curl_multi_assign(controller->multi, fd, socket));
-    return 0;
-}
-
-static int on_timer(CURLM *multi, long timeout_ms, void *closure)
-{
-    struct controller_client *controller = closure;
-    if (timeout_ms < 0) {
-        loop_disarm(controller->loop, &controller->timer);
-    } else {
-        loop_arm(controller->loop, &controller->timer, clock_boot_ms() + timeout_ms);
-    }
-    return 0;
-}
-
-static void timer_due(void *closure)
-{
-    struct controller_client *controller = closure;
-    act_on(controller, CURL_SOCKET_TIMEOUT, 0);
-    collect(controller);
-}
 
 /* --- one try -------------------------------------------------------------------------------------------- */
 
@@ -225,6 +152,19 @@ static void set_protocols(CURL *easy)
 #endif
 }
 
+void controller_client_set(const struct controller_client *controller, CURL *easy)
+{
+    curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_use_set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    set_protocols(easy);
+    curl_use_set(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+    curl_use_set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_use_set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    if (controller->config.cacert != NULL) {
+        curl_use_set(easy, CURLOPT_CAINFO, controller->config.cacert);
+    }
+}
+
 static void begin(struct controller_request *request)
 {
     struct controller_client *controller = request->controller;
@@ -236,27 +176,19 @@ static void begin(struct controller_request *request)
     text_clear(&request->received);
     curl_use_set(easy, CURLOPT_URL, request->url);
     curl_use_set(easy, CURLOPT_PRIVATE, request);
-    curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_use_set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    set_protocols(easy);
-    curl_use_set(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
-    curl_use_set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_use_set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    controller_client_set(controller, easy);
     curl_use_set(easy, CURLOPT_TIMEOUT_MS, (long)request->call.timeout_ms);
     curl_use_set(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
     curl_use_set(easy, CURLOPT_XOAUTH2_BEARER, controller->token);
     curl_use_set(easy, CURLOPT_USERAGENT, "gpuagent/" GPUCTL_VERSION);
     curl_use_set(easy, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_use_set(easy, CURLOPT_WRITEDATA, request);
-    if (controller->config.cacert != NULL) {
-        curl_use_set(easy, CURLOPT_CAINFO, controller->config.cacert);
-    }
     if (request->call.arrive != NULL) {
         curl_use_set(easy, CURLOPT_BUFFERSIZE, (long)BLOB_BUFFER_BYTES);
     }
     set_body(request);
     request->sent_ms = clock_boot_ms();
-    curl_use_must_multi(curl_multi_add_handle(controller->multi, easy));
+    curl_use_must_multi(curl_multi_add_handle(curl_loop_multi(controller->curl), easy));
 }
 
 static void end_try(struct controller_request *request)
@@ -265,7 +197,7 @@ static void end_try(struct controller_request *request)
     if (request->easy == NULL) {
         return;
     }
-    curl_multi_remove_handle(controller->multi, request->easy);
+    curl_multi_remove_handle(curl_loop_multi(controller->curl), request->easy);
     if (controller->spare_count < SPARE_COUNT) {
         curl_easy_reset(request->easy);
         controller->spares[controller->spare_count++] = request->easy;
@@ -339,6 +271,16 @@ static bool read_token(struct controller_client *controller, struct err *err)
 bool controller_client_renew(struct controller_client *controller, struct err *err)
 {
     return read_token(controller, err);
+}
+
+const char *controller_client_url(const struct controller_client *controller)
+{
+    return controller->config.url;
+}
+
+const char *controller_client_token(const struct controller_client *controller)
+{
+    return controller->token;
 }
 
 bool controller_client_is_behind(const struct controller_client *controller)
@@ -495,17 +437,11 @@ static void finish_try(struct controller_request *request, CURLcode result)
     loop_arm(controller->loop, &request->retry, clock_boot_ms() + backoff_ms(request->failures++));
 }
 
-static void collect(struct controller_client *controller)
+static void transfer_done(void *closure, CURL *easy, CURLcode result)
 {
-    int left;
-    for (CURLMsg *message; (message = curl_multi_info_read(controller->multi, &left)) != NULL;) {
-        if (message->msg == CURLMSG_DONE) {
-            void *request;
-            CURLcode result = message->data.result;
-            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
-            finish_try(request, result);
-        }
-    }
+    void *request;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &request);
+    finish_try(request, result);
 }
 
 /* --- from outside --------------------------------------------------------------------------------------- */
@@ -520,21 +456,16 @@ struct controller_client *controller_client_create(const struct controller_clien
         free(controller);
         return NULL;
     }
-    controller->timer = (struct loop_timer){.due = timer_due, .closure = controller};
     curl_use_begin(CURL_GLOBAL_DEFAULT);
-    controller->multi = curl_use_multi();
+    controller->curl = curl_loop_create(loop, transfer_done, controller);
     controller->json_headers = curl_use_append(NULL, "Content-Type: application/json");
     controller->json_headers = curl_use_append(controller->json_headers, "Expect:");
     controller->bytes_headers = curl_use_append(NULL, "Content-Type: application/octet-stream");
     controller->bytes_headers = curl_use_append(controller->bytes_headers, "Expect:");
-    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_SOCKETFUNCTION, on_socket));
-    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_SOCKETDATA, controller));
-    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_TIMERFUNCTION, on_timer));
-    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_TIMERDATA, controller));
+    CURLM *multi = curl_loop_multi(controller->curl);
+    curl_use_must_multi(curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)LIMIT_AGENT_CONNECTIONS));
     curl_use_must_multi(
-        curl_multi_setopt(controller->multi, CURLMOPT_MAXCONNECTS, (long)LIMIT_AGENT_CONNECTIONS));
-    curl_use_must_multi(
-        curl_multi_setopt(controller->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)LIMIT_AGENT_CONNECTIONS));
+        curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)LIMIT_AGENT_CONNECTIONS));
     return controller;
 }
 
@@ -549,8 +480,7 @@ void controller_client_destroy(struct controller_client *controller)
     while (controller->spare_count > 0) {
         curl_easy_cleanup(controller->spares[--controller->spare_count]);
     }
-    curl_multi_cleanup(controller->multi);
-    loop_disarm(controller->loop, &controller->timer);
+    curl_loop_destroy(controller->curl);
     curl_slist_free_all(controller->json_headers);
     curl_slist_free_all(controller->bytes_headers);
     curl_global_cleanup();

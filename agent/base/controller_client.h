@@ -3,6 +3,7 @@
 #ifndef AGENT_CONTROLLER_CLIENT_H
 #define AGENT_CONTROLLER_CLIENT_H
 
+#include <curl/curl.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,6 +53,10 @@ struct controller_client *controller_client_create(const struct controller_clien
 bool controller_client_renew(struct controller_client *controller, struct err *err);
 /* Whether the requests have an earlier token than the newest, which the controller does not know. */
 bool controller_client_is_behind(const struct controller_client *controller);
+/* For connections beside the requests: the options of a handle, and what it needs to ask. Borrowed. */
+void controller_client_set(const struct controller_client *controller, CURL *easy);
+const char *controller_client_url(const struct controller_client *controller);
+const char *controller_client_token(const struct controller_client *controller);
 /* Cancels all requests. */
 void controller_client_destroy(struct controller_client *controller);
 

@@ -284,6 +284,9 @@ static void poll_done(void *closure, const struct controller_answer *answer)
     keep_orders(node, &reply);
     reconciler_polled(node->reconciler, &reply);
     node_work(node); /* now, because the orders are borrowed from the reply */
+    for (size_t i = 0; i < reply.stream_count; i++) {
+        streams_join(node->streams, &reply.streams[i]);
+    }
     recall_hear(node->recall, &reply);
     stagings_set(node->context->stagings, reply.stagings, reply.staging_count, answer->sent_ms);
     poll_reply_finish(&reply);

@@ -26,8 +26,17 @@ void node_wake(struct node *node, int64_t at_ms)
 static void heard(void *closure, uint64_t attempt_id, enum reconciler_news news)
 {
     struct node *node = closure;
+    if (news == NEWS_EXITED) {
+        streams_attempt_over(node->streams, attempt_id);
+    }
     reconciler_heard(node->reconciler, attempt_id, news);
     node_wake(node, 0);
+}
+
+static struct attempt *find_attempt(void *closure, uint64_t attempt_id)
+{
+    const struct entry *entry = node_find(closure, attempt_id);
+    return entry != NULL ? entry->attempt : NULL;
 }
 
 struct entry *node_find(struct node *node, uint64_t attempt_id)
@@ -361,6 +370,7 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
     exchange_init(node);
     node->recall = recall_create(context);
     node->token_renewal = token_renewal_create(context);
+    node->streams = streams_create(context, find_attempt, node);
     context->heard = heard;
     context->holder = holder;
     context->faults = faults;
@@ -410,6 +420,7 @@ void node_destroy(struct node *node)
         return;
     }
     struct entry *entry, *next;
+    streams_destroy(node->streams);
     HASH_ITER (hh, node->entries, entry, next) {
         attempt_destroy(entry->attempt);
         drop(node, entry);

@@ -7,6 +7,7 @@
 #include "agent/node/node.h"
 #include "agent/node/recall.h"
 #include "agent/node/token_renewal.h"
+#include "agent/stream/streams.h"
 #include "proto/base/text/table.h"
 #include "proto/limits.h"
 
@@ -32,6 +33,7 @@ struct node {
     struct entry *entries;
     struct recall *recall;
     struct token_renewal *token_renewal;
+    struct streams *streams;
     struct controller_request *registering, *polling;
     struct heartbeat heartbeats[HEARTBEATS_OUT];
     int64_t park_ms;

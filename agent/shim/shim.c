@@ -24,7 +24,6 @@
 
 #include "agent/common/process_table.h"
 #include "agent/common/system_calls.h"
-#include "agent/shim/shim_signals.h"
 #include "proto/base/cleanup.h"
 
 #define EVENTS_A_TURN 64
@@ -195,6 +194,9 @@ static void event_work(struct shim *shim, uint64_t data)
     case WATCH_WARM:
         warm_hear(shim);
         break;
+    case WATCH_COMMAND:
+        command_hear(shim, (size_t)(data & UINT32_MAX));
+        break;
     case WATCH_STREAM:
         output_move(shim, (size_t)(data & UINT32_MAX));
         break;
@@ -258,6 +260,11 @@ static void shim_finish(struct shim *shim)
     secrets_forget(shim);
     launch_finish(&shim->launch);
     free(shim->ranks);
+    commands_finish(shim);
+    for (size_t i = 0; shim->added != NULL && shim->added[i] != NULL; i++) {
+        free(shim->added[i]);
+    }
+    free(shim->added);
     cleanup_close(&shim->deaths);
     cleanup_close(&shim->record);
     cleanup_close(&shim->hold);

@@ -5,6 +5,7 @@
 #ifndef AGENT_SHIM_H
 #define AGENT_SHIM_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,12 @@
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/limits_agent.h"
+
+/* The signals that do not end the shim, and whose default it restores for its ranks. Some ask a program to
+ * end, which only the agent may ask of the shim (a TERM of init ends the attempt, see shim.c). The others
+ * would end the shim when it writes to a dead pipe or beyond a file size limit. */
+static const int shim_ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGXFSZ};
+#define SHIM_IGNORED_COUNT (sizeof shim_ignored / sizeof shim_ignored[0])
 
 #define SHIM_NEVER INT64_MAX /* a time that never comes */
 
@@ -79,7 +86,8 @@ enum watch {
     WATCH_LISTENER,
     WATCH_METRICS,
     WATCH_STREAM,
-    WATCH_WARM
+    WATCH_WARM,
+    WATCH_COMMAND
 };
 
 struct why {
@@ -162,6 +170,8 @@ struct warm {
     struct why said; /* how the ranks were started: "warm", or "cold" and why; "": not known */
 };
 
+struct command;
+
 struct metrics {
     int socket;         /* -1: not open */
     struct stream file; /* opened when the first line arrives */
@@ -188,9 +198,11 @@ struct shim {
     int hold;                         /* lock of the ranks' environment; shim_attempt.c */
     int record;                       /* the exit record until it is synced; shim_exit.c */
     struct rank *ranks;               /* shim_rank.c; launch.rank_count of them */
-    int deaths;         /* epoll of the ranks' pidfds, which keeps the order of ends; shim_reap.c */
-    size_t ended_count; /* ranks that have ended */
-    enum ladder ladder; /* shim_kill.c, as are the next two lines */
+    char **added;             /* variables of the start, ended by NULL; shim_attempt.c; NULL: none yet */
+    struct command *commands; /* shim_command.c; NULL: there were none */
+    int deaths;               /* epoll of the ranks' pidfds, which keeps the order of ends; shim_reap.c */
+    size_t ended_count;       /* ranks that have ended */
+    enum ladder ladder;       /* shim_kill.c, as are the next two lines */
     int64_t term_ms, kill_ms, tick_ms;              /* boot */
     int64_t tick_pause_ms;                          /* shim_kill.c */
     int64_t lease_term_ms, lease_kill_ms, again_ms; /* boot; shim_attempt.c, as are the following */
@@ -259,6 +271,26 @@ bool rank_is_offered(const struct shim *shim, size_t index);
 bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why);
 /* Starts the program that makes warm workers, as the launch says. `workers` becomes its fd 3. */
 bool rank_breed(struct shim *shim, struct launch *launch, int workers, struct why *why);
+
+/* Starts a command beside the ranks, with stdin, stdout and stderr, or a terminal three times. On failure it
+ * returns false and the exit code to report, 0: not the command's fault; *ret_pid may be a process even then.
+ */
+struct command_start {
+    char **arguments, **env;
+    int fds[3];
+    bool terminal;
+};
+bool command_spawn(const struct shim *shim, const struct command_start *start, pid_t *ret_pid, int *ret_code,
+                   struct why *why);
+
+/* shim_command.c. command_begin starts the command that the socket given with the message asks for, beside
+ * the rank. command_hear notices that the agent has let go of one. command_ended is told of a process that
+ * was reaped and is no rank. commands_kill kills all: the ranks have ended. */
+void command_begin(struct shim *shim, int64_t rank);
+void command_hear(struct shim *shim, size_t place);
+void command_ended(struct shim *shim, pid_t pid, int status);
+void commands_kill(struct shim *shim);
+void commands_finish(struct shim *shim);
 
 /* shim_warm.c. warm_breed starts the process that forks them; warm_abandon kills what it has left, at the end
  * of a shim without an attempt. warm_begin asks for workers in the shim's

@@ -99,6 +99,7 @@ void agent_socket_receive(struct shim *shim)
     }
     shim->agent_socket.given = given;
     order_work(shim, text);
+    given = shim->agent_socket.given; /* -1 where an order has kept it */
     shim->agent_socket.given = -1;
 }
 

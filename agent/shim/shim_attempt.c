@@ -262,7 +262,7 @@ static void added_put_coordinator(char **added, size_t *count, const char *addre
 
 static void attempt_begin(struct shim *shim, const char *address, const char *port, const char *interface)
 {
-    char *added[ADDED_MAX + 1] = {0};
+    char **added = shim->added = xzalloc((ADDED_MAX + 1) * sizeof *added);
     size_t count = 0;
     autofree char *master = strcmp(address, "-") != 0 ? xprintf("%s:%s", address, port) : xstrdup("-");
     added_put(added, &count, "GPUCTL_MASTER=", master); /* for gpuctl_watch.py */
@@ -278,9 +278,6 @@ static void attempt_begin(struct shim *shim, const char *address, const char *po
               interface); /* the second "=" is part of the value: NCCL matches the exact name */
     addresses_put(&shim->launch, address, port, added, &count);
     ranks_start(shim, added);
-    for (size_t i = 0; i < count; i++) {
-        free(added[i]);
-    }
 }
 
 void attempt_start(struct shim *shim, const char *address, const char *port, const char *interface)
@@ -451,6 +448,7 @@ void attempt_children(struct shim *shim)
         return;
     }
     cause_set(shim, "NONE", "");
+    commands_kill(shim);
     if (children || !cgroup_vacate(shim)) {
         kill_leftovers(shim);
     } else {

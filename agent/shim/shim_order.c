@@ -106,6 +106,16 @@ static bool seen(struct shim *shim, char *const *argument)
     return true;
 }
 
+static bool exec(struct shim *shim, char *const *argument)
+{
+    int64_t rank;
+    if (!text_to_int(argument[0], 0, INT32_MAX, &rank)) {
+        return false;
+    }
+    command_begin(shim, rank);
+    return true;
+}
+
 static bool reuse(struct shim *shim, char *const *argument)
 {
     attempt_reuse(shim);
@@ -130,6 +140,7 @@ static const struct order {
     {"stop", 2, BEFORE_END, stop},           {"lease", 2, BEFORE_END, lease},
     {"seen", 0, ~IN(PHASE_IDLE), seen},      {"reuse", 0, AFTER_END, reuse},
     {"forget", 0, AFTER_END, forget},        {"breed", 1, IN(PHASE_IDLE), breed},
+    {"exec", 1, IN(PHASE_RUNNING), exec},
 };
 
 static const struct order *order_find(const char *word)

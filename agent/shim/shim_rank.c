@@ -15,13 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/common/system_calls.h"
 #include "agent/shim/shim_clone.h"
-#include "agent/shim/shim_signals.h"
 #include "proto/base/cleanup.h"
 
 #define DEFAULT_PATH    "/usr/local/bin:/usr/bin:/bin"
@@ -32,14 +32,17 @@
 struct spawn {
     const struct shim *shim;
     char **env;
+    char *const *arguments;
     const char *path; /* the job's PATH */
     pid_t parent;
-    int output[2];
-    int store;  /* socket that becomes SHIM_STORE_FD; -1: none */
-    int report; /* closed by exec */
-    int cgroup; /* -1: none */
-    bool enter; /* the child enters the cgroup itself */
-    bool pipes; /* output is pipes, which become the user's */
+    int input, output[2];
+    int store;     /* socket that becomes SHIM_STORE_FD; -1: none */
+    int report;    /* closed by exec */
+    int cgroup;    /* -1: none */
+    bool enter;    /* the child enters the cgroup itself */
+    bool pipes;    /* output is pipes, which become the user's */
+    bool command;  /* it is no rank: input becomes the user's, too, */
+    bool terminal; /* and may be the terminal that controls it */
     const struct launch *launch;
 };
 
@@ -83,7 +86,7 @@ static void child_descriptors(const struct spawn *spawn)
         const struct rlimit core = no_core();
         setrlimit(RLIMIT_CORE, &core);
     }
-    dup2(spawn->shim->null, STDIN_FILENO);
+    dup2(spawn->input, STDIN_FILENO);
     dup2(spawn->output[0], STDOUT_FILENO);
     dup2(spawn->output[1], STDERR_FILENO);
     close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
@@ -109,6 +112,9 @@ static void child_user(const struct spawn *spawn)
             child_fail(spawn, STAGE_USER);
         }
     }
+    if (spawn->command && fchown(spawn->input, (uid_t)uid, (gid_t)gid) != 0) {
+        child_fail(spawn, STAGE_USER);
+    }
     for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++) {
         prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
     }
@@ -122,7 +128,7 @@ static void child_user(const struct spawn *spawn)
 /* Returns only if the file does not exist. A file whose interpreter is missing fails with the same error. */
 static void child_try(const struct spawn *spawn, const char *file, bool *denied)
 {
-    execve(file, spawn->launch->arguments, spawn->env);
+    execve(file, spawn->arguments, spawn->env);
     if (errno == ENOENT && access(file, F_OK) == 0) {
         child_fail(spawn, STAGE_INTERPRETER);
     }
@@ -135,7 +141,7 @@ static void child_try(const struct spawn *spawn, const char *file, bool *denied)
 
 static _Noreturn void child_exec(const struct spawn *spawn)
 {
-    const char *name = spawn->launch->arguments[0];
+    const char *name = spawn->arguments[0];
     bool denied = false;
     if (strchr(name, '/') != NULL) {
         child_try(spawn, name, &denied);
@@ -160,6 +166,9 @@ static _Noreturn void child_run(const struct spawn *spawn)
     bool done = true;
     child_signals();
     setsid();
+    if (spawn->terminal && ioctl(spawn->input, TIOCSCTTY, 0) != 0) {
+        child_fail(spawn, STAGE_USER);
+    }
     if (spawn->enter) {
         child_file(spawn->cgroup, "cgroup.procs", "0", &done);
         if (!done) {
@@ -217,9 +226,10 @@ static pid_t child_start(struct spawn *spawn)
     return child_vfork(spawn);
 }
 
-static void report_explain(const struct launch *launch, const struct report *report, struct why *why)
+static void report_explain(const struct launch *launch, const char *name, const struct report *report,
+                           struct why *why)
 {
-    const char *name = launch->arguments[0], *error = strerror(report->error);
+    const char *error = strerror(report->error);
     switch ((enum stage)report->stage) {
     case STAGE_CGROUP:
         why_set(why, "cannot enter cgroup %s: %s", launch->cgroup, error);
@@ -260,11 +270,11 @@ static int code_of(int32_t stage)
                                                         : CODE_NOT_USABLE;
 }
 
-static bool report_take(const struct launch *launch, const struct report *report, int *ret_code,
-                        struct why *why)
+static bool report_take(const struct launch *launch, const char *name, const struct report *report,
+                        int *ret_code, struct why *why)
 {
     *ret_code = code_of(report->stage);
-    report_explain(launch, report, why);
+    report_explain(launch, name, report, why);
     return false;
 }
 
@@ -287,7 +297,7 @@ static bool spawn_now(struct spawn *spawn, pid_t *ret_pid, int *ret_code, struct
         return why_set(why, "cannot start a process: %s", strerror(error));
     }
     *ret_pid = pid;
-    return got != sizeof report || report_take(spawn->launch, &report, ret_code, why);
+    return got != sizeof report || report_take(spawn->launch, spawn->arguments[0], &report, ret_code, why);
 }
 
 bool rank_breed(struct shim *shim, struct launch *launch, int workers, struct why *why)
@@ -297,7 +307,9 @@ bool rank_breed(struct shim *shim, struct launch *launch, int workers, struct wh
     autofree char **env = launch_environment(launch, 0, (char *const[]){NULL});
     struct spawn spawn = {.shim = shim,
                           .launch = launch,
+                          .arguments = launch->arguments,
                           .env = env,
+                          .input = shim->null,
                           .path = path_of(env),
                           .parent = getpid(),
                           .output = {shim->null, shim->null},
@@ -306,6 +318,25 @@ bool rank_breed(struct shim *shim, struct launch *launch, int workers, struct wh
     bool started = spawn_now(&spawn, &pid, &code, why);
     shim->warm.breeder = started ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     return started;
+}
+
+bool command_spawn(const struct shim *shim, const struct command_start *start, pid_t *ret_pid, int *ret_code,
+                   struct why *why)
+{
+    struct spawn spawn = {.shim = shim,
+                          .launch = &shim->launch,
+                          .arguments = start->arguments,
+                          .env = start->env,
+                          .path = path_of(start->env),
+                          .parent = getpid(),
+                          .input = start->fds[0],
+                          .output = {start->fds[1], start->fds[2]},
+                          .store = -1,
+                          .cgroup = shim->cgroup,
+                          .pipes = true,
+                          .command = true,
+                          .terminal = start->terminal};
+    return spawn_now(&spawn, ret_pid, ret_code, why);
 }
 
 /* --- from warm workers ---------------------------------------------------------------------------------- */
@@ -382,7 +413,7 @@ static enum warm_end rank_become(struct shim *shim, size_t index, int *ret_code,
     rank->pid = shim->warm.workers[index].pid;
     rank->state = RANK_LIVE;
     if (end == WARM_FAILED) {
-        report_take(&shim->launch, &report, ret_code, why);
+        report_take(&shim->launch, shim->launch.arguments[0], &report, ret_code, why);
     } else {
         say_started(&shim->warm, said);
     }
@@ -417,6 +448,8 @@ static bool rank_fork(struct shim *shim, size_t index, char *const *added, int *
     struct rank *rank = &shim->ranks[index];
     struct spawn spawn = {.shim = shim,
                           .launch = &shim->launch,
+                          .arguments = shim->launch.arguments,
+                          .input = shim->null,
                           .parent = getpid(),
                           .store = store_of(shim, index),
                           .cgroup = shim->cgroup,

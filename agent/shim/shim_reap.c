@@ -88,8 +88,12 @@ bool reap_ended(struct shim *shim)
         if (rank != NULL && rank->pidfd >= 0 && ranks_look(shim)) {
             continue;
         }
-        if (waitpid(pid, &status, WNOHANG) == pid && rank != NULL) {
-            rank_ended(shim, rank, status);
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            if (rank != NULL) {
+                rank_ended(shim, rank, status);
+            } else {
+                command_ended(shim, pid, status);
+            }
         }
     }
     return pid == 0;

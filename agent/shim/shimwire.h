@@ -67,11 +67,16 @@
  *   lease TERM-BOOT KILL-BOOT send TERM and KILL unasked at these times; a later lease replaces it.
  *                             Never sent if on_disconnect is keep
  *   seen                      the agent has handled the last `output`; the shim may send another
- *   reuse                     after exited, when the controller has it: remove shim.pid, shim.sock and
- *                             rank.sock, say `idle` and wait for the next attempt. A shim whose attempt has
- *                             left something that it cannot clear ends instead. Only to a shim that this
- *                             agent started: an older shim does not know the word
- *   forget                    instead of reuse, and after declined: remove shim.sock and rank.sock, and end
+ *   exec RANK                 while the rank runs: start a command beside it, with one descriptor, a
+ *                             SOCK_SEQPACKET socket. One message waits on it: NUL-terminated KEY and VALUE,
+ * arg (repeated) and term ($TERM), with one descriptor, a terminal, or with three: stdin, stdout and stderr.
+ * The shim answers on it, once: `exited CODE SIGNAL`, with ` ends` behind it where the attempt ends; or
+ * `failed CODE TEXT`, CODE as in `failed` below or 0. It kills the command's process group when the agent
+ * closes the socket. An older shim closes it without an answer reuse                     after exited, when
+ * the controller has it: remove shim.pid, shim.sock and rank.sock, say `idle` and wait for the next attempt.
+ * A shim whose attempt has left something that it cannot clear ends instead. Only to a shim that this agent
+ * started: an older shim does not know the word forget                    instead of reuse, and after
+ * declined: remove shim.sock and rank.sock, and end
  *
  * A message that does not fit the phase repeats an older one and has no effect. After declined and after
  * exited, only `reuse` and `forget` have an effect.

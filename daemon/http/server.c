@@ -45,6 +45,7 @@
 #include "daemon/http/router.h"
 #include "daemon/http/samples/samples.h"
 #include "daemon/http/scrubbing.h"
+#include "daemon/http/streams/streams.h"
 #include "daemon/http/secrets/secrets.h"
 #include "daemon/http/submit/batches.h"
 #include "daemon/http/usage/holders.h"
@@ -83,6 +84,7 @@ void server_stop(struct server *server, enum server_end end)
         library_quiesce(server->library);
     }
     deadlines_run_all(server->deadlines);
+    streams_stop(server);
 }
 
 /* A part of the server has found that the store cannot be trusted. */
@@ -361,7 +363,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
         !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
         !log_searches_open(server, err) || !simulations_open(server, err) || !logins_open(server, err) ||
         !samples_open(server, err) || !usage_open(server, err) || !backups_open(server, err) ||
-        !retention_open(server, err) || !scrubbing_open(server, err)) {
+        !retention_open(server, err) || !scrubbing_open(server, err) || !streams_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -410,6 +412,7 @@ void server_close(struct server *server)
     server->ending = true;
     if (server->library != NULL) {
         await_asks(server);
+        streams_close(server);
         resume_all(server);
         library_close(server->library);
         assert(server->request_count == 0 && server->people_count == 0 && server->body_bytes == 0);

@@ -241,6 +241,23 @@ static bool decode_order(json_t *json, struct order *order, struct err *err)
 
 /* --- poll --- */
 
+static void put_streams(json_t *json, const struct poll_reply *message)
+{
+    json_t *streams = message->stream_count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < message->stream_count; i++) {
+        const struct stream_order *order = &message->streams[i];
+        json_t *item = json_object();
+        member_put_text(item, "id", order->id);
+        member_put_text(item, "job_id", order->job_id);
+        member_put_int(item, "epoch", (int64_t)order->attempt_id);
+        member_put(item, "request", json_incref(order->request));
+        json_array_append_new(streams, item);
+    }
+    if (streams != NULL) {
+        member_put(json, "streams", streams);
+    }
+}
+
 json_t *poll_reply_encode(const struct poll_reply *message)
 {
     json_t *json = json_object();
@@ -261,6 +278,7 @@ json_t *poll_reply_encode(const struct poll_reply *message)
         json_array_append(stagings, message->stagings[i].json);
     }
     member_put(json, "stagings", stagings);
+    put_streams(json, message);
     return json;
 }
 
@@ -306,6 +324,33 @@ static bool decode_stagings(const json_t *json, struct poll_reply *message, stru
     return true;
 }
 
+static bool decode_stream(const json_t *json, struct stream_order *order, struct err *err)
+{
+    order->request = json_object_get(json, "request");
+    return json_need_text(json, "id", &order->id, err) &&
+           (text_is_id(order->id) || err_field(err, ERR_FIELD, "id", NULL, "id is no id")) &&
+           json_need_text(json, "job_id", &order->job_id, err) &&
+           member_need_attempt_id(json, "epoch", &order->attempt_id, err) &&
+           (json_is_object(order->request) ||
+            err_field(err, ERR_FIELD, "request", NULL, "request is no object"));
+}
+
+static bool decode_streams(const json_t *json, struct poll_reply *message, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "streams", LIMIT_NODE_STREAMS, &array, err)) {
+        return false;
+    }
+    message->streams = xzalloc((json_array_size(array) + 1) * sizeof *message->streams);
+    for (; message->stream_count < json_array_size(array); message->stream_count++) {
+        size_t i = message->stream_count;
+        if (!decode_stream(json_array_get(array, i), &message->streams[i], err)) {
+            return member_err_inside(err, "streams", i);
+        }
+    }
+    return true;
+}
+
 bool poll_reply_decode(json_t *json, struct poll_reply *ret_message, struct err *err)
 {
     struct poll_reply message = {.json = json};
@@ -315,7 +360,7 @@ bool poll_reply_decode(json_t *json, struct poll_reply *ret_message, struct err 
                 json_read_int(json, "restored_ms", 0, INT64_MAX, &message.restored_ms, err) &&
                 json_read_int(json, "journal_since_ms", 0, INT64_MAX, &message.journal_since_ms, err) &&
                 decode_live(json, &message, err) && decode_orders(json, &message, err) &&
-                decode_stagings(json, &message, err);
+                decode_stagings(json, &message, err) && decode_streams(json, &message, err);
     if (!good) {
         poll_reply_finish(&message);
         return false;
@@ -334,6 +379,7 @@ void poll_reply_finish(struct poll_reply *message)
         staging_finish(&message->stagings[i]);
     }
     free(message->stagings);
+    free(message->streams);
     free(message->orders);
     free(message->live);
     json_decref(message->json);

@@ -232,6 +232,15 @@ static inline int64_t order_units(const struct order *order)
     return order->device_count > 0 ? (int64_t)order->device_count : 1;
 }
 
+/* A stream into a live attempt, which the agent joins with GET /v1/agent/streams/{id}. */
+struct stream_order {
+    const char *id;
+    const char *job_id;
+    uint64_t attempt_id;
+    json_t *request; /* proto/wire/stream_request.h; borrowed in an encode, part of the reply's json after a
+                        decode */
+};
+
 struct poll_reply {
     json_t *json;
     uint64_t version;
@@ -246,6 +255,9 @@ struct poll_reply {
     struct staging *stagings; /* everything that the node should stage; the agent stops all others. An encode
                                  borrows only their json; owned after a decode */
     size_t staging_count;
+    struct stream_order
+        *streams; /* the streams that the node should open now; told once. Owned after a decode */
+    size_t stream_count;
 };
 
 /* --- POST /v1/agent/report ------------------------------------------------------------------------------ */

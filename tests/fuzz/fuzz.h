@@ -50,6 +50,7 @@
     X(settings)                                                                                              \
     X(sse)                                                                                                   \
     X(staging)                                                                                               \
+    X(stream)                                                                                                \
     X(trace)                                                                                                 \
     X(trace_context)                                                                                         \
     X(tracking)                                                                                              \

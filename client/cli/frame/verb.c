@@ -12,14 +12,16 @@
 #include "proto/base/text/text.h"
 
 static const struct verb *const all[] = {
-    &verb_run,     &verb_submit,  &verb_sbatch,  &verb_convert,    &verb_ps,       &verb_queue,
-    &verb_top,     &verb_get,     &verb_logs,    &verb_results,    &verb_ls,       &verb_cp,
-    &verb_metrics, &verb_open,    &verb_events,  &verb_wait,       &verb_cancel,   &verb_rm,
-    &verb_retry,   &verb_explain, &verb_plan,    &verb_preempt,    &verb_hold,     &verb_release,
-    &verb_update,  &verb_up,      &verb_down,    &verb_nodes,      &verb_gpus,     &verb_pools,
-    &verb_quotas,  &verb_shares,  &verb_usage,   &verb_login,      &verb_logout,   &verb_context,
-    &verb_whoami,  &verb_doctor,  &verb_secret,  &verb_token,      &verb_audit,    &verb_webhooks,
-    &verb_admin,   &verb_mcp,     &verb_version, &verb_completion, &verb_simulate, NULL,
+    &verb_run,     &verb_submit,  &verb_sbatch,     &verb_convert,      &verb_ps,
+    &verb_queue,   &verb_top,     &verb_get,        &verb_logs,         &verb_results,
+    &verb_ls,      &verb_cp,      &verb_exec,       &verb_port_forward, &verb_metrics,
+    &verb_open,    &verb_events,  &verb_wait,       &verb_cancel,       &verb_rm,
+    &verb_retry,   &verb_explain, &verb_plan,       &verb_preempt,      &verb_hold,
+    &verb_release, &verb_update,  &verb_up,         &verb_down,         &verb_nodes,
+    &verb_gpus,    &verb_pools,   &verb_quotas,     &verb_shares,       &verb_usage,
+    &verb_login,   &verb_logout,  &verb_context,    &verb_whoami,       &verb_doctor,
+    &verb_secret,  &verb_token,   &verb_audit,      &verb_webhooks,     &verb_admin,
+    &verb_mcp,     &verb_version, &verb_completion, &verb_simulate,     NULL,
 };
 
 const struct verb *const *verb_all(void)

@@ -150,7 +150,8 @@ extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, ver
     verb_token, verb_version, verb_completion, verb_sbatch, verb_convert, verb_simulate, verb_hold,
     verb_release, verb_update, verb_quotas, verb_shares, verb_pools, verb_explain, verb_plan, verb_preempt,
     verb_admin, verb_login, verb_logout, verb_open, verb_mcp, verb_usage, verb_top, verb_retry, verb_queue,
-    verb_gpus, verb_webhooks, verb_audit, verb_ls, verb_cp, verb_context, verb_whoami, verb_doctor;
+    verb_gpus, verb_webhooks, verb_audit, verb_ls, verb_cp, verb_exec, verb_port_forward, verb_context,
+    verb_whoami, verb_doctor;
 
 /* Nested verbs that are in another file than their group. */
 extern const struct verb verb_windows, verb_nodes_join_command, verb_nodes_add, verb_nodes_remove,

@@ -21,6 +21,9 @@ struct api {
     bool warned; /* of the end of the token */
 };
 
+/* How all connections to the controller are made. */
+void api_set_connection(const struct api *api, CURL *easy);
+
 /* libcurl is done with this one. */
 void transfer_end(CURL *easy, CURLcode result);
 

@@ -130,24 +130,29 @@ static void set_limits(CURL *easy, int64_t timeout_ms)
     }
 }
 
-static void set_connection(struct transfer *transfer)
+void api_set_connection(const struct api *api, CURL *easy)
 {
-    const struct context *context = &transfer->api->context;
-    CURL *easy = transfer->easy;
-    curl_use_set(easy, CURLOPT_URL, transfer->url);
+    const struct context *context = &api->context;
     curl_use_set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_use_set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_use_set(easy, CURLOPT_ERRORBUFFER, transfer->fault);
-    curl_use_set(easy, CURLOPT_WRITEFUNCTION, take_bytes);
-    curl_use_set(easy, CURLOPT_WRITEDATA, transfer);
-    curl_use_set(easy, CURLOPT_PRIVATE, transfer);
     if (strncmp(context->url, "http://", 7) == 0) {
         curl_use_set(easy, CURLOPT_PROXY, ""); /* plain text goes to its host and nowhere else */
     }
     if (context->cacert != NULL) {
         curl_use_set(easy, CURLOPT_CAINFO, context->cacert);
     }
+}
+
+static void set_connection(struct transfer *transfer)
+{
+    CURL *easy = transfer->easy;
+    api_set_connection(transfer->api, easy);
+    curl_use_set(easy, CURLOPT_URL, transfer->url);
+    curl_use_set(easy, CURLOPT_ERRORBUFFER, transfer->fault);
+    curl_use_set(easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_use_set(easy, CURLOPT_WRITEDATA, transfer);
+    curl_use_set(easy, CURLOPT_PRIVATE, transfer);
 }
 
 struct transfer *transfer_start(struct api *api, const struct request *request,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/http/api/dependencies.h"
+#include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/orders/specs.h"
 #include "daemon/http/orders/staging_board.h"
@@ -22,8 +23,8 @@
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 
-/* What the sender is to be allowed: to look, or also to change. */
-enum purpose { LOOK, CHANGE };
+/* What the sender is to be allowed: to look, or also to change, or to run something in it. */
+enum purpose { LOOK, CHANGE, ENTER };
 
 /* *ret_found: there is such a job, and the sender may see it. ERR_FORBIDDEN: it may not be changed. */
 static bool read_job(const struct request *request, const char *id, enum purpose purpose, bool *ret_found,
@@ -34,6 +35,10 @@ static bool read_job(const struct request *request, const char *id, enum purpose
     *ret_found = rows_job(&rows, &job) && request_may_see(request, job.birth.owner, job.birth.project);
     if (*ret_found && purpose == CHANGE &&
         !request_may_change(request, job.birth.owner, job.birth.project, err)) {
+        return false;
+    }
+    if (*ret_found && purpose == ENTER &&
+        !authorize_enter(request->who, job.birth.owner, job.birth.project, err)) {
         return false;
     }
     if (*ret_found) {
@@ -136,6 +141,11 @@ bool job_is_seen(struct request *request)
 bool job_find_to_change(struct request *request, struct job_facts *ret_facts, struct err *err)
 {
     return find(request, CHANGE, ret_facts, err);
+}
+
+bool job_find_to_enter(struct request *request, struct job_facts *ret_facts, struct err *err)
+{
+    return find(request, ENTER, ret_facts, err);
 }
 
 bool job_attempt_id(struct reader *reader, int64_t job_key, int64_t attempt, uint64_t *ret_attempt_id,

@@ -34,6 +34,8 @@ struct job_facts {
 bool job_find(struct request *request, struct job_facts *ret_facts, struct err *err);
 /* The same, for a change: ERR_FORBIDDEN when the sender may only see it. */
 bool job_find_to_change(struct request *request, struct job_facts *ret_facts, struct err *err);
+/* The same, to run something in it. */
+bool job_find_to_enter(struct request *request, struct job_facts *ret_facts, struct err *err);
 /* Whether the sender may see it, and nothing more: for streams, which outlive what allowed them. */
 bool job_is_seen(struct request *request);
 

@@ -118,6 +118,15 @@ bool authorize_change(const struct projects *projects, const struct identity *wh
     return err_hint(err, "ask %s, or an operator of project %s", owner, project);
 }
 
+bool authorize_enter(const struct identity *who, const char *owner, const char *project, struct err *err)
+{
+    bool may =
+        identity_role(who) == ROLE_ADMIN || (identity_role(who) >= ROLE_USER && is_own(who, owner, project));
+    return may ||
+           err_set(err, ERR_FORBIDDEN,
+                   "the job is %s's: only %s and administrators reach into it while it runs", owner, owner);
+}
+
 /* --- submissions ---------------------------------------------------------------------------------------- */
 
 /* The project that jobs are in when nobody says: open until it has members. */

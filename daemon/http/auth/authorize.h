@@ -56,6 +56,9 @@ bool authorize_see_by_role(const struct projects *projects, const struct identit
  * token of a viewer changes nothing. ERR_FORBIDDEN. */
 bool authorize_change(const struct projects *projects, const struct identity *who, const char *owner,
                       const char *project, struct err *err);
+/* Whether somebody who may change it may also run commands in it, which have all that its ranks have: its
+ * owner, and administrators. ERR_FORBIDDEN. */
+bool authorize_enter(const struct identity *who, const char *owner, const char *project, struct err *err);
 /* Whether all jobs of the project may be listed. */
 bool authorize_see_project(const struct projects *projects, const struct identity *who, const char *project);
 

@@ -63,6 +63,7 @@ struct server {
     struct scrubbing *scrubbing;
     struct backups *backups; /* NULL: no shelf is configured */
     struct sessions *sessions;
+    struct streams *streams;      /* into running jobs */
     uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get, and of sessions */
 
     int64_t now_ms;    /* of this turn, CLOCK_BOOTTIME */

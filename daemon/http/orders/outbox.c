@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include "daemon/http/auth/rank_token.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/orders/specs.h"
@@ -29,6 +31,14 @@ struct sent {
     int64_t prepare_us, start_us;
 };
 
+/* A stream that the node is to open. */
+struct waiting_stream {
+    char id[ID_LENGTH + 1], job_id[ID_LENGTH + 1];
+    uint64_t attempt_id;
+    json_t *request;
+    struct waiting_stream *prev, *next;
+};
+
 struct box {
     char *node;
     char *boot_id, *agent_id;   /* with which it has registered; NULL: not yet */
@@ -36,8 +46,9 @@ struct box {
     struct sent *sent;          /* as many as there are orders */
     struct request *parked;     /* NULL: none */
     uint64_t seen;              /* by the parked poll */
-    int64_t heartbeat_ms;       /* -1: none yet */
-    bool told;                  /* to shut down */
+    struct waiting_stream *streams;
+    int64_t heartbeat_ms; /* -1: none yet */
+    bool told;            /* to shut down */
     UT_hash_handle hh;
 };
 
@@ -54,8 +65,23 @@ struct outbox *outbox_create(struct server *server)
     return outbox;
 }
 
+static void free_stream(struct box *box, struct waiting_stream *stream)
+{
+    DL_DELETE(box->streams, stream);
+    json_decref(stream->request);
+    free(stream);
+}
+
+static void free_streams(struct box *box)
+{
+    while (box->streams != NULL) {
+        free_stream(box, box->streams);
+    }
+}
+
 static void free_box(struct box *box)
 {
+    free_streams(box);
     node_orders_destroy(box->orders);
     free(box->sent);
     free(box->boot_id);
@@ -237,6 +263,23 @@ static void note_sent(struct box *box, uint64_t seen)
     }
 }
 
+/* As many as a message takes; the caller frees the list. */
+static struct stream_order *list_streams(const struct box *box, size_t *ret_count)
+{
+    struct stream_order *streams = xzalloc(LIMIT_NODE_STREAMS * sizeof *streams);
+    const struct waiting_stream *stream;
+    *ret_count = 0;
+    DL_FOREACH (box->streams, stream) {
+        if (*ret_count < LIMIT_NODE_STREAMS) {
+            streams[(*ret_count)++] = (struct stream_order){.id = stream->id,
+                                                            .job_id = stream->job_id,
+                                                            .attempt_id = stream->attempt_id,
+                                                            .request = stream->request};
+        }
+    }
+    return streams;
+}
+
 static void answer(const struct outbox *outbox, struct box *box, struct request *request, uint64_t seen)
 {
     size_t room = box->orders != NULL ? box->orders->count + 1 : 1;
@@ -253,11 +296,15 @@ static void answer(const struct outbox *outbox, struct box *box, struct request 
                                .live = live,
                                .orders = changed,
                                .stagings = stagings};
+    autofree struct stream_order *streams =
+        box->streams != NULL ? list_streams(box, &reply.stream_count) : NULL;
+    reply.streams = streams;
     struct err err;
     if (fill_orders(outbox, box, seen, &reply, specs, names, &err) && fill_stagings(box, &reply, &err)) {
         autojson json_t *json = poll_reply_encode(&reply);
         char *text = json_text(json);
         note_sent(box, seen);
+        free_streams(box);
         request_reply(request, 200, "application/json", text, strlen(text));
         box->told = outbox->shutting_down;
     } else {
@@ -371,7 +418,7 @@ bool outbox_poll(struct outbox *outbox, struct request *request, const struct po
     /* A version from the future is from before a restore of the store: it has seen nothing of this history.
      */
     uint64_t seen = message->version <= version_of(outbox, box) ? message->version : 0;
-    bool news = seen < version_of(outbox, box);
+    bool news = seen < version_of(outbox, box) || box->streams != NULL;
     if (news || outbox->shutting_down || outbox->server->ending) {
         answer(outbox, box, request, seen);
         return true;
@@ -382,6 +429,35 @@ bool outbox_poll(struct outbox *outbox, struct request *request, const struct po
     request->deadline.closure = box;
     deadline_set(outbox->server->deadlines, &request->deadline, outbox->server->now_ms + POLL_PARK_MS);
     return request_wait(request);
+}
+
+void outbox_put_stream(struct outbox *outbox, const char *node, const struct stream_order *order)
+{
+    struct box *box = find(outbox, node);
+    if (box == NULL) {
+        return; /* the node has not registered since the controller started */
+    }
+    struct waiting_stream *stream = xzalloc(sizeof *stream);
+    memcpy(stream->id, order->id, ID_LENGTH + 1);
+    memcpy(stream->job_id, order->job_id, ID_LENGTH + 1);
+    stream->attempt_id = order->attempt_id;
+    stream->request = json_incref(order->request);
+    DL_APPEND(box->streams, stream);
+    answer_parked(outbox, box);
+}
+
+void outbox_drop_stream(struct outbox *outbox, const char *node, const char *id)
+{
+    struct box *box = find(outbox, node);
+    struct waiting_stream *stream = NULL, *next;
+    if (box == NULL) {
+        return;
+    }
+    DL_FOREACH_SAFE (box->streams, stream, next) {
+        if (strcmp(stream->id, id) == 0) {
+            free_stream(box, stream);
+        }
+    }
 }
 
 void outbox_sent(const struct outbox *outbox, const char *node, uint64_t attempt_id, int64_t *ret_prepare_us,

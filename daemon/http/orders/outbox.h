@@ -26,6 +26,12 @@ void outbox_put(struct outbox *outbox, struct node_orders *orders);
 bool outbox_poll(struct outbox *outbox, struct request *request, const struct poll_message *message,
                  struct err *err);
 
+/* The next answer to a poll of the node, which comes now if one is parked, tells it to open the stream.
+ * Copies the order. */
+void outbox_put_stream(struct outbox *outbox, const char *node, const struct stream_order *order);
+/* It was not told yet, and is not to be told any more. */
+void outbox_drop_stream(struct outbox *outbox, const char *node, const char *id);
+
 /* The keys of the specs that the node's orders are of, *ret_count of them; the caller frees them. */
 int64_t *outbox_specs(const struct outbox *outbox, const char *node, size_t *ret_count);
 /* Whether an environment that the node stages names this text. */

@@ -74,7 +74,8 @@ static struct MHD_Daemon *start(const struct library *library, int listener, siz
          (void *)(uintptr_t) "SECURE192:+SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
         {MHD_OPTION_END, 0, NULL},
     };
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0);
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG |
+                     (tls ? MHD_USE_TLS : 0);
     return MHD_start_daemon(flags, server->port, connection_accept, server, library->call, server,
                             MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }
@@ -212,7 +213,8 @@ void library_run(struct library *library)
     }
 }
 
-void library_resume(struct library *library, struct MHD_Connection *connection)
+/* The daemon of the connection has work for which no event comes. */
+static void rouse(struct library *library, struct MHD_Connection *connection)
 {
     const struct MHD_Daemon *daemon = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_DAEMON)->daemon;
     size_t at = 0;
@@ -220,7 +222,19 @@ void library_resume(struct library *library, struct MHD_Connection *connection)
         at++;
     }
     library->shards[at].has_work = true;
+}
+
+void library_resume(struct library *library, struct MHD_Connection *connection)
+{
+    rouse(library, connection);
     MHD_resume_connection(connection);
+}
+
+void library_end_upgrade(struct library *library, struct MHD_Connection *connection,
+                         struct MHD_UpgradeResponseHandle *handle)
+{
+    rouse(library, connection);
+    MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
 }
 
 void library_quiesce(struct library *library)

@@ -29,6 +29,10 @@ bool library_has_work(const struct library *library);
 /* Resumes a connection that was suspended. */
 void library_resume(struct library *library, struct MHD_Connection *connection);
 
+/* Closes a connection that was upgraded. */
+void library_end_upgrade(struct library *library, struct MHD_Connection *connection,
+                         struct MHD_UpgradeResponseHandle *handle);
+
 /* Accepts no more connections. */
 void library_quiesce(struct library *library);
 

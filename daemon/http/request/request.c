@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <utlist.h>
 
@@ -37,7 +38,9 @@ static void give_reply(struct request *request, unsigned status, const char *con
     }
     request->status = status;
     request->response = response;
-    request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    if (content_type != NULL) {
+        request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    }
     deadline_clear(request->server->deadlines, &request->deadline);
     waiters_remove(request->server->waiters, &request->waiter);
     if (request->phase == REQUEST_WAITING) {
@@ -141,6 +144,67 @@ bool request_reply_stream(struct request *request, unsigned status, const char *
     return true;
 }
 
+/* --- upgrades ------------------------------------------------------------------------------------------- */
+
+/* A list of words, of which the protocol is one. */
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    while (list != NULL && *list != '\0') {
+        list += strspn(list, " \t,");
+        if (strncasecmp(list, word, length) == 0 && strchr(" \t,", list[length]) != NULL) {
+            return true;
+        }
+        list += strcspn(list, ",");
+    }
+    return false;
+}
+
+bool request_wants_upgrade(const struct request *request, const char *protocol)
+{
+    return has_word(
+               MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONNECTION),
+               "Upgrade") &&
+           has_word(
+               MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_UPGRADE),
+               protocol);
+}
+
+/* A client that sends bytes of the other protocol before it has the reply breaks the rules of upgrades. */
+static void upgraded(void *closure, struct MHD_Connection *connection, void *slot, const char *early,
+                     size_t early_length, MHD_socket socket, struct MHD_UpgradeResponseHandle *handle)
+{
+    struct request *request = closure;
+    connection_enter(request->link, CONNECTION_OURS);
+    if (request->upgrade_take == NULL || early_length > 0) {
+        request_upgrade_end(request, handle);
+    } else {
+        request->upgrade_take(request->upgrade_closure, socket, handle);
+    }
+}
+
+bool request_upgrade(struct request *request, const char *protocol,
+                     void (*take)(void *closure, int socket, struct MHD_UpgradeResponseHandle *handle),
+                     void *closure)
+{
+    request->upgrade_take = take;
+    request->upgrade_closure = closure;
+    give_reply(request, MHD_HTTP_SWITCHING_PROTOCOLS, NULL,
+               MHD_create_response_for_upgrade(upgraded, request));
+    request_header(request, MHD_HTTP_HEADER_UPGRADE, protocol);
+    return true;
+}
+
+void request_upgrade_forget(struct request *request)
+{
+    request->upgrade_take = NULL;
+}
+
+void request_upgrade_end(struct request *request, struct MHD_UpgradeResponseHandle *handle)
+{
+    library_end_upgrade(request->server->library, request->connection, handle);
+}
+
 void request_header(struct request *request, const char *name, const char *value)
 {
     assert(request->response != NULL);
@@ -157,7 +221,8 @@ bool request_has(const struct request *request, const char *tag)
 
 enum MHD_Result request_queue_reply(struct request *request)
 {
-    if (request->closing || request->server->ending) {
+    bool upgrades = request->status == MHD_HTTP_SWITCHING_PROTOCOLS;
+    if ((request->closing || request->server->ending) && !upgrades) {
         request_header(request, MHD_HTTP_HEADER_CONNECTION, "close");
     }
     request->phase = REQUEST_QUEUED;

@@ -104,6 +104,8 @@ struct request {
     ssize_t (*stream_read)(void *closure, uint64_t position, char *buffer, size_t room);
     void (*stream_finish)(void *closure);
     void *stream;
+    void (*upgrade_take)(void *closure, int socket, struct MHD_UpgradeResponseHandle *handle);
+    void *upgrade_closure;
     struct query *query_owned;
     size_t body_room;
     uint64_t body_seen;
@@ -142,6 +144,18 @@ bool request_reply_file(struct request *request, unsigned status, const char *co
 bool request_reply_stream(struct request *request, unsigned status, const char *content_type,
                           ssize_t (*read)(void *closure, uint64_t position, char *buffer, size_t room),
                           void (*finish)(void *closure), void *closure);
+
+/* Whether the sender asks for the connection to become one of this protocol. */
+bool request_wants_upgrade(const struct request *request, const char *protocol);
+/* Replies with 101. take gets the socket once the reply has left, and owns it until request_upgrade_end: the
+ * request lives as long. A request that ends before calls state_finish alone. */
+bool request_upgrade(struct request *request, const char *protocol,
+                     void (*take)(void *closure, int socket, struct MHD_UpgradeResponseHandle *handle),
+                     void *closure);
+/* take is not called any more: the connection ends instead. */
+void request_upgrade_forget(struct request *request);
+/* Closes the connection. */
+void request_upgrade_end(struct request *request, struct MHD_UpgradeResponseHandle *handle);
 
 /* Adds a header to the reply that was given in this turn of the loop; value is copied. */
 void request_header(struct request *request, const char *name, const char *value);

@@ -28,6 +28,11 @@
           jobs_list, 0, "List jobs")                                                                         \
     SEND(POST, "/v1/jobs/{id}/cancel", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask, INPUT_CANCEL, \
          "Cancel a job")                                                                                     \
+    SEND(POST, "/v1/jobs/{id}/streams", USER, JSON, LIMIT_JSON_BYTES, false, streams_make, 0,                \
+         "Ask for a stream into a running job")                                                              \
+    PLAIN(GET, "/v1/streams/{id}", USER, NULL, streams_join, 0, "Join a stream into a running job")          \
+    PLAIN(GET, "/v1/agent/streams/{id}", NODE, NULL, streams_join_node, 0,                                   \
+          "Join a stream into a job on the node")                                                            \
     PLAIN(DELETE, "/v1/jobs/{id}", USER, NULL, jobs_remove, 0, "Remove a job that has ended")                \
     PLAIN(GET, "/v1/jobs/{id}/explanation", VIEWER, NULL, explain_job, ASK_EXPLAIN,                          \
           "Say why a job waits and when it will start")                                                      \

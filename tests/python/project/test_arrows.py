@@ -69,7 +69,8 @@ WITHIN = {
         "call": "",
     },
     "daemon/http": {
-        "": "submit logs mlflow queue events api audit usage samples orders secrets request base auth",
+        "": "streams submit logs mlflow queue events api audit usage samples orders secrets request base auth",
+        "streams": "api orders request base auth",
         "submit": "api orders secrets request base auth",
         "webhooks": "api request base auth",
         "events": "request base",
@@ -88,7 +89,8 @@ WITHIN = {
         "auth": "",
     },
     "agent": {
-        "node": "attempt launch devices base common",
+        "node": "stream attempt launch devices base common",
+        "stream": "attempt base common",
         "attempt": "launch output environment devices reconciler base shim common",
         "launch": "output base shim common",
         "output": "base shim common",
@@ -105,6 +107,7 @@ WITHIN = {
         "cluster": "contexts common controller transport frame show",
         "doctor": "controller transport frame show",
         "contexts": "common transport show",
+        "stream": "transport frame show",
         "mcp": "common controller transport frame show",
         "top": "top/data common transport frame show",
         "top/data": "transport show",
