@@ -181,3 +181,30 @@ def test_a_machine_is_looked_at_as_a_node(own: Own) -> None:
     assert checks(looked)["python"] == "ok"
     for line in looked.stdout.splitlines():
         assert line.startswith("ok") or "; " in line, "what to do is missing"
+
+
+# --- jobs that are left to run ---
+
+
+def test_run_detach_prints_the_id_and_leaves_the_job_to_run(own: Own) -> None:
+    ran = own("run", "-d", "--gpus", "1", "--", "sleep", "600")
+    job = ran.stdout.strip()
+    assert ran.returncode == 0 and re.fullmatch("[a-z2-7]{16}", job), ran
+    assert f"`gpuctl logs -f {job}` follows it" in ran.stderr
+    assert own.json("get", job)["state"] not in ("FAILED", "CANCELED")
+    quiet = own("run", "--detach", "--quiet", "--after", f"{job}:afterany", "--", "sh", "-c", "exit 3")
+    assert quiet.returncode == 0 and quiet.stderr == "", "the code of the job is not that of run"
+    assert own("cancel", "--wait", job).returncode == 0
+    assert own("wait", quiet.stdout.strip()).returncode == 3
+    assert own("run", "--detach", "--after", quiet.stdout.strip(), "--", "true").stderr.count("is CANCELED already") == 1
+    array = own("run", "--detach", "--array", "3", "--", "true")
+    assert array.returncode == 125 and "gpuctl submit" in array.stderr, array
+
+
+def test_run_detach_starts_a_controller_where_none_is_named(tmp_path: Path) -> None:
+    env = {"GPUCTL_STATE": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path)}
+    try:
+        ran = run_gpuctl("run", "--detach", "--gpus", "0", "--", "true", env=env)
+        assert ran.returncode == 0 and run_gpuctl("wait", ran.stdout.strip(), env=env).returncode == 0, ran
+    finally:
+        run_gpuctl("down", "--force", env=env)
