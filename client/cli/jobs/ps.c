@@ -110,8 +110,14 @@ static void show_values(const json_t *job, const char *member, struct text *out)
     }
 }
 
+/* A job without a name is called by its program. */
+static void show_name(const json_t *job, const char *member, struct text *out)
+{
+    cell_plain(job, json_string_of(job, member) != NULL ? member : "program", out);
+}
+
 #define OF_ALL                                                                                               \
-    COLUMN("NAME", "name", cell_plain), COLUMN("STATE", "state", cell_plain),                                \
+    COLUMN("NAME", "name", show_name), COLUMN("STATE", "state", cell_plain),                                 \
         COLUMN("GPUS", "gpus", cell_plain), COLUMN("TYPE", "gpu_type", cell_plain),                          \
         WIDE_COLUMN("OWNER", "owner", cell_plain), WIDE_COLUMN("PROJECT", "project", cell_plain),            \
         WIDE_COLUMN("POOL", "pool", cell_plain), WIDE_COLUMN("TRY", "attempt", cell_plain),                  \
@@ -127,7 +133,7 @@ static const struct column task_columns[] = {COLUMN("ID", "id", cell_plain),
                                              COLUMN("VALUES", "sweep", show_values), OF_ALL};
 
 static const struct column node_columns[] = {COLUMN("ID", "id", cell_plain),
-                                             COLUMN("NAME", "name", cell_plain),
+                                             COLUMN("NAME", "name", show_name),
                                              COLUMN("STATE", "state", cell_plain),
                                              COLUMN("OWNER", "owner", cell_plain),
                                              WIDE_COLUMN("PROJECT", "project", cell_plain),

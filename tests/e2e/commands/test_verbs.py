@@ -208,3 +208,18 @@ def test_run_detach_starts_a_controller_where_none_is_named(tmp_path: Path) -> N
         assert ran.returncode == 0 and run_gpuctl("wait", ran.stdout.strip(), env=env).returncode == 0, ran
     finally:
         run_gpuctl("down", "--force", env=env)
+
+
+# --- names ---
+
+
+def test_ps_calls_a_job_without_a_name_by_its_program(own: Own) -> None:
+    commands = [("torchrun", "--nproc-per-node", "1", "src/train.py"), ("bash", "-c", "true"), ("--name", "mine", "python", "train.py")]
+    ids = [own("submit", "--hold", *words).stdout.strip() for words in commands]
+    array = own("submit", "--hold", "--array", "2", "python", "-m", "work.part", "{task}").stdout.strip()
+    rows = {words[0]: words[1] for words in map(str.split, own("ps", "--all").stdout.splitlines()[1:])}
+    assert [rows[job] for job in (*ids, array)] == ["train.py", "bash", "mine", "work.part"]
+    listed = {job["id"]: (job["name"], job["program"]) for job in own.json("ps")["jobs"]}
+    assert listed[ids[0]] == (None, "train.py") and listed[ids[2]] == ("mine", "train.py")
+    assert own("ps", "--name", "train.py", "--quiet").stdout == "", "it is no name"
+    assert own("cancel", *ids, array).returncode == 0
