@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl ps`: lists jobs. */
-#include <ctype.h>
 #include <stdint.h>
 
 #include "client/cli/transport/api.h"
@@ -39,20 +38,10 @@ static const struct option_row rows[] = {
     ROW_FORMAT,
     ROWS_END};
 
-/* People write states in small letters, too. */
-static char *in_capitals(const char *states)
-{
-    char *capitals = xstrdup(states);
-    for (char *at = capitals; *at != '\0'; at++) {
-        *at = (char)toupper((unsigned char)*at);
-    }
-    return capitals;
-}
-
 /* array: whole, or NULL. */
 static void make_path(const struct ps_options *options, const char *array, struct text *path)
 {
-    autofree char *wanted = options->state != NULL ? in_capitals(options->state) : NULL;
+    autofree char *wanted = options->state != NULL ? states_in_capitals(options->state) : NULL;
     text_printf(path, "/v1/jobs?limit=%lld",
                 (long long)(options->limit < LIMIT_LIST_ROWS ? options->limit : LIMIT_LIST_ROWS));
     api_query(path, "state", wanted);
