@@ -264,6 +264,7 @@ static bool read_array(json_t *json, const char *name, struct array_view *array,
     M(needed, "id", id)                                                                                      \
     M(job_state, "state", state)                                                                             \
     M(text, "name", name)                                                                                    \
+    M(text, "program", program)                                                                              \
     M(text, "owner", owner)                                                                                  \
     M(text, "project", project)                                                                              \
     M(number, "gpus", gpus)                                                                                  \

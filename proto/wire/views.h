@@ -43,7 +43,8 @@ struct job_view {
     json_t *json;
     const char *id;
     enum job_state state;
-    const char *name; /* or NULL */
+    const char *name;    /* or NULL */
+    const char *program; /* of its command; or NULL */
     const char *owner;
     const char *project;
     int64_t gpus;

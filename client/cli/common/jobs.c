@@ -4,6 +4,7 @@
 
 #include "client/cli/common/jobs.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,6 +85,17 @@ bool resolve_job(struct api *api, const char *prefix, char ret_id[RESOLVED_BYTES
     }
     snprintf(ret_id + ID_LENGTH, RESOLVED_BYTES - ID_LENGTH, ".%lld", (long long)task);
     return true;
+}
+
+/* --- states --- */
+
+char *states_in_capitals(const char *states)
+{
+    char *capitals = xstrdup(states);
+    for (char *at = capitals; *at != '\0'; at++) {
+        *at = (char)toupper((unsigned char)*at);
+    }
+    return capitals;
 }
 
 /* --- ranks --- */

@@ -17,6 +17,9 @@
  * of a task behind a dot stays. ERR_NOT_FOUND, or ERR_AMBIGUOUS, which lists the matches. */
 bool resolve_job(struct api *api, const char *prefix, char ret_id[RESOLVED_BYTES], struct err *err);
 
+/* States as people write them, as the controller knows them: "queued,RUNNING" in capitals. The caller's. */
+char *states_in_capitals(const char *states);
+
 /* --- ranks --- */
 
 /* The job as it is now; the caller finishes the view. With retry the controller may be away just now. */

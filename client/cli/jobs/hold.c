@@ -1,34 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl cancel`, `hold`, `release` and `rm`: end jobs, keep waiting jobs back, let them go, and remove jobs
- * that have ended. */
+/* `gpuctl hold`, `release` and `rm`: keep waiting jobs back, let them go, and remove jobs that have ended. */
 #include <stdint.h>
 
 #include "client/cli/common/answer.h"
-
-/* --- cancel --- */
-
-struct cancel_options {
-    bool wait;
-};
-
-static const struct option_row cancel_rows[] = {
-    ROW_FLAG(struct cancel_options, wait, 0, "wait", "until they have ended"), ROW_FORMAT, ROWS_END};
-
-static bool cancel_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    const struct cancel_options *options = call->options;
-    return for_each_job(call, "POST", ": cancel is asked for; now it is ", options->wait, err);
-}
-
-const struct verb verb_cancel = {
-    .name = "cancel",
-    .arguments = "ID...",
-    .summary = "End jobs.",
-    OF_JOBS,
-    .options_size = sizeof(struct cancel_options),
-    .rows = {cancel_rows},
-    .run = cancel_run,
-};
 
 /* --- hold and release --- */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl ps`: lists jobs. */
-#include <ctype.h>
 #include <stdint.h>
 
 #include "client/cli/transport/api.h"
@@ -39,20 +38,10 @@ static const struct option_row rows[] = {
     ROW_FORMAT,
     ROWS_END};
 
-/* People write states in small letters, too. */
-static char *in_capitals(const char *states)
-{
-    char *capitals = xstrdup(states);
-    for (char *at = capitals; *at != '\0'; at++) {
-        *at = (char)toupper((unsigned char)*at);
-    }
-    return capitals;
-}
-
 /* array: whole, or NULL. */
 static void make_path(const struct ps_options *options, const char *array, struct text *path)
 {
-    autofree char *wanted = options->state != NULL ? in_capitals(options->state) : NULL;
+    autofree char *wanted = options->state != NULL ? states_in_capitals(options->state) : NULL;
     text_printf(path, "/v1/jobs?limit=%lld",
                 (long long)(options->limit < LIMIT_LIST_ROWS ? options->limit : LIMIT_LIST_ROWS));
     api_query(path, "state", wanted);
@@ -110,8 +99,14 @@ static void show_values(const json_t *job, const char *member, struct text *out)
     }
 }
 
+/* A job without a name is called by its program. */
+static void show_name(const json_t *job, const char *member, struct text *out)
+{
+    cell_plain(job, json_string_of(job, member) != NULL ? member : "program", out);
+}
+
 #define OF_ALL                                                                                               \
-    COLUMN("NAME", "name", cell_plain), COLUMN("STATE", "state", cell_plain),                                \
+    COLUMN("NAME", "name", show_name), COLUMN("STATE", "state", cell_plain),                                 \
         COLUMN("GPUS", "gpus", cell_plain), COLUMN("TYPE", "gpu_type", cell_plain),                          \
         WIDE_COLUMN("OWNER", "owner", cell_plain), WIDE_COLUMN("PROJECT", "project", cell_plain),            \
         WIDE_COLUMN("POOL", "pool", cell_plain), WIDE_COLUMN("TRY", "attempt", cell_plain),                  \
@@ -127,7 +122,7 @@ static const struct column task_columns[] = {COLUMN("ID", "id", cell_plain),
                                              COLUMN("VALUES", "sweep", show_values), OF_ALL};
 
 static const struct column node_columns[] = {COLUMN("ID", "id", cell_plain),
-                                             COLUMN("NAME", "name", cell_plain),
+                                             COLUMN("NAME", "name", show_name),
                                              COLUMN("STATE", "state", cell_plain),
                                              COLUMN("OWNER", "owner", cell_plain),
                                              WIDE_COLUMN("PROJECT", "project", cell_plain),

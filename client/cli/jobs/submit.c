@@ -130,6 +130,14 @@ bool submit_send(struct api *api, const struct jobfile *file, const struct spec_
     return *ret_job != NULL;
 }
 
+bool submit_show(const struct call *call, const json_t *json, const struct job_view *job, struct err *err)
+{
+    if (job->state == JOB_CANCELED) {
+        print_note("job %s is CANCELED already; `gpuctl get %s` says why", job->id, job->id);
+    }
+    return answer_member(call, json, "id", err);
+}
+
 /* Notes and shows a job that was made. */
 static bool take_job(struct multi_document *jobs, size_t index, const json_t *json, const struct call *call,
                      struct err *err)
@@ -139,11 +147,9 @@ static bool take_job(struct multi_document *jobs, size_t index, const json_t *js
         return false;
     }
     snprintf(jobs->ids[index], sizeof jobs->ids[index], "%s", job.id);
-    if (job.state == JOB_CANCELED) {
-        print_note("job %s is CANCELED already; `gpuctl get %s` says why", job.id, job.id);
-    }
+    bool good = submit_show(call, json, &job, err);
     job_view_finish(&job);
-    return answer_member(call, json, "id", err);
+    return good;
 }
 
 static bool send_one(struct api *api, struct multi_document *jobs, const struct call *call, struct err *err)

@@ -11,6 +11,7 @@
 #include "client/cli/spec/spec.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/err.h"
+#include "proto/wire/views.h"
 
 /* Before anything is started or sent: the job file of the options, if there is one, is read and checked, and
  * its notes are shown; requirements and bundle are looked at. There must be a job file or a command.
@@ -26,5 +27,8 @@ json_t *submit_spec(struct api *api, const struct jobfile *file, const struct sp
 /* The positional arguments are the command. *ret_job is the controller's answer, the caller's. */
 bool submit_send(struct api *api, const struct jobfile *file, const struct spec_options *options,
                  const struct call *call, json_t **ret_job, struct err *err);
+
+/* Prints the id of a job that was made; job is the decoded json. */
+bool submit_show(const struct call *call, const json_t *json, const struct job_view *job, struct err *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include "daemon/core/model/label.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/step.h"
+#include "proto/spec/program.h"
 #include "proto/spec/tasks.h"
 
 #define FIRST_ROOM 8 /* changes; most steps need fewer */
@@ -188,6 +189,8 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
     assert(job->slot == 0);
     struct arena *arena = core->change_set.arena;
     const struct job_spec *spec = input->submit.spec;
+    char program[PROGRAM_BYTES];
+    program_of(spec->command, program);
     struct change *change =
         append_once(core, CHANGE_JOB_INSERT, (struct pending){fill_job, job, &job->slot, 0});
     core->change_set.job_count++;
@@ -196,6 +199,7 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
         .id = arena_copy(arena, job->id),
         .owner = arena_copy(arena, input->submit.owner),
         .name = arena_copy(arena, spec->name),
+        .program = arena_copy(arena, program[0] != '\0' ? program : NULL),
         .project = arena_copy(arena, job_spec_project(spec)),
         .spec = input->submit.body,
         .spec_length = input->submit.body_length,

@@ -28,7 +28,8 @@
     X(S, TASK, task, TASK)        /* its number; -1: none */                                                 \
     X(S, TEXT, id, ONCE)                                                                                     \
     X(S, TEXT, owner, SHARED)                                                                                \
-    X(S, TEXT, name, SHARED) /* or NULL */                                                                   \
+    X(S, TEXT, name, SHARED)    /* or NULL */                                                                \
+    X(S, TEXT, program, SHARED) /* program_of its command; or NULL */                                        \
     X(S, TEXT, project, SHARED)                                                                              \
     X(S, NUMBER, gpus, SHARED)                                                                               \
     X(S, TEXT, gpu_type, SHARED) /* or NULL */                                                               \

@@ -177,6 +177,7 @@ void job_view_fill(struct job_view *view, const struct job_birth *birth, const s
     *view = (struct job_view){.id = birth->id,
                               .state = life->state,
                               .name = birth->name,
+                              .program = birth->program,
                               .owner = birth->owner,
                               .project = birth->project,
                               .gpus = birth->gpus,

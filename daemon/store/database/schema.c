@@ -595,10 +595,15 @@ static const char *const version_13[] = {
     NULL,
 };
 
+static const char *const version_14[] = {
+    "ALTER TABLE jobs ADD COLUMN program /* of its command: train.py; NULL: not known, or a function */ TEXT",
+    NULL,
+};
+
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1,  version_2,  version_3, version_4, version_5,
-                                              version_6,  version_7,  version_8, version_9, version_10,
-                                              version_11, version_12, version_13};
+static const char *const *const versions[] = {version_1,  version_2,  version_3,  version_4, version_5,
+                                              version_6,  version_7,  version_8,  version_9, version_10,
+                                              version_11, version_12, version_13, version_14};
 
 const int schema_versions = sizeof versions / sizeof versions[0];
 

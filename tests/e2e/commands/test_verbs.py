@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from harness import run_gpuctl
+from harness import GPUCTL, run_gpuctl
 
 Ran = subprocess.CompletedProcess[str]
 
@@ -181,3 +184,129 @@ def test_a_machine_is_looked_at_as_a_node(own: Own) -> None:
     assert checks(looked)["python"] == "ok"
     for line in looked.stdout.splitlines():
         assert line.startswith("ok") or "; " in line, "what to do is missing"
+
+
+# --- jobs that are left to run ---
+
+
+def test_run_detach_prints_the_id_and_leaves_the_job_to_run(own: Own) -> None:
+    ran = own("run", "-d", "--gpus", "1", "--", "sleep", "600")
+    job = ran.stdout.strip()
+    assert ran.returncode == 0 and re.fullmatch("[a-z2-7]{16}", job), ran
+    assert f"`gpuctl logs -f {job}` follows it" in ran.stderr
+    assert own.json("get", job)["state"] not in ("FAILED", "CANCELED")
+    quiet = own("run", "--detach", "--quiet", "--after", f"{job}:afterany", "--", "sh", "-c", "exit 3")
+    assert quiet.returncode == 0 and quiet.stderr == "", "the code of the job is not that of run"
+    assert own("cancel", "--wait", job).returncode == 0
+    assert own("wait", quiet.stdout.strip()).returncode == 3
+    assert own("run", "--detach", "--after", quiet.stdout.strip(), "--", "true").stderr.count("is CANCELED already") == 1
+    array = own("run", "--detach", "--array", "3", "--", "true")
+    assert array.returncode == 125 and "gpuctl submit" in array.stderr, array
+
+
+def test_run_detach_starts_a_controller_where_none_is_named(tmp_path: Path) -> None:
+    env = {"GPUCTL_STATE": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path)}
+    try:
+        ran = run_gpuctl("run", "--detach", "--gpus", "0", "--", "true", env=env)
+        assert ran.returncode == 0 and run_gpuctl("wait", ran.stdout.strip(), env=env).returncode == 0, ran
+    finally:
+        run_gpuctl("down", "--force", env=env)
+
+
+# --- names ---
+
+
+def test_ps_calls_a_job_without_a_name_by_its_program(own: Own) -> None:
+    commands = [("torchrun", "--nproc-per-node", "1", "src/train.py"), ("bash", "-c", "true"), ("--name", "mine", "python", "train.py")]
+    ids = [own("submit", "--hold", *words).stdout.strip() for words in commands]
+    array = own("submit", "--hold", "--array", "2", "python", "-m", "work.part", "{task}").stdout.strip()
+    rows = {words[0]: words[1] for words in map(str.split, own("ps", "--all").stdout.splitlines()[1:])}
+    assert [rows[job] for job in (*ids, array)] == ["train.py", "bash", "mine", "work.part"]
+    listed = {job["id"]: (job["name"], job["program"]) for job in own.json("ps")["jobs"]}
+    assert listed[ids[0]] == (None, "train.py") and listed[ids[2]] == ("mine", "train.py")
+    assert own("ps", "--name", "train.py", "--quiet").stdout == "", "it is no name"
+    assert own("cancel", *ids, array).returncode == 0
+
+
+# --- many jobs at once ---
+
+
+def held(own: Own, *words: str, **env: str) -> str:
+    made = own("submit", "--hold", *words, "--", "true", **env)
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def states(own: Own, *jobs: str) -> list[str]:
+    return [own.json("get", job)["state"] for job in jobs]
+
+
+def test_cancel_mine_ends_the_jobs_of_the_caller_and_all_those_of_others_too(own: Own, anna: Path) -> None:
+    as_anna = {"GPUCTL_URL": own.url, "GPUCTL_TOKEN_FILE": str(anna)}
+    hers, array, other = held(own, **as_anna), held(own, "--array", "3", **as_anna), held(own)
+    told = own("cancel", "--mine", "--yes", **as_anna)
+    assert told.returncode == 0 and told.stderr == "gpuctl: 2 jobs canceled; ranks get the job's grace\n", told
+    assert states(own, hers, array, other) == ["CANCELED", "CANCELED", "HELD"]
+    again = own("cancel", "--all", "--yes", **as_anna)
+    assert again.returncode == 0 and "0 jobs canceled" in again.stderr, "a user's own jobs are all that it may end"
+    hers = held(own, **as_anna)
+    ended = own.json("cancel", "--all", "--yes", "--wait")["jobs"]
+    assert {job["id"] for job in ended} == {hers, other} and {job["state"] for job in ended} == {"CANCELED"}
+
+
+def test_jobs_that_the_caller_sees_and_may_not_end_go_on(own: Own, anna: Path) -> None:
+    assert own("quotas", "set", "project", "shared", "--member", "anna=user").returncode == 0
+    as_anna = {"GPUCTL_URL": own.url, "GPUCTL_TOKEN_FILE": str(anna)}
+    other, hers = held(own, "--project", "shared"), held(own, "--project", "shared", **as_anna)
+    told = own("cancel", "--all", "--project", "shared", "--yes", **as_anna)
+    assert told.returncode == 0 and "1 job you may see, and not end" in told.stderr and "1 job canceled" in told.stderr, told
+    assert states(own, hers, other) == ["CANCELED", "HELD"] and own("cancel", other).returncode == 0
+
+
+def test_filters_choose_what_cancel_ends(own: Own) -> None:
+    first, second, waits = held(own, "--name", "first"), held(own, "--name", "second"), own("submit", "--gpus", "2", "--", "sleep", "600")
+    assert own("cancel", "--all", "--name", "first", "--state", "queued,running,placed", "--yes").stderr.startswith("gpuctl: 0 jobs")
+    assert own("cancel", "--mine", "--name", "first", "--project", "none", "--yes").stderr.startswith("gpuctl: 0 jobs")
+    assert own("cancel", "--mine", "--name", "first", "--state", "held", "--yes").stderr.startswith("gpuctl: 1 job ")
+    assert states(own, first, second) == ["CANCELED", "HELD"]
+    assert own("cancel", "--mine", "--wait", "--yes").stderr == "gpuctl: 2 jobs ended\n"
+    assert states(own, second, waits.stdout.strip()) == ["CANCELED", "CANCELED"]
+
+
+def asked(own: Own, answer: str) -> tuple[int, str]:
+    """cancel --mine on a terminal on which somebody types: the exit code, and what the terminal shows."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(GPUCTL, [str(GPUCTL), "cancel", "--mine"], {**os.environ, "GPUCTL_STATE": str(own.state)})
+    os.write(terminal, answer.encode())
+    shown = b""
+    with suppress(OSError):  # the end of a terminal
+        while more := os.read(terminal, 4096):
+            shown += more
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+def test_a_terminal_is_asked_how_many_jobs_may_be_ended(own: Own) -> None:
+    job = held(own)
+    code, shown = asked(own, "\n")
+    assert code == 1 and "End 1 job? [y/N]" in shown and "no job was ended" in shown and states(own, job) == ["HELD"]
+    code, shown = asked(own, "y\n")
+    assert code == 0 and "1 job canceled" in shown and states(own, job) == ["CANCELED"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "needs ID..., --mine or --all"),
+        (["--mine"], "add --yes"),
+        (["--mine", "--all", "--yes"], "exclude each other"),
+        (["--mine", "--yes", "abcd"], '"abcd" is an id beside --mine'),
+        (["--name", "x", "abcd"], "add --mine or --all"),
+        (["--mine", "--yes", "--state", "failed"], "jobs that are FAILED have ended"),
+        (["--mine", "--yes", "--state", "sleepy"], 'no job state "SLEEPY"'),
+    ],
+)
+def test_cancel_of_a_list_refuses_what_it_cannot_mean(own: Own, words: list[str], says: str) -> None:
+    refused = own("cancel", *words)
+    assert refused.returncode == 2 and says in refused.stderr, refused

@@ -32,6 +32,7 @@ int main(void)
     srunner_add_suite(runner, messages_suite());
     srunner_add_suite(runner, messages_sample_suite());
     srunner_add_suite(runner, messages_refused_suite());
+    srunner_add_suite(runner, program_suite());
     srunner_add_suite(runner, protocol_suite());
     srunner_add_suite(runner, recorded_suite());
     srunner_add_suite(runner, staging_suite());

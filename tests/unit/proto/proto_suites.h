@@ -16,6 +16,7 @@ Suite *kept_files_suite(void);
 Suite *messages_suite(void);
 Suite *messages_sample_suite(void);
 Suite *messages_refused_suite(void);
+Suite *program_suite(void);
 Suite *protocol_suite(void);
 Suite *recorded_suite(void);
 Suite *staging_suite(void);

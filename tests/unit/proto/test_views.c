@@ -48,7 +48,8 @@ START_TEST(a_job_that_waits_shows_nulls)
                             .exit_code = -1,
                             .failed_rank = -1};
     SHOW(job_view, &view,
-         "{'id':'aaaaaaaaaaaaaaaa','state':'QUEUED','name':null,'owner':'ann','project':'default','gpus':8,"
+         "{'id':'aaaaaaaaaaaaaaaa','state':'QUEUED','name':null,'program':null,'owner':'ann','project':'"
+         "default','gpus':8,"
          "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':1,'created_at':'"
          "2026-11-21T09:30:00.125Z',"
          "'started_at':null,'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':"
@@ -89,6 +90,7 @@ START_TEST(a_single_job_shows_spec_and_nodes)
     struct job_view view = {.id = "aaaaaaaaaaaaaaaa",
                             .state = JOB_FAILED,
                             .name = "my \"job\"",
+                            .program = "train.py",
                             .owner = "ann",
                             .project = "p",
                             .gpus = 3,
@@ -112,7 +114,7 @@ START_TEST(a_single_job_shows_spec_and_nodes)
                             .placement_count = 2};
     SHOW(job_view, &view,
          "{'id':'aaaaaaaaaaaaaaaa','state':'FAILED','name':'my "
-         "\\'job\\'','owner':'ann','project':'p','gpus':3,"
+         "\\'job\\'','program':'train.py','owner':'ann','project':'p','gpus':3,"
          "'gpu_type':'A10','pool':'default','priority':-5,'time_limit_s':90.500,'attempt':2,'seq':7,'created_"
          "at':'1970-01-01T00:00:01.000Z',"
          "'started_at':'1970-01-01T00:00:02.000Z','ended_at':'1970-01-01T00:00:03.000Z','ran_s':0.750,'exit_"
@@ -155,7 +157,8 @@ START_TEST(an_array_shows_how_far_its_tasks_are)
     view.array = (struct array_view){.tasks = 20, .placed = 9, .running = 4, .succeeded = 3, .failed = 2};
     view.sweep = "[\"lr\"]";
     SHOW(job_view, &view,
-         "{'id':'aaaaaaaaaaaaaaaa','state':'RUNNING','name':null,'owner':'o','project':'p','gpus':0,"
+         "{'id':'aaaaaaaaaaaaaaaa','state':'RUNNING','name':null,'program':null,'owner':'o','project':'p','"
+         "gpus':0,"
          "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,"
          "'started_at':null,"
          "'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':null,'idle_since':"
@@ -176,7 +179,8 @@ START_TEST(a_task_shows_its_array_and_its_values)
     view.array_id = "bbbbbbbbbbbbbbbb";
     view.sweep = "{\"lr\":\"0.1\"}";
     SHOW(job_view, &view,
-         "{'id':'aaaaaaaaaaaaaaaa','state':'QUEUED','name':null,'owner':'o','project':'p','gpus':0,"
+         "{'id':'aaaaaaaaaaaaaaaa','state':'QUEUED','name':null,'program':null,'owner':'o','project':'p','"
+         "gpus':0,"
          "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,"
          "'started_at':null,"
          "'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':null,'idle_since':"
@@ -206,7 +210,8 @@ START_TEST(a_single_job_in_staging_shows_who_gets_it_ready)
                             .stagings = stagings,
                             .staging_count = 2};
     SHOW(job_view, &view,
-         "{'id':'aaaaaaaaaaaaaaaa','state':'STAGING','name':null,'owner':'o','project':'p','gpus':2,"
+         "{'id':'aaaaaaaaaaaaaaaa','state':'STAGING','name':null,'program':null,'owner':'o','project':'p','"
+         "gpus':2,"
          "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':'"
          "1970-01-01T00:00:01.000Z',"
          "'started_at':null,'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':"

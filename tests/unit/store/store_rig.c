@@ -94,6 +94,7 @@ struct change job_insert(int64_t key)
                                           .id = rig_id(key),
                                           .owner = "alice",
                                           .name = "train",
+                                          .program = "train.py",
                                           .project = "vision",
                                           .spec = "{\"gpus\": 2}",
                                           .spec_length = 11,

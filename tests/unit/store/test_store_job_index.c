@@ -206,7 +206,7 @@ START_TEST(a_database_of_the_eighth_version_gets_the_index_with_the_migration)
         "ALTER TABLE tokens DROP COLUMN groups;"
         "ALTER TABLE nodes DROP COLUMN millicpus; ALTER TABLE nodes DROP COLUMN memory_bytes;"
         "ALTER TABLE members DROP COLUMN millicpus; ALTER TABLE members DROP COLUMN memory_bytes;"
-        "ALTER TABLE members DROP COLUMN isolated;"
+        "ALTER TABLE members DROP COLUMN isolated; ALTER TABLE jobs DROP COLUMN program;"
         "DROP TABLE webhooks; DROP TABLE deliveries; ALTER TABLE jobs DROP COLUMN idle_since_ms;"
         "DROP TABLE hours; ALTER TABLE members DROP COLUMN use;"
         "DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; ALTER TABLE nodes DROP "

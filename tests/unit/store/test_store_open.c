@@ -101,6 +101,7 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 /* What versions 12 and later brought. */
 #define WITHOUT_VERSION_12                                                                                   \
+    DROP_COLUMN("jobs", "program")                                                                           \
     DROP_COLUMN("members", "isolated")                                                                       \
     "DROP TABLE node_jobs; DROP TABLE audit; DROP TABLE secrets;" DROP_COLUMN("tokens", "used_ms")           \
         DROP_COLUMN("nodes", "millicpus") DROP_COLUMN("nodes", "memory_bytes")                               \
