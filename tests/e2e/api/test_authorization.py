@@ -132,14 +132,17 @@ def expected(operation: Operation, principal: str, job: str | None) -> str:
         return "token"
     if role not in roles:
         return "role"
-    if job is None or role in ("operator", "admin"):
+    reaches_in = operation.path == "/v1/jobs/{id}/streams"  # for the owner and administrators alone
+    if job is None or role == "admin" or (role == "operator" and not reaches_in):
         return "done"
+    if role == "operator":
+        return "role"
     whose, project = JOBS[job]
     member = in_vision if project == "vision" else ""
     if owner != whose and not member:
         return "hidden"
     changes = operation.method not in ("get", "head") and not operation.path.endswith("/retry")
-    return "done" if not changes or owner == whose or member == "operator" else "role"
+    return "done" if not changes or owner == whose or (member == "operator" and not reaches_in) else "role"
 
 
 def seen(status: int, about_a_job: bool) -> str:
