@@ -51,13 +51,13 @@ static void print_findings(const json_t *items, struct text *out)
     json_array_foreach (items, i, item) {
         autofree char *found = xstrdup(print_text_of(item, "found"));
         const char *remedy = json_string_of(item, "remedy");
-        autofree char *todo = remedy != NULL ? xstrdup(remedy) : NULL;
         print_disarm(found);
         text_printf(out, "%-4s  %-13s  %s", print_text_of(item, "state"), print_text_of(item, "check"),
                     found);
-        if (todo != NULL) {
-            print_disarm(todo);
-            text_printf(out, "; %s", todo);
+        if (remedy != NULL) {
+            autofree char *what_to_do = xstrdup(remedy);
+            print_disarm(what_to_do);
+            text_printf(out, "; %s", what_to_do);
         }
         text_append(out, "\n");
     }
