@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the table of the verbs that people bring from Slurm, kubectl, docker and other programs. An answer can
- * be copied into a shell: for arguments that a shell would not take as they are it says ID, NAME or COMMAND. */
+ * be copied into a shell: for arguments that a shell would not take as they are it says ID, NAME or COMMAND.
+ */
 #include "client/cli/frame/hint.h"
 
 #include <string.h>
