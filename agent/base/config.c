@@ -19,6 +19,7 @@
 #include "proto/base/log.h"
 #include "proto/base/settings/options.h"
 #include "proto/base/settings/settings.h"
+#include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/limits_agent.h"
@@ -155,6 +156,7 @@ static bool read_labels(struct config *config, const struct config_given *given,
 
 static bool check_volumes(const struct config *config, struct err *err)
 {
+    autojson json_t *names = json_object();
     if (config->volumes.count + json_object_size(config->labels) > LIMIT_LABELS) {
         return err_field(err, ERR_USAGE, "--volume", "give fewer", "a node has at most %d labels and volumes",
                          LIMIT_LABELS);
@@ -164,7 +166,13 @@ static bool check_volumes(const struct config *config, struct err *err)
         if (!node_volume_take(config->volumes.items[i], &volume, err)) {
             return false;
         }
+        bool known = json_object_get(names, volume.name) != NULL;
+        json_object_set_new(names, volume.name, json_true());
         node_volume_finish(&volume);
+        if (known) {
+            return err_field(err, ERR_USAGE, "--volume", "give each a name of its own",
+                             "--volume %.200s has the name of another volume", config->volumes.items[i]);
+        }
     }
     return true;
 }

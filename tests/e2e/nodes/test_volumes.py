@@ -177,5 +177,7 @@ def test_the_agent_says_what_is_wrong_with_a_volume(tmp_path: Path, option: str,
     command = [str(GPUAGENT), "--controller", "http://127.0.0.1:1", "--token-file", str(tmp_path / "t"), "--cpu-slots", "1"]
     done = subprocess.run([*command, "--volume", option], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and said in done.stderr and "NAME=/PATH" in done.stderr, done.stderr
+    twice = subprocess.run([*command, "--volume", "data=/a", "--volume", "data=/b:ro"], capture_output=True, text=True, timeout=60)
+    assert twice.returncode == 2 and "data=/b:ro has the name of another volume" in twice.stderr
     labelled = subprocess.run([*command, "--label", "volume.data=rw"], capture_output=True, text=True, timeout=60)
     assert labelled.returncode == 2 and "--volume NAME=PATH" in labelled.stderr
