@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/objects/s3_address.h"
 #include "daemon/traces/collector.h"
 #include "proto/base/http/fetch.h"
 #include "proto/base/log.h"
@@ -15,8 +16,9 @@
 #include "proto/limits.h"
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
+#include "proto/limits_objects.h"
 
-#define OPTION_COUNT 53
+#define OPTION_COUNT 59
 
 #define DEFAULT_OIDC_SCOPES  "openid profile email"
 #define DEFAULT_USER_CLAIM   "preferred_username"
@@ -108,6 +110,14 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .target = &config->log_limit_mib,
          .min = LIMIT_STREAM_MIN_BYTES / MIB,
          .max = LIMIT_STREAM_MAX_BYTES / MIB},
+        {.name = "checkpoint-limit",
+         .value_name = "GIB",
+         .help = "what a node of a job may have in $GPUCTL_CHECKPOINT_DIR; of more no checkpoint is taken "
+                 "(default 64)",
+         .kind = OPTION_INT,
+         .target = &config->checkpoint_limit_gib,
+         .min = 1,
+         .max = LIMIT_CHECKPOINT_GIB},
         {.name = "upload-quota",
          .value_name = "MIB",
          .help = "what a person may send before jobs name it; beyond it uploads are refused (default 16384)",
@@ -242,6 +252,11 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "private networks that webhooks may be sent to: \"10.0.0.0/8,fd00::/8\" (default: none)",
          .kind = OPTION_TEXT,
          .target = &config->webhook_networks},
+        {.name = "image-registry",
+         .value_name = "HOST[:PORT]",
+         .help = "container images of jobs come from this registry; may be repeated (default: from any)",
+         .kind = OPTION_LIST,
+         .target = &config->image_registries},
         {.name = "webhook-pause",
          .value_name = "TIME",
          .help = "before a delivery that failed is tried again; each next pause is three times as long "
@@ -253,6 +268,30 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "of this controller, for links in webhooks (default: by --listen and --host-name)",
          .kind = OPTION_TEXT,
          .target = &config->public_url},
+        {.name = "object-store",
+         .value_name = "URL",
+         .help = "keep payloads, results, artifacts and the output of ended jobs there: "
+                 "s3://BUCKET[/PREFIX]?endpoint=https://HOST&region=NAME (default: files in STATE)",
+         .kind = OPTION_TEXT,
+         .target = &config->object_store},
+        {.name = "object-store-credentials",
+         .value_name = "FILE",
+         .help = "its credentials, in the form of ~/.aws/credentials (default: AWS_ACCESS_KEY_ID, "
+                 "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment)",
+         .kind = OPTION_TEXT,
+         .target = &config->object_credentials},
+        {.name = "object-store-after",
+         .value_name = "TIME",
+         .help = "keep a copy on the disk for so long after its last use, and the files of a job after its "
+                 "end (default 1h)",
+         .kind = OPTION_DURATION,
+         .target = &config->object_after_ms},
+        {.name = "object-store-spool",
+         .value_name = "SIZE",
+         .help =
+             "what may wait on the disk while the store is away; then uploads are refused (default 16GiB)",
+         .kind = OPTION_TEXT,
+         .target = &config->object_spool},
         {.name = "backup-folder",
          .value_name = "DIR",
          .help = "where backups are kept (default STATE/backups)",
@@ -376,6 +415,18 @@ static bool read_policy(struct config *config, struct err *err)
                      "%s suspends any job at any time: it is for gpuctl simulate alone", name);
 }
 
+static bool check_registries(const struct config *config, struct err *err)
+{
+    for (size_t i = 0; i < config->image_registries.count; i++) {
+        const char *registry = config->image_registries.items[i];
+        if (registry[0] == '\0' || registry[strcspn(registry, "/@, ")] != '\0') {
+            return err_field(err, ERR_USAGE, "--image-registry", "give registry.example.com, for instance",
+                             "%.200s is not the host of a registry", registry);
+        }
+    }
+    return true;
+}
+
 static bool check_oidc(struct config *config, struct err *err)
 {
     struct issuer_config *oidc = &config->oidc;
@@ -406,9 +457,28 @@ static bool check_oidc(struct config *config, struct err *err)
     return group_roles_check(&oidc->roles, err);
 }
 
+/* Only looks whether the address is one. */
+static bool read_object_store(struct config *config, struct err *err)
+{
+    struct s3_address address;
+    if (config->object_spool != NULL && !text_to_size(config->object_spool, &config->object_spool_bytes)) {
+        return err_field(err, ERR_USAGE, "--object-store-spool", "write 16GiB, for instance",
+                         "\"%s\" is no size", config->object_spool);
+    }
+    if (config->object_store == NULL) {
+        return true;
+    }
+    bool ok = s3_address_parse(config->object_store, &address, err);
+    s3_address_finish(&address);
+    return ok;
+}
+
 static bool check(struct config *config, struct err *err)
 {
     if (!split_listen(config, err)) {
+        return false;
+    }
+    if (!read_object_store(config, err)) {
         return false;
     }
     config->min_free_bytes = -1;
@@ -448,7 +518,8 @@ static bool check(struct config *config, struct err *err)
     if (config->heartbeat_ms < 50) {
         return err_field(err, ERR_USAGE, "--beat", "give 50ms or more", "nodes cannot report that often");
     }
-    return check_oidc(config, err) && networks_parse(config->webhook_networks, &config->networks, err);
+    return check_registries(config, err) && check_oidc(config, err) &&
+           networks_parse("--webhook-networks", config->webhook_networks, &config->networks, err);
 }
 
 bool config_parse(int argc, char **argv, struct config *ret_config, struct err *err)
@@ -465,6 +536,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
         .patience_ms = DEFAULT_PATIENCE_MS,
         .request_wait_ms = DEFAULT_REQUEST_WAIT_MS,
         .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
+        .checkpoint_limit_gib = DEFAULT_CHECKPOINT_GIB,
         .upload_quota_mib = DEFAULT_UPLOAD_QUOTA_BYTES / MIB,
         .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
         .policy = POLICY_DEFAULT,
@@ -475,6 +547,8 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
         .keep_usage_ms = DEFAULT_KEEP_USAGE_MS,
         .keep_audit_ms = DEFAULT_KEEP_AUDIT_MS,
         .logs_share_percent = DEFAULT_LOGS_SHARE,
+        .object_after_ms = DEFAULT_OBJECT_AFTER_MS,
+        .object_spool_bytes = DEFAULT_OBJECT_SPOOL_BYTES,
         .backup_interval_ms = DEFAULT_BACKUP_INTERVAL_MS,
         .backup_keep = DEFAULT_BACKUP_KEEP};
     struct option_spec table[OPTION_COUNT];
@@ -506,6 +580,7 @@ void config_finish(struct config *config)
 {
     options_finish_list(&config->host_names);
     options_finish_list(&config->oidc_roles);
+    options_finish_list(&config->image_registries);
     settings_destroy(config->settings);
 }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/identity/issuer.h"
-#include "daemon/notify/networks.h"
+#include "proto/base/http/networks.h"
 #include "proto/base/err.h"
 #include "proto/base/settings/options.h"
 #include "proto/base/settings/settings.h"
@@ -25,12 +25,17 @@ struct config {
     int64_t lease_min_ms;
     int64_t patience_ms;
     int64_t log_limit_mib;
+    int64_t checkpoint_limit_gib;
     int64_t upload_quota_mib;
     int64_t per_address;     /* 0: half of all connections */
     int64_t request_wait_ms; /* 0: senders have no shares */
     int64_t share_half_life_ms;
     const char *policy_name; /* as written */
     enum policy policy;
+    const char *object_store, *object_credentials; /* NULL: not given */
+    int64_t object_after_ms;
+    const char *object_spool; /* as written; NULL: not given */
+    int64_t object_spool_bytes;
     const char *min_free;   /* as written: "256MiB"; NULL: not given */
     int64_t min_free_bytes; /* -1: chosen by the size of the disk */
     int64_t idle_after_ms;  /* 0: never */
@@ -42,6 +47,7 @@ struct config {
     struct issuer_config oidc;                /* the identity provider; its roles are of oidc_roles */
     struct option_list oidc_roles;
     const char *webhook_networks; /* as written, or NULL */
+    struct option_list image_registries;
     int64_t webhook_pause_ms;
     const char *public_url;     /* NULL: it follows from the names */
     const char *backup_folder;  /* NULL: STATE/backups */

@@ -13,6 +13,7 @@
 #include "daemon/admin_token.h"
 #include "daemon/backup/restore.h"
 #include "daemon/blob/blobs.h"
+#include "daemon/blob/checkpoints/checkpoints.h"
 #include "daemon/blob/logs.h"
 #include "daemon/blob/worker.h"
 #include "daemon/config.h"
@@ -55,6 +56,7 @@ struct daemon {
     struct writer *writer;
     struct worker *worker;
     struct logs *logs;
+    struct checkpoints *checkpoints;
     struct blobs *blobs;
     struct exporter *exporter; /* NULL: no traces are sent */
     char *page;                /* address of the web page */
@@ -140,12 +142,15 @@ static bool open_files(struct daemon *daemon, struct err *err)
 {
     autofree char *logs = xprintf("%s/logs", daemon->config.state);
     autofree char *kept = xprintf("%s/files", daemon->config.state);
+    autofree char *checkpoints = xprintf("%s/checkpoints", daemon->config.state);
     autofree char *blobs = xprintf("%s/blobs", daemon->config.state);
     note_missing(daemon, logs, "output of jobs that have ended");
     note_missing(daemon, blobs, "payloads and results above 64 KiB");
     return (daemon->worker = worker_open(err)) != NULL &&
            (daemon->logs = logs_open(logs, kept, daemon->config.log_limit_mib * MIB, daemon->worker, err)) !=
                NULL &&
+           (daemon->checkpoints =
+                checkpoints_open(checkpoints, daemon->config.checkpoint_limit_gib * GIB, err)) != NULL &&
            (daemon->blobs = blobs_open(blobs, err)) != NULL;
 }
 
@@ -177,11 +182,15 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .port = config->port,
                                          .writer = daemon->writer,
                                          .logs = daemon->logs,
+                                         .checkpoints = daemon->checkpoints,
                                          .blobs = daemon->blobs,
                                          .worker = daemon->worker,
                                          .notify = daemon->notify,
                                          .issuer = config->oidc.rules.issuer != NULL ? &config->oidc : NULL,
                                          .webhook_networks = &config->networks,
+                                         .image_registries =
+                                             (const char *const *)config->image_registries.items,
+                                         .image_registry_count = config->image_registries.count,
                                          .store_path = daemon->database,
                                          .state_directory = config->state,
                                          .min_free_bytes = config->min_free_bytes,
@@ -195,6 +204,10 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .heartbeat_ms = config->heartbeat_ms,
                                          .lease_min_ms = config->lease_min_ms,
                                          .patience_ms = config->patience_ms,
+                                         .object_store = config->object_store,
+                                         .object_credentials = config->object_credentials,
+                                         .object_after_ms = config->object_after_ms,
+                                         .object_spool_bytes = config->object_spool_bytes,
                                          .log_limit = config->log_limit_mib * MIB,
                                          .upload_quota = config->upload_quota_mib * MIB,
                                          .per_address = config->per_address,
@@ -274,6 +287,7 @@ static void daemon_close(struct daemon *daemon)
     worker_close(daemon->worker); /* it may still be working on blobs and logs */
     blobs_close(daemon->blobs);
     logs_close(daemon->logs);
+    checkpoints_close(daemon->checkpoints);
     writer_close(daemon->writer);
     notify_destroy(daemon->notify);
     curl_global_cleanup();

@@ -119,11 +119,13 @@ def states_page() -> str:
         "# States, causes and reasons\n",
         "The names are the same in `gpuctl`, in the REST API, in Python and in the database. They come from `proto/states.h`.\n",
         "## States of a job\n",
-        figure([
-            "HELD <-> QUEUED, BLOCKED -> QUEUED                                      before the job may be placed",
-            "QUEUED -> STAGING -> PLACED -> RUNNING -> SUCCEEDED | FAILED | CANCELED | TIMED_OUT",
-            "a retry, or a preemption, leads back to QUEUED",
-        ]),
+        figure(
+            [
+                "HELD <-> QUEUED, BLOCKED -> QUEUED                                      before the job may be placed",
+                "QUEUED -> STAGING -> PLACED -> RUNNING -> SUCCEEDED | FAILED | CANCELED | TIMED_OUT",
+                "a retry, or a preemption, leads back to QUEUED",
+            ]
+        ),
         table(["state", "meaning", "final"], jobs),
         "These are all transitions. The event in the last column is the one in the job's history.\n",
         table(["from", "to", "event"], transitions()),
@@ -187,7 +189,7 @@ def errors_page() -> str:
         "An error of the REST API is a problem as RFC 9457 defines it (`application/problem+json`). `code` "
         "is one of the codes below. `field`\n"
         "names the field that is wrong, and `hint` says what to do. `retryable` says whether the same request may succeed later. MLflow's\n"
-        "paths answer in MLflow's own form, `{\"error_code\", \"message\"}`.\n",
+        'paths answer in MLflow\'s own form, `{"error_code", "message"}`.\n',
         "## Of the controller\n",
         table(["code", "HTTP status", "exit code of gpuctl", "retryable", "meaning"], served),
         "`unknown_outcome` means that the controller cannot tell whether the request took effect. Send it again with the same\n"
@@ -237,7 +239,7 @@ def exit_codes_page() -> str:
 
 # --- limits.md ------------------------------------------------------------------------------------------------
 
-LIMITS = ("limits.h", "limits_agent.h", "limits_controller.h", "limits_tracking.h", "limits_client.h")
+LIMITS = ("limits.h", "limits_agent.h", "limits_controller.h", "limits_objects.h", "limits_tracking.h", "limits_client.h")
 UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
@@ -367,6 +369,51 @@ def cli_page() -> str:
         "or `7d`. [Exit codes](exit-codes.md) says how commands exit.\n",
         *sections,
         *daemons,
+    )
+
+
+def slurm_page() -> str:
+    gpuctl, own = str(build() / PROGRAMS["gpuctl"]), man.written_for_verbs()
+    shared = [row for row in man.ask(gpuctl, "ps").options if man.option(row) in man.SHARED]
+    sections = [part for name in man.SLURM for part in command([name], "##", own, shared)]
+    text = source("client/cli", "job_states.h")
+    spelled = {name: f"`{short}` {whole}" for name, short, whole in re.findall(r'X\((\w+), "(\w+)", "(\w+)"\)', text)}
+    ours = {
+        "PENDING": "`QUEUED`, `HELD`, `BLOCKED`, `STAGING`", "RUNNING": "`PLACED`, `RUNNING`",
+        "COMPLETING": "`RUNNING`, when its processes have ended on all nodes", "COMPLETED": "`SUCCEEDED`", "CANCELLED": "`CANCELED`",
+        "FAILED": "`FAILED`", "TIMEOUT": "`TIMED_OUT`", "NODE_FAIL": "`FAILED` with the cause `NODE_LOST`",
+        "PREEMPTED": "`FAILED` with the cause `PREEMPTED`", "OUT_OF_MEMORY": "`FAILED` with the cause `OUT_OF_MEMORY`",
+    }  # fmt: skip
+    assert set(ours) == set(spelled), "job_states.h has another state: say here which of ours it is"
+    reasons = [
+        ("`Resources`", "`NODES_BUSY`, `CPU_MEMORY`, `FRAGMENTED`"),
+        ("`Priority`", "`RESERVED`, `BEHIND`, and jobs far behind in the queue"),
+        ("`Dependency`", "`BLOCKED` by other jobs"), ("`BeginTime`", "`BLOCKED` until its time"), ("`JobHeldUser`", "`HELD`"),
+        ("`QOSMaxGRESPerUser`", "`LIMIT` of GPUs, CPUs or memory"), ("`QOSMaxJobsPerUserLimit`", "`LIMIT` of running jobs"),
+        ("`QOSMaxGRESMinutesPerUser`", "`LIMIT` of GPU hours"),
+        ("`ReqNodeNotAvail`", "`DRAINED`, `UNAVAILABLE`, `LEAVING`, `HELD_OFF`, `NO_NODES`"),
+        ("`Staging`", "`STAGING`"), ("`None`", "`DUE`"),
+    ]  # fmt: skip
+    nodes = [
+        ("`idle`, `mix`, `alloc`", "`READY`: none, some or all of its GPUs are in use; without GPUs, of its CPUs"),
+        ("the same with `*`", "`SUSPECT`: not heard"), ("`maint`", "in a maintenance window"), ("`drng`, `drain`", "`DRAINING`, `DRAINED`"),
+        ("`down`", "`LOST`"),
+    ]  # fmt: skip
+    return joined(
+        "# Slurm's commands\n",
+        "gpuctl that is called by one of these names is that command.\n"
+        "[Slurm users](../guide/slurm.md#slurms-own-commands) says how to get the names. `sbatch` is\n"
+        "[`gpuctl sbatch`](cli.md#gpuctl-sbatch). All of them take the options of [every command](cli.md) that asks the controller, too.\n"
+        "They exit with 1 when anything is wrong; `srun` and `sbatch --wait` exit as the job did.\n",
+        *(part.replace("## gpuctl ", "## ") for part in sections),
+        "## States of jobs\n",
+        table(["Slurm", "gpuctl"], [[spelled[name], ours[name]] for name in spelled]),
+        "`--states` knows Slurm's other states, too. No job is in them.\n",
+        "## Reasons to wait\n",
+        table(["Slurm", "gpuctl"], reasons),
+        "The sentence with the numbers is shown by `gpuctl explain JOB`.\n",
+        "## States of nodes\n",
+        table(["Slurm", "gpuctl"], nodes),
     )
 
 
@@ -592,11 +639,7 @@ def python_page() -> str:
     launcher = document(PACKAGE / "launcher.py", "serverless_gpu.launcher", only={"distributed", "DistributedFunction"})
     call = document(PACKAGE / "_internal" / "calls" / "call.py", "The handle of a call", only={"DistributedFunctionCall"})
     job = document(PACKAGE / "_internal" / "calls" / "job.py", "The job of a call", only={"Job"})
-    modules = [
-        part
-        for name in MODULES
-        for part in document(PACKAGE / f"{name}.py", f"serverless_gpu.{name}")
-    ]
+    modules = [part for name in MODULES for part in document(PACKAGE / f"{name}.py", f"serverless_gpu.{name}")]
     package = document(PACKAGE / "__init__.py", "serverless_gpu", only={"attach", "jobs"})
     mapping = document(PACKAGE / "_internal" / "calls" / "mapping.py", "The handle of a map", only={"MapCall"})
     data = document(PACKAGE / "_internal" / "volumes.py", "serverless_gpu.data: volumes")
@@ -620,6 +663,7 @@ def python_page() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
+    "slurm.md": slurm_page,
     "python.md": python_page,
     "configuration.md": configuration_page,
     "job-spec.md": job_spec_page,

@@ -35,6 +35,13 @@
  * is read for each list */
 #define LIMIT_KEPT_FILES       4096
 #define LIMIT_KEPT_INDEX_BYTES (LIMIT_LOG_CHUNK_BYTES - KIB)
+/* a piece of a checkpoint, which travels in one upload: large enough that few are needed, small enough that a
+ * change costs little; the mean is a quarter of it */
+#define LIMIT_CHECKPOINT_PIECE_BYTES (4 * MIB)
+/* the manifest of a checkpoint, of all nodes: with 230,000 pieces of 36 bytes, 230 GB */
+#define LIMIT_CHECKPOINT_MANIFEST_BYTES (8 * MIB)
+/* pieces that one answer names as missing: 1 GB, a few seconds of sending */
+#define LIMIT_CHECKPOINT_MISSING 1024
 /* bytes of blobs that a person has sent and no job names, each counted as LIMIT_BLOB_ROW_BYTES at least: 16
  * of the largest; of small ones 260,000, of 150 bytes of memory each */
 #define DEFAULT_UPLOAD_QUOTA_BYTES (16 * GIB)
@@ -74,6 +81,8 @@
 #define LIMIT_LIST_DEFAULT_ROWS 50
 /* jobs that a page of a filtered list looks at: 2 ms of the HTTP thread, at 4 us each */
 #define LIMIT_SCAN_ROWS 500
+/* a name in `after` is looked for among the newest jobs of the submitter, so many times as many: 4 ms */
+#define LIMIT_NAMED_PARTS 2
 /* a start of an id that is this long is looked for in the index of ids: of 100 million jobs 100 have it. Of
  * shorter ones a page finds enough among the newest jobs. */
 #define LIMIT_LONG_PREFIX 4
@@ -208,7 +217,12 @@
 /* a shorter value is not masked in output: too much else looks like it */
 #define LIMIT_MASKED_BYTES 8
 /* volumes of a job; a job that reads more folders of a node is better served by one above them */
-#define LIMIT_JOB_VOLUMES       8
+#define LIMIT_JOB_VOLUMES 8
+/* networks of --webhook-networks and --input-networks: an organisation has some for each site */
+#define LIMIT_NETWORKS 64
+/* inputs of a job, and each of them as a text: a presigned URL has 1.5 KiB */
+#define LIMIT_JOB_INPUTS        8
+#define LIMIT_INPUT_BYTES       4096
 #define LIMIT_LABELS            64
 #define LIMIT_LABEL_VALUE_BYTES 255
 #define LIMIT_FILES             64
@@ -225,9 +239,13 @@
 /* folders of a bundle that ranks import from */
 #define LIMIT_PYTHON_PATHS 16
 #define LIMIT_PATH_BYTES   1024
-#define LIMIT_RETRIES      100
-#define LIMIT_TIME_MS      (366LL * 24 * 3600 * 1000)
-#define LIMIT_GRACE_MS     (3600LL * 1000)
+/* name of a container image: a registry, a repository of 255 bytes, a tag of 128, a digest */
+#define LIMIT_IMAGE_BYTES 512
+#define LIMIT_RETRIES     100
+#define LIMIT_TIME_MS     (366LL * 24 * 3600 * 1000)
+#define LIMIT_GRACE_MS    (3600LL * 1000)
+/* of nodes after a failure: whoever wants to look does so within a day */
+#define LIMIT_KEEP_MS (24LL * 3600 * 1000)
 /* twelve heartbeats; gpuctld --lease-min lowers it for tests */
 #define LIMIT_LEASE_MIN_MS (60LL * 1000)
 #define LIMIT_LEASE_MAX_MS (24LL * 3600 * 1000)
@@ -241,6 +259,8 @@
 #define DEFAULT_INFRA_RETRIES 3
 /* tasks of an array or a sweep: an array waits as one job, however many tasks it has */
 #define LIMIT_ARRAY_TASKS 1000000
+/* parts of a list of tasks, such as 3,7,10-20: an array keeps 12 bytes of each in memory */
+#define LIMIT_TASK_RANGES 4096
 /* names of a sweep; each becomes a variable of the ranks */
 #define LIMIT_SWEEP_NAMES       16
 #define LIMIT_SWEEP_VALUE_BYTES (1 * KIB)
@@ -336,6 +356,8 @@
 /* below the 30 s after which some middleboxes drop a connection */
 #define POLL_PARK_MS      25000
 #define PREPARE_EXPIRY_MS 60000
+/* the same of a later attempt, whose checkpoint is laid out first: 64 GiB at 100 MB/s */
+#define RESTORE_EXPIRY_MS (15 * 60000LL)
 #define FLUSH_EXPIRY_MS   60000
 #define LAZY_COMMIT_MS    100
 /* a node that declined gets no work for this long, doubling ... */

@@ -33,6 +33,16 @@
 /* entries and levels of a rank's folder that are looked at for these: 20 us each */
 #define LIMIT_KEPT_LOOKS  (4 * LIMIT_KEPT_FILES)
 #define LIMIT_KEPT_LEVELS 32
+/* a folder of checkpoints that has not changed for so long is taken: longer than between two files of one
+ * checkpoint, shorter than between two checkpoints; gpuagent --checkpoint-still */
+#define DEFAULT_CHECKPOINT_STILL_S 10
+#define LIMIT_CHECKPOINT_STILL_S   86400
+/* files that change within one tick of the file system's clock look unchanged */
+#define CHECKPOINT_TICK_MS 1000
+/* takings that a changing file spoils, and fetches of a damaged piece */
+#define CHECKPOINT_TRIES 5
+/* what an ended attempt still ships: at 100 MB/s, what has changed of 60 GB */
+#define CHECKPOINT_END_MS 600000
 /* the last part: 40,000 lines of 100 bytes, and at most an eighth of a small limit */
 #define LIMIT_TAIL_BYTES (4 * MIB)
 #define STREAM_TAIL_PART 8
@@ -140,6 +150,16 @@
 #define REQUEST_TIMEOUT_MS 10000
 /* for a blob: 1 GiB at 300 KB/s */
 #define TRANSFER_TIMEOUT_MS 3600000
+/* of an arriving blob that is read at once: fewer, larger reads */
+#define BLOB_BUFFER_BYTES (256 * KIB)
+/* blobs that a node fetches from the object store at once: more share the same network */
+#define LIMIT_BLOB_FETCHES 8
+/* requests to the store for a blob, each by a URL that the controller has just made: the first answer may
+ * break off, or its URL have expired */
+#define BLOB_STORE_TRIES 2
+/* how long blobs come from the controller after the store could not be used: a node that has no way there
+ * waits OBJECT_CONNECT_MS for it once in this time */
+#define BLOB_STORE_AWAY_MS (5LL * 60 * 1000)
 /* why no job can get a GPU: 64 GPUs, the most that NVIDIA's library numbers, in a heartbeat of 64 KiB */
 #define LIMIT_DEVICE_REASON 255
 /* how long GPUs may stay in use after the last process has ended */
@@ -195,8 +215,38 @@
 #define LIMIT_ENVIRONMENTS_GIB   (1024 * 1024)
 /* free space that environments leave on their disk; unused ones are removed for it */
 #define ENVIRONMENTS_FREE_BYTES (2 * GIB)
+/* total size of a node's container images: 10 with torch and CUDA of 20 GiB each */
+#define DEFAULT_IMAGES_GIB 200
+/* free space below which a pull is given up, and how often that is looked at: a disk writes 2 GB/s */
+#define IMAGES_FREE_BYTES (1 * GIB)
+#define IMAGES_WATCH_MS   500
+/* index, manifest or config of an image: registries take manifests of 4 MiB */
+#define LIMIT_IMAGE_JSON_BYTES (4 * MIB)
+/* a spec of the Container Device Interface: 8 GPUs with 7 MIG devices each are 200 KiB */
+#define LIMIT_CDI_BYTES (4 * MIB)
 /* an environment's marker file: 1,000 folders of 200 bytes */
 #define LIMIT_MARKER_BYTES (256 * KIB)
+/* inputs that a node fetches at once: more share the same network */
+#define LIMIT_INPUT_FETCHES 4
+/* total size of a node's inputs, unless --input-limit says another: a large data set, or some small ones */
+#define DEFAULT_INPUTS_BYTES (100LL * GIB)
+/* files of an input that is a folder, and folders within folders: a data set of images, as people lay them
+ * out */
+#define LIMIT_INPUT_FILES 100000
+#define LIMIT_INPUT_DEPTH 32
+/* a page of a list of S3: 1,000 keys of 1 KiB, each character escaped, and as much around them */
+#define LIMIT_S3_PAGE_BYTES (8 * MIB)
+/* an entity tag or a time, as servers send it: hashes have 128 characters */
+#define LIMIT_INPUT_VALIDATOR 512
+/* what is quoted of an answer that is no file */
+#define LIMIT_FETCH_PROBLEM 2048
+/* a redirect to a site's file server, and those of load balancers before it */
+#define INPUT_REDIRECTS 5
+/* for a connection, and between two bytes of an answer */
+#define INPUT_CONNECT_MS 20000
+#define INPUT_SILENCE_S  60
+/* tries without a new byte, 1 s, 2 s and 4 s apart, before the fetch counts as failed */
+#define INPUT_TRIES 4
 /* environments that a node stages at once: jobs that came at the same time */
 #define LIMIT_NODE_STAGINGS 256
 

@@ -124,7 +124,21 @@
 #define CLIENT_TOP_OUTPUT_BYTES (16 * KIB)
 /* an escape key is told from the keys that begin with one: terminals send those at once */
 #define CLIENT_TOP_ESCAPE_MS 50
+/* tasks of an array that `logs` shows: 10 s of requests; and those that it follows at once, each with a
+ * connection */
+#define CLIENT_ARRAY_TASKS 10000
+#define CLIENT_ARRAY_FEEDS 64
+/* runs of an experiment that `ps --sort` reads for the metrics of tasks: 50 requests */
+#define CLIENT_METRIC_RUNS 10000
 /* how long to wait for the last event after the end of the output */
 #define CLIENT_FOLLOW_END_MS 2000
+/* what a command that gpuctl runs for itself beside a rank may print: the stacks of a thousand threads */
+#define CLIENT_COLLECT_BYTES (4 * MIB)
+/* ranks that it runs beside at once: half of the streams that a job may have (LIMIT_ATTEMPT_STREAMS) */
+#define CLIENT_COLLECTED 64
+/* host blocks of jobs that `ssh-config --write` keeps: some 500 bytes each, read at each start of ssh */
+#define CLIENT_SSH_HOSTS 500
+/* ~/.ssh/config, which `ssh-config --write` adds a line to */
+#define CLIENT_SSH_CONFIG_BYTES (1 * MIB)
 
 #endif

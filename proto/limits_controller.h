@@ -6,6 +6,14 @@
 #include "proto/limits.h"
 
 /* --- controller --- */
+/* the checkpoint of a node of a job: the state of a model with 4 billion parameters; its manifest has room
+ * for the largest */
+#define DEFAULT_CHECKPOINT_GIB 64
+#define LIMIT_CHECKPOINT_GIB   200
+/* a piece of a checkpoint that no manifest names stays this long: a node may be about to name it */
+#define CHECKPOINT_PIECE_STAY_S 3600
+/* the sentence that says why a checkpoint was refused */
+#define LIMIT_CHECKPOINT_PROBLEM 512
 /* a staging step without progress for this long is reported as stuck, with its place */
 #define STAGING_SILENT_MS 60000
 /* a node that failed to stage an environment is not asked for it again for this long, doubling ... */
@@ -15,6 +23,9 @@
 /* environment specs of ended jobs that are remembered, with the nodes that have them ready: 300 bytes each
  * and 60 per node */
 #define LIMIT_STAGINGS_KEPT 256
+/* images, packages and inputs that are remembered with the nodes that have them, though no remembered
+ * environment spec names them: those of some teams in a week; 200 bytes each and 100 per node */
+#define LIMIT_PARTS_KEPT 256
 /* queued events, each job of a batch one; further ones are answered 503 */
 #define LIMIT_WRITER_QUEUE 16384
 /* events per transaction */
@@ -318,6 +329,29 @@
 /* keys in the file: the newest, and older ones that a rotation has not come to the end with */
 #define LIMIT_SECRET_KEYS 8
 
+/* --- schedules --- */
+/* of one person, and of all: each run costs what a submission does, and rows are read one by one */
+#define LIMIT_SCHEDULES_OF_OWNER 100
+#define LIMIT_SCHEDULES          10000
+/* runs of schedules that are with the writer at a time: all that are due at midnight must not fill its queue
+ */
+#define LIMIT_SCHEDULE_RUNS 32
+/* "0,1,2,...,59" for minutes, and as much for the other fields */
+#define LIMIT_CRON_BYTES 512
+/* "America/Argentina/ComodRivadavia" has 32 characters */
+#define LIMIT_ZONE_NAME_BYTES 64
+/* a file of the tz database; the largest has 4 KB */
+#define LIMIT_ZONE_BYTES 65536
+/* a run that is so late was missed: a restart takes less, and the next run of the same schedule comes a
+ * minute later at the earliest */
+#define SCHEDULE_LATE_MS 60000
+/* the clock may be set: so often is it looked at */
+#define SCHEDULE_LOOK_MS 10000
+/* after the writer had no room for a run */
+#define SCHEDULE_PAUSE_MS 1000
+/* who logged in last so long ago counts as gone: a month of holidays */
+#define SCHEDULE_LOGIN_MS (30LL * 24 * HOUR_MS)
+
 /* --- webhooks --- */
 /* of one person, and of all: each event is compared with each, 10 ns */
 #define LIMIT_WEBHOOKS_OF_OWNER 20
@@ -343,8 +377,6 @@
 /* of the answer to a delivery, which is not used */
 #define LIMIT_WEBHOOK_ANSWER_BYTES 16384
 #define LIMIT_WEBHOOK_URL_BYTES    2048
-/* networks of --webhook-networks */
-#define LIMIT_WEBHOOK_NETWORKS 64
 /* deliveries that were given up and are replayed with one request */
 #define LIMIT_REPLAY 1000
 /* deliveries stay a week after their event: for a weekend, and to see what was told */
@@ -447,6 +479,13 @@
 #define LIMIT_LOGINS_KEPT 1024
 /* logins that wait to be checked, each for as long as the provider takes; further ones are answered 429 */
 #define LIMIT_LOGINS_WAITING 32
+/* submissions that wait for the digest of an image, one registry after the other; further ones are answered
+ * 429 */
+#define LIMIT_IMAGES_WAITING 32
+/* for the answer of a registry, less than clients wait for the controller */
+#define IMAGE_ASK_MS 10000
+/* a manifest, or a list of them: registries take 4 MiB */
+#define LIMIT_MANIFEST_BYTES (4 * MIB)
 /* what the identity provider answers: its keys, or where they are */
 #define LIMIT_ISSUER_BYTES (256 * KIB)
 #define LIMIT_ISSUER_KEYS  64

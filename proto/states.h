@@ -10,7 +10,7 @@
 #define JOB_STATES(X)                                                                                        \
     X(QUEUED, false, "waits for GPUs")                                                                       \
     X(HELD, false, "kept back until a person releases it")                                                   \
-    X(BLOCKED, false, "waits for other jobs to end")                                                         \
+    X(BLOCKED, false, "waits for other jobs to end, or for its time")                                        \
     X(STAGING, false, "nodes are preparing the job's environment, and hold no GPU for it")                   \
     X(PLACED, false, "GPUs are reserved; the gang is being started")                                         \
     X(RUNNING, false, "all ranks were started")                                                              \
@@ -25,6 +25,7 @@
     X(PREPARING, true, "some nodes are prepared")                                                            \
     X(PREPARED, true, "all nodes are prepared; START is being committed")                                    \
     X(STARTED, true, "START is committed")                                                                   \
+    X(KEPT, true, "a rank failed; the nodes stay as they are for a while, so that people can look")          \
     X(STOPPING, true, "the gang is being killed")                                                            \
     X(FLUSHING, true, "all ranks are gone; their last log bytes are on the way")                             \
     X(ENDED, false, "over; its GPUs are free")
@@ -78,7 +79,7 @@
     X(SUBMITTED, "submitted", "the job is stored")                                                           \
     X(HELD, "held", "a person kept the job back")                                                            \
     X(RELEASED, "released", "a person released the job")                                                     \
-    X(BLOCKED, "blocked", "the job waits for the jobs that it depends on")                                   \
+    X(BLOCKED, "blocked", "the job waits for the jobs that it depends on, or for its time")                  \
     X(READY, "ready", "all jobs that it depends on have ended as required")                                  \
     X(CHANGED, "changed", "a person changed its priority or its time limit")                                 \
     X(STAGING, "staging", "nodes are preparing the job's environment")                                       \
@@ -89,6 +90,7 @@
     X(IDLE, "idle", "its GPUs have been nearly unused for a time")                                           \
     X(BUSY, "busy", "its GPUs are in use again")                                                             \
     X(WARNED, "warned", "the early signal was sent, before the time limit")                                  \
+    X(KEPT, "kept", "a rank failed, and its nodes stay as they are for a while")                             \
     X(CANCEL_ASKED, "cancel_asked", "a person canceled the job")                                             \
     X(STOPPING, "stopping", "the gang is being ended")                                                       \
     X(REQUEUED, "requeued", "the attempt ended, and the job waits for another one")                          \
@@ -142,7 +144,7 @@
 
 /* The streams that the ranks of an attempt write, read by offset. METRICS is one stream per node, stored
  * under its first rank: the lines that ranks sent to $GPUCTL_SOCKET. FILES is what a rank has left in
- * $GPUCTL_OUTPUT_DIR (proto/wire/kept_files.h). X(name, spelling) */
+ * $GPUCTL_OUTPUT_DIR (proto/wire/files/kept_files.h). X(name, spelling) */
 #define STREAMS(X)                                                                                           \
     X(STDOUT, "stdout")                                                                                      \
     X(STDERR, "stderr")                                                                                      \
@@ -193,7 +195,7 @@
 /* The reasons why a job has no GPUs yet. X(name, meaning) */
 #define WAIT_REASONS(X)                                                                                      \
     X(HELD, "it is kept back until a person releases it")                                                    \
-    X(BLOCKED, "it depends on jobs that have not ended")                                                     \
+    X(BLOCKED, "it depends on jobs that have not ended, or its time has not come")                           \
     X(LIMIT, "a limit of its project or owner is reached")                                                   \
     X(STAGING, "nodes are preparing its environment")                                                        \
     X(NODES_BUSY, "it fits when running jobs end")                                                           \
@@ -263,6 +265,27 @@
     X(DELIVERED, "the receiver has answered with 2xx")                                                       \
     X(FAILED, "given up; it can be replayed")
 
+/* What a schedule does when a run is due and the job of its last run has not ended. X(name, spelling,
+ * meaning)
+ */
+#define SCHEDULE_OVERLAPS(X)                                                                                 \
+    X(ALLOW, "allow", "the run is submitted all the same")                                                   \
+    X(FORBID, "forbid", "the run is left out")                                                               \
+    X(REPLACE, "replace", "the earlier job is canceled, and the run is submitted")
+
+/* What a schedule does with runs that were due while the controller was down. X(name, spelling, meaning) */
+#define SCHEDULE_MISSES(X)                                                                                   \
+    X(SKIP, "skip", "they are left out")                                                                     \
+    X(LAST, "last", "one run is submitted for all of them")
+
+/* What became of a run. X(name, spelling, meaning) */
+#define SCHEDULE_OUTCOMES(X)                                                                                 \
+    X(NONE, "none", "no run was due yet")                                                                    \
+    X(SUBMITTED, "submitted", "a job was made")                                                              \
+    X(REFUSED, "refused", "its job was refused; the error says why")                                         \
+    X(SKIPPED, "skipped", "the job of an earlier run had not ended, and overlap is forbid")                  \
+    X(MISSED, "missed", "the controller was down, and missed is skip")
+
 /* How a node keeps the processes of an attempt together. Only earlier agents say cgroup1. */
 #define ISOLATIONS(X)                                                                                        \
     X(NONE, "none")                                                                                          \
@@ -299,6 +322,9 @@
 #define AS_ENUM_IDLE(name, ...)      IDLE_##name,
 #define AS_ENUM_SCOPE(name, ...)     WEBHOOK_##name,
 #define AS_ENUM_DELIVERY(name, ...)  DELIVERY_##name,
+#define AS_ENUM_OVERLAP(name, ...)   OVERLAP_##name,
+#define AS_ENUM_MISSED(name, ...)    MISSED_##name,
+#define AS_ENUM_OUTCOME(name, ...)   OUTCOME_##name,
 
 enum job_state { JOB_STATES(AS_ENUM_JOB) JOB_STATE_COUNT };
 enum attempt_state { ATTEMPT_STATES(AS_ENUM_ATTEMPT) ATTEMPT_STATE_COUNT };
@@ -330,6 +356,9 @@ enum early_signal { EARLY_SIGNALS(AS_ENUM_EARLY) EARLY_SIGNAL_COUNT };
 enum idle_action { IDLE_ACTIONS(AS_ENUM_IDLE) IDLE_ACTION_COUNT };
 enum webhook_scope { WEBHOOK_SCOPES(AS_ENUM_SCOPE) WEBHOOK_SCOPE_COUNT };
 enum delivery_state { DELIVERY_STATES(AS_ENUM_DELIVERY) DELIVERY_STATE_COUNT };
+enum schedule_overlap { SCHEDULE_OVERLAPS(AS_ENUM_OVERLAP) SCHEDULE_OVERLAP_COUNT };
+enum schedule_missed { SCHEDULE_MISSES(AS_ENUM_MISSED) SCHEDULE_MISSED_COUNT };
+enum schedule_outcome { SCHEDULE_OUTCOMES(AS_ENUM_OUTCOME) SCHEDULE_OUTCOME_COUNT };
 
 /* The spelling of a value (static text; states in capitals, the rest as in the lists), and the value of a
  * spelling; false when there is no such spelling. */
@@ -366,6 +395,9 @@ STATES_DECLARE(early_signal, early_signal)
 STATES_DECLARE(idle_action, idle_action)
 STATES_DECLARE(webhook_scope, webhook_scope)
 STATES_DECLARE(delivery_state, delivery_state)
+STATES_DECLARE(schedule_overlap, schedule_overlap)
+STATES_DECLARE(schedule_missed, schedule_missed)
+STATES_DECLARE(schedule_outcome, schedule_outcome)
 
 bool job_state_terminal(enum job_state state);
 bool attempt_state_holds_gpus(enum attempt_state state);

@@ -70,6 +70,7 @@ void attempt_destroy(struct attempt *attempt)
     loop_disarm(attempt->context->loop, &attempt->tell_running);
     output_destroy(attempt->output);
     results_destroy(attempt->results);
+    checkpoint_destroy(attempt->checkpoint);
     record_finish(&attempt->record);
     if (attempt->spec.json != NULL) {
         job_spec_finish(&attempt->spec);
@@ -78,7 +79,14 @@ void attempt_destroy(struct attempt *attempt)
     attempt_secrets_finish(&attempt->secrets);
     user_finish(&attempt->user);
     cleanup_close(&attempt->environment_lock);
+    for (size_t i = 0; i < attempt->input_count; i++) {
+        input_use_finish(&attempt->inputs[i]);
+    }
     free(attempt->environment);
+    free(attempt->image_root);
+    free(attempt->image_lock);
+    json_decref(attempt->image_config);
+    json_decref(attempt->image_variables);
     free(attempt->cold_why);
     free(attempt->failed_text);
     free(attempt->declined);
@@ -108,6 +116,9 @@ void attempt_order(struct attempt *attempt, const struct order *order)
     attempt->order.spec = spec;
     attempt->order.devices = devices;
     attempt_secrets_take(&attempt->secrets, &attempt->order, attempt->run);
+    if (attempt->checkpoint != NULL && order->nodes > 1) {
+        checkpoint_of_gang(attempt->checkpoint);
+    }
 }
 
 void attempt_claim(struct attempt *attempt, const struct reconciler_action *action)
@@ -179,9 +190,35 @@ static bool has_results(const struct record *record)
            record->cause == CAUSE_OUT_OF_MEMORY;
 }
 
+/* The exit is reported with the results, and after the last checkpoint: the next attempt begins with it. */
+static void exit_if_ready(struct attempt *attempt)
+{
+    if (attempt->saved && (attempt->results == NULL || results_ready(attempt->results))) {
+        hear(attempt, NEWS_EXITED);
+    }
+}
+
 static void results_are_ready(void *closure)
 {
-    hear(closure, NEWS_EXITED);
+    exit_if_ready(closure);
+}
+
+static void checkpoint_ended(void *closure)
+{
+    struct attempt *attempt = closure;
+    attempt->saved = true;
+    exit_if_ready(attempt);
+}
+
+/* An attempt that has succeeded needs no checkpoint, and who cancels a job does not wait for one. */
+static void end_checkpoint(struct attempt *attempt)
+{
+    enum cause cause = attempt->record.cause;
+    if (attempt->checkpoint == NULL || cause == CAUSE_NONE || cause == CAUSE_CANCELED) {
+        checkpoint_ended(attempt);
+    } else {
+        checkpoint_end(attempt->checkpoint, &attempt->record);
+    }
 }
 
 void attempt_exited(struct attempt *attempt)
@@ -198,9 +235,7 @@ void attempt_exited(struct attempt *attempt)
         attempt->results = results_collect(attempt->context->uploads, attempt->logs, &attempt->record,
                                            attempt->secrets.mask, results_are_ready, attempt);
     }
-    if (attempt->results == NULL || results_ready(attempt->results)) {
-        hear(attempt, NEWS_EXITED);
-    }
+    end_checkpoint(attempt);
 }
 
 /* Without a cgroup each look reads all of /proc, and a process that sleeps in a driver may stay long. */
@@ -265,6 +300,14 @@ void attempt_warn(struct attempt *attempt, enum early_signal signal)
     }
 }
 
+void attempt_keep(struct attempt *attempt)
+{
+    if (attempt->phase == PHASE_SHIM) {
+        log_info("attempt kept", "attempt_id=%llu", (unsigned long long)attempt->attempt_id);
+        shim_process_tell(&attempt->shim, "keep %lld", (long long)FAILED_GRACE_MS);
+    }
+}
+
 void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, enum early_signal signal)
 {
     switch (attempt->phase) {
@@ -284,7 +327,10 @@ void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, e
     case PHASE_OVER:
         if (attempt->results != NULL && !results_ready(attempt->results)) {
             results_cut(attempt->results);
-            hear(attempt, NEWS_EXITED);
+            exit_if_ready(attempt);
+        }
+        if (cause == CAUSE_CANCELED && !attempt->saved) {
+            checkpoint_cut(attempt->checkpoint);
         }
         return;
     case PHASE_ORPHANS:
@@ -378,6 +424,16 @@ int64_t attempt_rank_count(const struct attempt *attempt)
     return attempt->spec.launch_mode == LAUNCH_NODE ? 1 : attempt->order.local_ranks;
 }
 
+static void make_checkpoint(struct attempt *attempt)
+{
+    autofree char *folder = xprintf("%s/" SHIM_CHECKPOINT_FOLDER, attempt->logs);
+    attempt->checkpoint = checkpoint_create(attempt->context->checkpoints, attempt->attempt_id, folder,
+                                            checkpoint_ended, attempt);
+    if (attempt->order.nodes > 1) {
+        checkpoint_of_gang(attempt->checkpoint);
+    }
+}
+
 static void output_idle(void *closure)
 {
     report_idle(closure);
@@ -388,6 +444,7 @@ void attempt_make_output(struct attempt *attempt, bool resume)
     const struct order *order = &attempt->order;
     attempt->output = output_create(attempt->context->outputs, attempt->attempt_id, attempt->logs, resume,
                                     output_idle, attempt);
+    make_checkpoint(attempt);
     if (resume) {
         return;
     }

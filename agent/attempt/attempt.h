@@ -14,11 +14,14 @@
 #include "agent/devices/devices.h"
 #include "agent/reconciler/reconciler.h"
 #include "agent/environment/environments.h"
+#include "agent/environment/inputs.h"
 #include "agent/base/controller_client.h"
 #include "agent/base/loop.h"
+#include "agent/output/checkpoint.h"
 #include "agent/output/output.h"
 #include "agent/environment/payload.h"
 #include "agent/output/record.h"
+#include "agent/attempt/restore.h"
 #include "agent/output/results.h"
 #include "agent/attempt/sampler.h"
 #include "agent/attempt/seen.h"
@@ -43,6 +46,7 @@ struct agent_context {
     struct shims *shims;
     struct warm *warm;
     struct volumes *volumes;
+    struct inputs *inputs;
     struct users *users; /* NULL: ranks run as the agent's user */
     struct devices devices;
     struct cgroup_root cgroups;
@@ -56,9 +60,11 @@ struct agent_context {
     struct trash *trash;
     struct folder_pool *folder_pool;
     struct outputs *outputs;
+    struct checkpoints *checkpoints;
     struct journal *journal;
     char *runner;      /* folder of gpuctl_runner.py */
     char *builder;     /* path of gpuctl_environment.py */
+    char *images;      /* folder of container images; NULL: this node runs no jobs in them */
     int64_t log_limit; /* bytes of one stream, as the controller wants it; 0: not known yet */
     int64_t heard_us;  /* CLOCK_BOOTTIME: when the answer to the last poll arrived */
     int64_t hurry_ms;  /* CLOCK_BOOTTIME: until then the agent prepares nothing in advance, because ranks are
@@ -101,13 +107,20 @@ struct attempt {
     struct user user; /* that its ranks run as; name NULL: the agent's */
     struct fill *fills;
     size_t fill_count, fills_waiting;
+    struct restore *restore;      /* of its checkpoint, while it is being fetched */
     struct payload_order *bundle; /* the bundle while it is being fetched */
     struct child *unpacker;       /* the process that unpacks the bundle */
     bool unpacked_special;        /* the bundle contains a device or a pipe */
     char *environment;            /* folder of the job's environment; NULL: none */
-    int environment_lock;         /* shared lock on the environment; -1: none */
-    int64_t term_ms, kill_ms;     /* lease; 0: none */
-    char *cgroup;                 /* NULL: none */
+    char *image_root;             /* folder of the files of the job's image; NULL: none */
+    char *image_lock;             /* path of its lock */
+    json_t *image_config;         /* of OCI */
+    json_t *image_variables;      /* that its GPUs need */
+    int environment_lock;         /* shared lock on the environment or the image; -1: none */
+    struct input_use inputs[LIMIT_JOB_INPUTS];
+    size_t input_count;
+    int64_t term_ms, kill_ms; /* lease; 0: none */
+    char *cgroup;             /* NULL: none */
     int64_t *devices;
     size_t device_count;
     bool holds_port;
@@ -142,6 +155,8 @@ struct attempt {
 
     struct output *output;             /* NULL: no logs */
     struct results *results;           /* NULL: nothing to collect */
+    struct checkpoint *checkpoint;     /* NULL: it has no folder for them yet */
+    bool saved;                        /* nothing more of the checkpoint is to come */
     struct controller_request *report; /* the request that is under way */
     bool tails_flushed;                /* the last exit report carried the rest of the logs */
     bool draining;                     /* the exit was reported; the last log bytes follow it */
@@ -168,6 +183,8 @@ void attempt_destroy(struct attempt *attempt);
 void attempt_order(struct attempt *attempt, const struct order *order);
 /* Sends the signal to its ranks, once in the life of the attempt. */
 void attempt_warn(struct attempt *attempt, enum early_signal signal);
+/* Ends its ranks, because one of the gang failed, and keeps all else until it is stopped. */
+void attempt_keep(struct attempt *attempt);
 /* signal: sent to its ranks before TERM; EARLY_NONE: TERM comes at once. */
 void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, enum early_signal signal);
 void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms);
@@ -201,6 +218,19 @@ void stage_begin(struct attempt *attempt);
 void stage_cancel(struct attempt *attempt);
 /* Continues after the lease was renewed. */
 void stage_go_on(struct attempt *attempt);
+/* The user that its ranks run as; NULL: the agent's. */
+const struct user *stage_user(const struct attempt *attempt);
+/* Appends that user's variables, NAME=VALUE, which the caller frees; returns how many. */
+#define STAGE_USER_VARIABLES 5
+size_t stage_put_user(const struct attempt *attempt, const struct user *user, char **variables);
+
+/* --- stage_image.c: of a job in a container image. */
+
+/* Locks the image if the job has one. */
+bool stage_take_image(struct attempt *attempt, struct err *err);
+bool stage_bundle_of_image(struct attempt *attempt, struct err *err);
+/* The variables that ranks have unless the spec sets them. The caller frees them and the list. */
+char **stage_image_variables(const struct attempt *attempt);
 
 /* --- shim_client.c */
 

@@ -243,6 +243,16 @@ static bool hear_output(struct attempt *attempt, char *rest)
     return true;
 }
 
+static bool hear_checkpoint(struct attempt *attempt, char *rest)
+{
+    int64_t step;
+    if (!record_numbers(&rest, &step, 1)) {
+        return false;
+    }
+    checkpoint_acknowledged(attempt->checkpoint, step);
+    return true;
+}
+
 static bool hear_exited(struct attempt *attempt, char *rest)
 {
     struct err err;
@@ -264,8 +274,9 @@ static const struct {
     const char *word;
     bool (*hear)(struct attempt *attempt, char *rest);
 } words[] = {
-    {"prepared", hear_prepared}, {"declined", hear_declined}, {"running", hear_running}, {"pids", hear_pids},
-    {"failed", hear_failed},     {"output", hear_output},     {"exited", hear_exited},
+    {"prepared", hear_prepared}, {"declined", hear_declined},     {"running", hear_running},
+    {"pids", hear_pids},         {"failed", hear_failed},         {"output", hear_output},
+    {"exited", hear_exited},     {"checkpoint", hear_checkpoint},
 };
 
 static void hear_message(struct attempt *attempt, char *message)

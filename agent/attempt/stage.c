@@ -12,6 +12,7 @@
 
 #include "agent/attempt/attempt.h"
 #include "agent/common/launch_file.h"
+#include "agent/base/cache.h"
 #include "agent/launch/contract.h"
 #include "agent/launch/runner.h"
 #include "agent/base/stage_file.h"
@@ -27,7 +28,7 @@
 static const char *const inherited_names[] = {"PATH", "LANG", "LD_LIBRARY_PATH", "HOME", "USER"};
 #define INHERITED_COUNT (sizeof inherited_names / sizeof inherited_names[0])
 #define OF_USER         2 /* the last ones, and more: a rank that runs as another user gets that user's */
-#define VARIABLES_MAX   (INHERITED_COUNT + 4)
+#define VARIABLES_MAX   (INHERITED_COUNT + STAGE_USER_VARIABLES)
 
 #define FUNCTION_FILES 2 /* its payload and its modules */
 
@@ -71,10 +72,30 @@ static bool take_environment(struct attempt *attempt, struct err *err)
     return attempt->environment_lock >= 0;
 }
 
+/* Likewise. */
+static bool take_inputs(struct attempt *attempt, struct err *err)
+{
+    const struct job_spec *spec = &attempt->spec;
+    for (size_t i = 0; i < spec->input_count; i++) {
+        const struct job_input *input = &spec->inputs[i];
+        const struct input_need need = {.url = input->url,
+                                        .sha256 = input->sha256,
+                                        .secret = input->secret,
+                                        .owner = attempt->order.owner,
+                                        .project = job_spec_project(spec)};
+        if (!input_use_begin(attempt->context->inputs, &need, &attempt->inputs[i])) {
+            return err_set(err, ERR_NOT_FOUND, "the input %s is gone from this node, and is fetched again",
+                           input->variable);
+        }
+        attempt->input_count++;
+    }
+    return true;
+}
+
 /* --- the user ------------------------------------------------------------------------------------------- */
 
 /* NULL: the agent's. */
-static const struct user *user_of(const struct attempt *attempt)
+const struct user *stage_user(const struct attempt *attempt)
 {
     return attempt->user.name != NULL ? &attempt->user : NULL;
 }
@@ -96,7 +117,7 @@ static bool take_user(struct attempt *attempt, struct err *err)
 static bool give_parts(const struct attempt *attempt, const struct user *user)
 {
     static const char *const parts[] = {SHIM_WORK_FOLDER, SHIM_ERRORS_FOLDER, SHIM_RESULTS_FOLDER,
-                                        SHIM_TMP_FOLDER};
+                                        SHIM_TMP_FOLDER, SHIM_CHECKPOINT_FOLDER};
     autoclose int folder = open(attempt->logs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool given = folder >= 0 && mkdirat(folder, SHIM_TMP_FOLDER, 0700) == 0;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && given; i++) {
@@ -133,7 +154,7 @@ static bool give_run_files(const struct attempt *attempt, const struct user *use
 
 static bool give_folders(const struct attempt *attempt, struct err *err)
 {
-    const struct user *user = user_of(attempt);
+    const struct user *user = stage_user(attempt);
     return user == NULL || (give_parts(attempt, user) && give_run_files(attempt, user)) ||
            err_errno(err, "cannot give the attempt's folders to the user %u", (unsigned)user->uid);
 }
@@ -144,6 +165,7 @@ static void finish(struct attempt *attempt);
 
 void stage_cancel(struct attempt *attempt)
 {
+    restore_cancel(give(attempt->restore));
     payload_cancel(give(attempt->bundle));
     child_stop(give(attempt->unpacker), 0);
     for (size_t i = 0; i < attempt->fill_count; i++) {
@@ -203,7 +225,7 @@ static bool stage_file(struct attempt *attempt, int folder, const struct user *a
 /* A file beside the parts of the ranks' user, who may only read it. */
 static bool stage_for_user(struct attempt *attempt, int folder, const struct job_file *given, struct err *err)
 {
-    const struct user *user = user_of(attempt);
+    const struct user *user = stage_user(attempt);
     return stage_file(attempt, folder, NULL, given, err) &&
            (user == NULL ||
             (fchownat(folder, given->path, user->uid, user->gid, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -232,7 +254,7 @@ static bool stage_work(struct attempt *attempt, struct err *err)
     autoclose int folder = open(work, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool staged = folder >= 0 || err_errno(err, "cannot open %s", work);
     for (size_t i = 0; i < spec->file_count && staged; i++) {
-        staged = stage_file(attempt, folder, user_of(attempt), &spec->files[i], err);
+        staged = stage_file(attempt, folder, stage_user(attempt), &spec->files[i], err);
     }
     return staged;
 }
@@ -308,7 +330,7 @@ static void unpacked(void *closure, int status, const char *said)
 static bool unpack(struct attempt *attempt, int archive, struct err *err)
 {
     const char *path = getenv("PATH");
-    const struct user *user = user_of(attempt);
+    const struct user *user = stage_user(attempt);
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
     autofree char *variable = xprintf("PATH=%s", path != NULL ? path : "/usr/bin:/bin");
     autofree char *uid = xprintf("--reuid=%u", user != NULL ? (unsigned)user->uid : 0);
@@ -369,7 +391,7 @@ static int64_t log_limit(const struct agent_context *context)
     return context->log_limit > 0 && context->log_limit < own ? context->log_limit : own;
 }
 
-static size_t put_user(const struct attempt *attempt, const struct user *user, char **variables)
+size_t stage_put_user(const struct attempt *attempt, const struct user *user, char **variables)
 {
     size_t count = 0;
     variables[count++] = xprintf("HOME=%s", user->home);
@@ -382,17 +404,22 @@ static size_t put_user(const struct attempt *attempt, const struct user *user, c
     return count;
 }
 
-static void put_inherited(const struct attempt *attempt, char *variables[VARIABLES_MAX])
+/* Variables that the ranks have, unless the spec sets them. The caller frees them and the list. */
+static char **inherited_variables(const struct attempt *attempt)
 {
-    const struct user *user = user_of(attempt);
-    size_t count = user != NULL ? put_user(attempt, user, variables) : 0;
+    if (attempt->image_root != NULL) {
+        return stage_image_variables(attempt);
+    }
+    char **variables = xzalloc(VARIABLES_MAX * sizeof *variables);
+    const struct user *user = stage_user(attempt);
+    size_t count = user != NULL ? stage_put_user(attempt, user, variables) : 0;
     for (size_t i = 0; i < INHERITED_COUNT - (user != NULL ? OF_USER : 0); i++) {
         const char *value = getenv(inherited_names[i]);
         if (value != NULL) {
             variables[count++] = xprintf("%s=%s", inherited_names[i], value);
         }
     }
-    variables[count] = NULL;
+    return variables;
 }
 
 /* By UUID, because indices change when a GPU drops off. */
@@ -410,7 +437,7 @@ static char *visible_devices(const struct devices *devices, const struct order *
 
 static void compose_user(const struct attempt *attempt, struct text *launch)
 {
-    const struct user *user = user_of(attempt);
+    const struct user *user = stage_user(attempt);
     if (user == NULL) {
         return;
     }
@@ -427,8 +454,7 @@ static void compose_user(const struct attempt *attempt, struct text *launch)
 static void compose(struct attempt *attempt, struct text *launch)
 {
     struct agent_context *context = attempt->context;
-    char *inherited[VARIABLES_MAX];
-    put_inherited(attempt, inherited);
+    autofree char **inherited = inherited_variables(attempt);
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
     autofree char *attempt_id = xprintf("%llu", (unsigned long long)attempt->attempt_id);
     autofree char *visible = visible_devices(&context->devices, &attempt->order);
@@ -443,6 +469,7 @@ static void compose(struct attempt *attempt, struct text *launch)
         .python = context->config.python,
         .runner = context->runner,
         .environment = attempt->environment,
+        .image = job_spec_image_at(&attempt->spec, attempt->order.first_rank),
         .slots = context->devices.slots || attempt->order.device_count == 0,
         .no_peer_access = context->devices.no_peer_access,
         .visible_devices = visible,
@@ -456,19 +483,30 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put_int(launch, "millicpus", attempt->order.millicpus);
     launch_put_int(launch, "memory_bytes", attempt->order.memory_bytes);
     launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
+    if (attempt->spec.keep_ms > 0) {
+        launch_put_int(launch, "keep", 1);
+    }
     launch_put_int(launch, "log_limit", log_limit(context));
     if (attempt->spec.secret_count > 0) {
         launch_put_int(launch, "secrets", (int64_t)attempt->spec.secret_count);
     }
     compose_user(attempt, launch);
     volumes_write(context->volumes, &attempt->spec, launch);
+    for (size_t i = 0; i < attempt->input_count; i++) {
+        input_write(context->inputs, &attempt->spec.inputs[i], &attempt->inputs[i],
+                    attempt->image_root != NULL, launch);
+    }
     if (attempt->cgroup != NULL) {
         launch_put(launch, "cgroup", attempt->cgroup);
         launch_put_int(launch, "cgroup_version", 2); /* for a gpushim of the version before */
     }
     if (attempt->environment != NULL) {
-        autofree char *lock = environment_lock_path(attempt->environment);
+        autofree char *lock = cache_lock_path(attempt->environment);
         launch_put(launch, "hold", lock);
+    }
+    if (attempt->image_root != NULL) {
+        launch_put(launch, "image", attempt->image_root);
+        launch_put(launch, "hold", attempt->image_lock);
     }
     attempt->holds_port = contract_holds_port(&contract);
     if (attempt->holds_port) {
@@ -476,7 +514,7 @@ static void compose(struct attempt *attempt, struct text *launch)
         launch_put_int(launch, "port_last", context->config.port_last);
     }
     contract_write(&contract, launch);
-    attempt->python = contract_is_python(&contract);
+    attempt->python = contract_is_python(&contract) && attempt->image_root == NULL;
     for (size_t i = 0; inherited[i] != NULL; i++) {
         free(inherited[i]);
     }
@@ -503,6 +541,9 @@ static bool hand_over(struct attempt *attempt, struct err *err)
 {
     autotext struct text text = {0};
     autofree char *path = xprintf("%s/" SHIM_LAUNCH_FILE, attempt->run);
+    if (attempt->image_root != NULL && !stage_bundle_of_image(attempt, err)) {
+        return false;
+    }
     compose(attempt, &text);
     return stage_file_put(path, text.bytes, text.length, err) &&
            (take_warm_shim(attempt, &text) || shims_take(attempt->context->shims, &attempt->shim, err)) &&
@@ -559,7 +600,7 @@ static bool prepare(struct attempt *attempt, struct err *err)
 {
     struct agent_context *context = attempt->context;
     return check_devices(attempt, err) && take_user(attempt, err) && runner_restore(context->runner, err) &&
-           take_environment(attempt, err) &&
+           take_environment(attempt, err) && stage_take_image(attempt, err) && take_inputs(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
            make_kept_folders(attempt, err) && give_folders(attempt, err) && make_cgroup(attempt, err);
 }
@@ -570,7 +611,37 @@ void stage_go_on(struct attempt *attempt)
     finish(attempt);
 }
 
-/* A place where no volume can be mounted is the job's fault: it would wait for ever. */
+static void stage_content(struct attempt *attempt)
+{
+    if (attempt->spec.bundle.blob != NULL) {
+        stage_bundle(attempt);
+    } else {
+        lay(attempt);
+    }
+}
+
+/* Without its checkpoint an attempt does not start: it would begin from nothing. */
+static void restored(void *closure, const struct err *err)
+{
+    struct attempt *attempt = closure;
+    attempt->restore = NULL;
+    if (err == NULL) {
+        stage_content(attempt);
+        return;
+    }
+    autofree char *text = xprintf("the checkpoint could not be laid out: %s", err->text);
+    attempt_over(attempt, CAUSE_SHIM_LOST, text);
+}
+
+static void stage_restore(struct attempt *attempt)
+{
+    struct agent_context *context = attempt->context;
+    autofree char *folder = xprintf("%s/" SHIM_CHECKPOINT_FOLDER, attempt->logs);
+    attempt->restore = restore_begin(context->controller, context->config.name, attempt->attempt_id, folder,
+                                     stage_user(attempt), restored, attempt);
+}
+
+/* A place where nothing can be mounted is the job's fault: it would wait for ever. */
 static void refuse_place(struct attempt *attempt, const struct err *err)
 {
     if (err->code != ERR_FIELD) {
@@ -586,14 +657,15 @@ void stage_begin(struct attempt *attempt)
     struct err err;
     if (!decode_spec(attempt, &err)) {
         attempt_decline(attempt, err.text);
-    } else if (!volumes_check_job(attempt->context->volumes, &attempt->spec, &err)) {
+    } else if (!volumes_check_job(attempt->context->volumes, &attempt->spec, &err) ||
+               !inputs_check_job(attempt->context->inputs, &attempt->spec, &err)) {
         refuse_place(attempt, &err);
     } else if (!prepare(attempt, &err)) {
         stage_cancel(attempt);
         attempt_decline(attempt, err.text);
-    } else if (attempt->spec.bundle.blob != NULL) {
-        stage_bundle(attempt);
+    } else if (attempt->order.restore) {
+        stage_restore(attempt);
     } else {
-        lay(attempt);
+        stage_content(attempt);
     }
 }

@@ -16,6 +16,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
 #include "proto/base/crypto/hash.h"
+#include "proto/base/http/networks.h"
 #include "proto/base/log.h"
 #include "proto/base/settings/options.h"
 #include "proto/base/settings/settings.h"
@@ -60,6 +61,8 @@ void config_table(struct config *config, struct config_given *given, struct opti
             "folder of jobs' Python environments, which agents of one host may share (default: in --state)")},
         {INT("environments-limit", "GIB", &config->environments_gib, 1, LIMIT_ENVIRONMENTS_GIB,
              "what they may take; those used longest ago go first (default: 100)")},
+        {INT("image-limit", "GIB", &config->images_gib, 1, LIMIT_ENVIRONMENTS_GIB,
+             "what container images may take in --state; those used longest ago go first (default: 200)")},
         {INT("log-limit", "MIB", &config->log_limit_mib, LIMIT_STREAM_MIN_BYTES / MIB,
              LIMIT_STREAM_MAX_BYTES / MIB,
              "what a rank's stdout or stderr may take here; then its first part and its end are kept "
@@ -67,6 +70,9 @@ void config_table(struct config *config, struct config_given *given, struct opti
         {INT("files-limit", "GIB", &config->kept_gib, 1, LIMIT_KEPT_GIB,
              "what the files may take that a rank keeps in $GPUCTL_OUTPUT_DIR; others are left out (default: "
              "64)")},
+        {INT("checkpoint-still", "SECONDS", &config->checkpoint_still_s, 1, LIMIT_CHECKPOINT_STILL_S,
+             "after which $GPUCTL_CHECKPOINT_DIR of a running job is taken as a checkpoint, when it does not "
+             "change any more (default: 10)")},
         {INT("max-processes", "N", &config->max_processes, 16, LIMIT_PROCESSES,
              "processes and threads that a job may have on this node for each of its devices (default: "
              "4096)")},
@@ -111,6 +117,16 @@ void config_table(struct config *config, struct config_given *given, struct opti
               "folder that jobs may ask for by this name; ro: they only read it; mount: it counts only while "
               "something is mounted there; may be repeated [GPUCTL_VOLUMES]"),
          .alias = "volumes"},
+        {TEXT("input-limit", "SIZE", &given->input_limit,
+              "what inputs of jobs may take that the node keeps; those used longest ago go first (default: "
+              "100G)")},
+        {TEXT("input-networks", "LIST", &config->input_networks,
+              "private networks that inputs may come from: \"10.0.0.0/8,fd00::/8\" (default: none)")},
+        {FLAG("input-plain-http", &config->input_plain_http, "inputs may come by http://, too")},
+        {TEXT("s3-endpoint", "URL", &config->s3_endpoint,
+              "server of inputs that are s3://BUCKET/KEY (default: Amazon's)")},
+        {TEXT("s3-region", "NAME", &config->s3_region,
+              "its region, for secrets that name none (default: us-east-1)")},
         {TEXT("address", "ADDR", &given->address, "where other nodes reach this one (default: found out)")},
         {TEXT("python", "PATH", &given->python,
               "interpreter of jobs that name none (default: python3 on PATH)")},
@@ -177,6 +193,32 @@ static bool check_volumes(const struct config *config, struct err *err)
     return true;
 }
 
+static bool check_word(const char *option, const char *word, const char *what, struct err *err)
+{
+    return word == NULL || text_is_name(word, LIMIT_NAME_BYTES) ||
+           err_field(err, ERR_USAGE, option, "use letters, digits, '.', '_' and '-'", "\"%s\" cannot be %s",
+                     word, what);
+}
+
+static bool check_inputs(struct config *config, const struct config_given *given, struct err *err)
+{
+    struct networks unused;
+    const char *endpoint = config->s3_endpoint;
+    config->inputs_bytes = DEFAULT_INPUTS_BYTES;
+    config->s3_region = config->s3_region != NULL ? config->s3_region : "us-east-1";
+    if (given->input_limit != NULL &&
+        (!text_to_size(given->input_limit, &config->inputs_bytes) || config->inputs_bytes <= 0)) {
+        return err_field(err, ERR_USAGE, "--input-limit", "write 500G, for instance", "\"%.64s\" is no size",
+                         given->input_limit);
+    }
+    if (endpoint != NULL && (strncmp(endpoint, "http://", 7) != 0 && strncmp(endpoint, "https://", 8) != 0)) {
+        return err_field(err, ERR_USAGE, "--s3-endpoint", "write https://HOST:PORT", "\"%.64s\" is no URL",
+                         endpoint);
+    }
+    return check_word("--s3-region", config->s3_region, "a region", err) &&
+           networks_parse("--input-networks", config->input_networks, &unused, err);
+}
+
 static bool check_controller(const struct config *config, struct err *err)
 {
     if (config->url == NULL) {
@@ -189,13 +231,6 @@ static bool check_controller(const struct config *config, struct err *err)
                         "give a file that holds the node's token with --token-file, or in GPUCTL_TOKEN_FILE");
     }
     return true;
-}
-
-static bool check_word(const char *option, const char *word, const char *what, struct err *err)
-{
-    return word == NULL || text_is_name(word, LIMIT_NAME_BYTES) ||
-           err_field(err, ERR_USAGE, option, "use letters, digits, '.', '_' and '-'", "\"%s\" cannot be %s",
-                     word, what);
 }
 
 static bool check_name(struct config *config, struct err *err)
@@ -399,9 +434,9 @@ static bool complete(struct config *config, const struct config_given *given, st
         log_set_level(level);
     }
     if (!check_controller(config, err) || !read_labels(config, given, err) || !check_volumes(config, err) ||
-        !check_name(config, err) || !check_url(config, err) || !parse_ports(given->ports, config, err) ||
-        !parse_users(given, config, err) || !parse_memory(given->memory, config, err) ||
-        !parse_expiry(given->expires_at, config, err)) {
+        !check_inputs(config, given, err) || !check_name(config, err) || !check_url(config, err) ||
+        !parse_ports(given->ports, config, err) || !parse_users(given, config, err) ||
+        !parse_memory(given->memory, config, err) || !parse_expiry(given->expires_at, config, err)) {
         return false;
     }
     choose_folders(config, given);
@@ -459,8 +494,10 @@ void config_defaults(struct config *ret_config)
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     *ret_config = (struct config){.devices = visible != NULL && *visible != '\0' ? visible : "all",
                                   .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
+                                  .images_gib = DEFAULT_IMAGES_GIB,
                                   .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
                                   .kept_gib = DEFAULT_KEPT_GIB,
+                                  .checkpoint_still_s = DEFAULT_CHECKPOINT_STILL_S,
                                   .token_life_ms = DEFAULT_NODE_TOKEN_LIFE_MS,
                                   .max_processes = DEFAULT_PROCESSES,
                                   .sample_s = SAMPLE_S,

@@ -22,9 +22,8 @@
 #include "proto/limits_agent.h"
 #include "proto/wire/views.h"
 
-#define BLOB_BUFFER_BYTES (256 * KIB) /* of an arriving blob: fewer, larger reads */
-#define SPARE_COUNT       8           /* curl handles kept for the next requests */
-#define BACKOFF_CAP       6           /* doublings from BACKOFF_FIRST_MS to above BACKOFF_MAX_MS */
+#define SPARE_COUNT 8 /* curl handles kept for the next requests */
+#define BACKOFF_CAP 6 /* doublings from BACKOFF_FIRST_MS to above BACKOFF_MAX_MS */
 /* a PUT that has moved no byte for so long is retried; the controller needs less to store a large blob */
 #define STALL_S 120
 
@@ -383,12 +382,15 @@ static bool is_ours(struct controller_request *request, long status, const json_
 
 static void answer_request(struct controller_request *request, struct controller_answer *answer)
 {
-    char *address = NULL;
+    char *address = NULL, *redirect = NULL;
     if (request->easy != NULL) {
         curl_easy_getinfo(request->easy, CURLINFO_LOCAL_IP, &address);
+        curl_easy_getinfo(request->easy, CURLINFO_REDIRECT_URL, &redirect);
     }
     autofree char *local_address = xstrdup(address != NULL ? address : "");
+    autofree char *location = redirect != NULL ? xstrdup(redirect) : NULL;
     answer->local_address = local_address;
+    answer->location = location;
     answer->sent_ms = request->sent_ms;
     struct controller_call call = request->call;
     destroy_request(request);

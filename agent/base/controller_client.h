@@ -24,6 +24,7 @@ struct controller_answer {
     struct err problem;        /* set for any status except 2xx */
     int64_t sent_ms;           /* CLOCK_BOOTTIME when the request was sent */
     const char *local_address; /* of the connection; "" if not known */
+    const char *location;      /* URL of a redirect, which the client does not follow; NULL: none */
 };
 
 /* One request. Exactly one of body, bytes, supply and arrive is set. */

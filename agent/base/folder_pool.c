@@ -33,9 +33,13 @@ static const struct part {
     const char *name;
     mode_t mode;
 } parts[] = {
-    {SHIM_WORK_FOLDER, S_IFDIR | 0700},    {SHIM_ERRORS_FOLDER, S_IFDIR | 0700},
-    {SHIM_RESULTS_FOLDER, S_IFDIR | 0700}, {FIRST_OUT, S_IFREG | 0600},
-    {FIRST_ERR, S_IFREG | 0600},           {FIRST_KEPT, S_IFDIR | 0700},
+    {SHIM_WORK_FOLDER, S_IFDIR | 0700},
+    {SHIM_ERRORS_FOLDER, S_IFDIR | 0700},
+    {SHIM_RESULTS_FOLDER, S_IFDIR | 0700},
+    {FIRST_OUT, S_IFREG | 0600},
+    {FIRST_ERR, S_IFREG | 0600},
+    {FIRST_KEPT, S_IFDIR | 0700},
+    {SHIM_CHECKPOINT_FOLDER, S_IFDIR | 0700},
     {SHIM_EXIT_NEW_FILE, S_IFREG | 0600},
 };
 #define PART_COUNT (sizeof parts / sizeof parts[0])

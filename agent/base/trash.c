@@ -89,6 +89,9 @@ static void remove_entry(int folder, const char *name, dev_t device, int depth, 
         return;
     }
     autoclose int below = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (below < 0 && errno == EACCES && fchmodat(folder, name, 0700, 0) == 0) { /* as overlayfs makes one */
+        below = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
     struct stat status;
     if (below >= 0 && fstat(below, &status) == 0 && status.st_dev == device) {
         empty_folder(give_fd(&below), device, depth + 1, budget);

@@ -90,7 +90,7 @@ static bool secret_add(struct launch *launch, char *value, bool file, struct err
 /* The fields of a volume come in one order, the last one completes it. */
 static bool volume_add(struct launch *launch, const char *key, const char *value, struct err *err)
 {
-    if (launch->volume_count == LIMIT_JOB_VOLUMES) {
+    if (launch->volume_count == LAUNCH_VOLUMES) {
         return err_set(err, ERR_MALFORMED, "launch file: volume after %zu others", launch->volume_count);
     }
     struct launch_volume *volume = &launch->volumes[launch->volume_count];
@@ -113,7 +113,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
         const char *key;
         const char **text;
     } texts[] = {{"epoch", &launch->attempt_id}, {"logs", &launch->logs}, {"cwd", &launch->cwd},
-                 {"cgroup", &launch->cgroup},    {"hold", &launch->hold}, {"tmp", &launch->tmp}};
+                 {"cgroup", &launch->cgroup},    {"tmp", &launch->tmp},   {"image", &launch->image}};
     const struct {
         const char *key;
         int64_t *number;
@@ -124,6 +124,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
                    {"torchrun", &launch->torchrun, 0, 1},
                    {"log_limit", &launch->log_limit, LIMIT_STREAM_MIN_BYTES, LIMIT_STREAM_MAX_BYTES},
                    {"failed_grace_ms", &launch->failed_grace_ms, 0, LIMIT_GRACE_MS},
+                   {"keep", &launch->keep, 0, 1},
                    {"uid", &launch->uid, 1, UINT32_MAX - 1},
                    {"gid", &launch->gid, 1, UINT32_MAX - 1},
                    {"secrets", &launch->secrets_wanted, 0, LIMIT_JOB_SECRETS},
@@ -151,6 +152,8 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
         env_add(launch, value);
     } else if (strcmp(key, "pattern") == 0 && launch->pattern_count < LAUNCH_PATTERNS) {
         launch->patterns[launch->pattern_count++] = value;
+    } else if (strcmp(key, "hold") == 0 && launch->hold_count < LAUNCH_HOLDS) {
+        launch->holds[launch->hold_count++] = value;
     } else if (strcmp(key, "secret") == 0 || strcmp(key, "secret_file") == 0) {
         return secret_add(launch, value, strcmp(key, "secret_file") == 0, err);
     } else if (strcmp(key, "volume_from") == 0 || strcmp(key, "volume_at") == 0 ||

@@ -37,7 +37,10 @@ struct launch_secret {
     bool file;
 };
 
-/* A volume that the shim mounts. */
+#define LAUNCH_VOLUMES (LIMIT_JOB_VOLUMES + LIMIT_JOB_INPUTS)
+#define LAUNCH_HOLDS   (1 + LIMIT_JOB_INPUTS) /* of an environment or an image, and of inputs */
+
+/* A volume, or an input, that the shim mounts. */
 struct launch_volume {
     const char *from, *at;
     bool read_only;
@@ -45,11 +48,15 @@ struct launch_volume {
 
 /* A launch file that was read. All texts point into `bytes`. */
 struct launch {
-    char *bytes;                                               /* owned, as are the lists */
-    const char *attempt_id, *logs, *cwd, *cgroup, *hold, *tmp; /* the last three: NULL if absent */
-    int64_t log_limit;                                         /* bytes of one stream */
-    int64_t port_first, port_last;                             /* 0: no port is held */
+    char *bytes; /* owned, as are the lists */
+    const char *attempt_id, *logs, *cwd;
+    const char *cgroup, *tmp, *image; /* NULL if absent */
+    const char *holds[LAUNCH_HOLDS];  /* files to lock */
+    size_t hold_count;
+    int64_t log_limit;             /* bytes of one stream */
+    int64_t port_first, port_last; /* 0: no port is held */
     int64_t failed_grace_ms;
+    int64_t keep;       /* 1: after a rank failed, all but the ranks stays until a stop */
     int64_t store_rank; /* -1: none */
     int64_t torchrun;   /* 1: the ranks are torchruns, or may start one */
     int64_t granted;    /* devices or slots of the attempt on this node, 1 without any; 0: unknown */
@@ -67,8 +74,8 @@ struct launch {
     size_t env_count;
     struct launch_secret secrets[LIMIT_JOB_SECRETS];
     size_t secret_count;
-    int64_t secrets_wanted; /* as many have to come */
-    struct launch_volume volumes[LIMIT_JOB_VOLUMES];
+    int64_t secrets_wanted;                       /* as many have to come */
+    struct launch_volume volumes[LAUNCH_VOLUMES]; /* and inputs */
     size_t volume_count;
     struct launch_rank *ranks;
     size_t rank_count;

@@ -61,7 +61,7 @@ static bool refuse(const char *at, const char *what, struct err *err)
 {
     return err_field(err, ERR_FIELD, "volumes",
                      "mount it at /mnt/NAME, or at a folder that is there and empty",
-                     "no volume can be mounted at %.200s of this node: %s", at, what);
+                     "nothing can be mounted at %.200s of this node: %s", at, what);
 }
 
 bool volume_place_check(const char *at, struct err *err)

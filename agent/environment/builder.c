@@ -20,14 +20,13 @@
 #define REQUIREMENTS_FD "/dev/fd/3"
 #define ARGUMENTS_MAX   18 /* of a builder, with a NULL */
 
-/* Variables of the agent that builds get, besides PIP_*. Proxies in both spellings. */
+/* Variables of the agent that builds get, besides PIP_* and CONTAINERS_*. Proxies in both spellings. */
 static const char *const passed_names[] = {
     "PATH",        "HOME",      "LANG",       "LC_ALL",    "TMPDIR",       "LD_LIBRARY_PATH",
     "http_proxy",  "no_proxy",  "HTTP_PROXY", "NO_PROXY",  "https_proxy",  "SSL_CERT_FILE",
     "HTTPS_PROXY", "CUDA_HOME", "all_proxy",  "ALL_PROXY", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
 };
-#define PASSED_PREFIX "PIP_"
-#define RAN_OUT       "the build took more memory than it may on this node"
+#define RAN_OUT "the build took more memory than it may on this node"
 
 struct build {
     struct builder *builder;
@@ -153,8 +152,7 @@ static void child_done(void *closure, int status, const char *said)
     end_build(build);
 }
 
-/* The agent's variables that a build gets. The caller frees the array, not the strings. */
-static const char **variables(void)
+const char **builder_variables(void)
 {
     size_t count = 0, kept = 0;
     while (environ[count] != NULL) {
@@ -163,7 +161,7 @@ static const char **variables(void)
     const char **list = xzalloc((count + 1) * sizeof *list);
     for (size_t i = 0; i < count; i++) {
         size_t length = strcspn(environ[i], "=");
-        bool passed = strncmp(environ[i], PASSED_PREFIX, strlen(PASSED_PREFIX)) == 0;
+        bool passed = strncmp(environ[i], "PIP_", 4) == 0 || strncmp(environ[i], "CONTAINERS_", 11) == 0;
         for (size_t j = 0; j < sizeof passed_names / sizeof passed_names[0]; j++) {
             passed = passed ||
                      (strlen(passed_names[j]) == length && strncmp(environ[i], passed_names[j], length) == 0);
@@ -235,7 +233,7 @@ static bool begin(struct build *build, struct err *err)
         arguments[count++] = "--build-ids";
         arguments[count++] = build_ids;
     }
-    autofree const char **passed = variables();
+    autofree const char **passed = builder_variables();
     environments_make_room(builder->config.environments);
     build->child = child_start(builder->config.children,
                                &(struct child_call){

@@ -49,9 +49,17 @@ struct builder_config {
     void *closure;
 };
 
+/* The agent's variables that programs get which reach the network for jobs. The caller frees the array, not
+ * the strings. */
+const char **builder_variables(void);
+
 struct builder *builder_create(const struct builder_config *config);
 /* All builds must have ended before. */
 void builder_destroy(struct builder *builder);
+
+/* The agent's variables that programs get which fetch something. The caller frees the array, not the strings.
+ */
+const char **builder_variables(void);
 
 /* Starts the build of an environment, or returns the one that is under way. It takes over requirements, the
  * descriptor of their text. NULL with an error if the node has no such Python. */

@@ -37,10 +37,6 @@ bool environment_name(const struct environments *environments, const struct envi
 int environment_use(const struct environments *environments, const char *name, bool fresh, char **ret_folder,
                     struct err *err);
 
-/* The lock file of an environment: users hold it shared (flock), its builder exclusively. The caller frees
- * the path. */
-char *environment_lock_path(const char *folder);
-
 /* Removes incomplete environments of killed builders, and as many unused ones as the limit requires, the
  * least recently used first. */
 void environments_make_room(struct environments *environments);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stagings of this node. Each staging begins once. Its end is reported until the controller has answered.
  * Progress is reported while there is any, at a pace that people can read. A ready environment stays while
- * the controller wants it. payload.c fetches blobs, builder.c builds environments. */
-#include "agent/environment/stagings.h"
+ * the controller wants it, as does an image. payload.c fetches blobs, inputs.c inputs, then builder.c builds
+ * the environment, or staging_images.c has the images pulled. */
+#include "agent/environment/stagings_own.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,47 +13,14 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
+#include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits_agent.h"
 #include "proto/wire/messages.h"
 
 #define MEGABYTE 1e6
 
-struct item {
-    struct stagings *stagings;
-    struct staging desired;
-    enum staging_state state;
-    enum build_end fault; /* with STAGING_FAILED */
-    char *text;           /* text of the next report, or NULL */
-
-    struct fetch *fetches; /* one for each blob */
-    size_t fetching;       /* blobs that have not arrived yet */
-    int requirements;      /* the text, for the build; -1: it has not arrived, or the build has it */
-    struct build *build;   /* which others may want, too; NULL: none */
-    int environment;       /* lock on the environment; -1: none */
-
-    struct controller_request *report;
-    enum staging_state told; /* the state in the report that is under way, or was answered last */
-    bool changed;            /* the next report has news */
-    bool alive;              /* it goes on without news */
-    int64_t told_ms;         /* when the last report was answered, or the staging began */
-    struct loop_timer tell, watch;
-    struct item *prev, *next;
-};
-
-/* A blob that is being fetched. */
-struct fetch {
-    struct item *item;
-    struct payload_order *order; /* NULL: it has arrived */
-};
-
-struct stagings {
-    struct stagings_config config;
-    struct builder *builder;
-    struct item *items;
-};
-
-static struct environment_need need_of(const struct item *item)
+static struct environment_need need_of(const struct staging_item *item)
 {
     return (struct environment_need){item->desired.requirements, item->desired.python_version,
                                      item->desired.python};
@@ -60,11 +28,11 @@ static struct environment_need need_of(const struct item *item)
 
 /* --- telling -------------------------------------------------------------------------------------------- */
 
-static void tell(struct item *item);
+static void tell(struct staging_item *item);
 
 static json_t *report_body(void *closure)
 {
-    struct item *item = closure;
+    struct staging_item *item = closure;
     item->told = item->state;
     item->changed = item->alive = false;
     return staging_message_encode(&(struct staging_message){
@@ -81,7 +49,7 @@ static json_t *report_body(void *closure)
 /* A refusal is an answer, too: a repeated report would be refused again. */
 static void report_done(void *closure, const struct controller_answer *answer)
 {
-    struct item *item = closure;
+    struct staging_item *item = closure;
     struct stagings *stagings = item->stagings;
     item->report = NULL;
     item->told_ms = clock_boot_ms();
@@ -100,13 +68,13 @@ static void report_done(void *closure, const struct controller_answer *answer)
 
 static void tell_due(void *closure)
 {
-    struct item *item = closure;
+    struct staging_item *item = closure;
     item->report = controller_post(item->stagings->config.controller, "/v1/agent/staging", report_body,
                                    report_done, item);
 }
 
 /* Schedules a report if one is due. */
-static void tell(struct item *item)
+static void tell(struct staging_item *item)
 {
     if (item->report != NULL) {
         return;
@@ -119,7 +87,7 @@ static void tell(struct item *item)
     }
 }
 
-static void set_text(struct item *item, const char *text)
+static void set_text(struct staging_item *item, const char *text)
 {
     if (item->text != NULL && text != NULL && strcmp(item->text, text) == 0) {
         item->alive = true;
@@ -130,7 +98,7 @@ static void set_text(struct item *item, const char *text)
     }
 }
 
-static void progress(struct item *item, const char *text)
+void staging_progress(struct staging_item *item, const char *text)
 {
     set_text(item, text);
     tell(item);
@@ -139,30 +107,76 @@ static void progress(struct item *item, const char *text)
 /* --- getting ready -------------------------------------------------------------------------------------- */
 
 /* Leaves the build, which stops if no other staging wants it. */
-static void leave_build(struct item *item)
+static void leave_build(struct staging_item *item)
 {
     struct build *build = give(item->build);
-    struct item *other;
+    struct staging_item *other;
     DL_SEARCH_SCALAR(item->stagings->items, other, build, build);
     if (build != NULL && other == NULL) {
         build_stop(build);
     }
 }
 
-/* Ends the work for the staging. */
-static void stop(struct item *item)
+/* Leaves the pull in the same way. */
+static void leave_pull(struct staging_item *item)
 {
+    struct pull *pull = give(item->pull);
+    struct staging_item *other;
+    DL_SEARCH_SCALAR(item->stagings->items, other, pull, pull);
+    if (pull != NULL && other == NULL) {
+        pull_stop(pull);
+    }
+}
+
+static bool wants(const struct staging_item *item, const struct input_fetch *fetch)
+{
+    for (size_t i = 0; i < item->desired.input_count; i++) {
+        if (item->inputs[i] == fetch) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Leaves a fetch, which stops if no staging wants it. */
+static void leave_fetch(struct staging_item *item, size_t index)
+{
+    struct input_fetch *fetch = give(item->inputs[index]);
+    const struct staging_item *other = fetch != NULL ? item->stagings->items : NULL;
+    while (other != NULL && !wants(other, fetch)) {
+        other = other->next;
+    }
+    if (fetch != NULL && other == NULL) {
+        input_fetch_stop(fetch);
+    }
+}
+
+static void release_inputs(struct staging_item *item)
+{
+    for (size_t i = 0; i < item->desired.input_count; i++) {
+        input_use_finish(&item->uses[i]);
+    }
+}
+
+/* Ends the work for the staging. */
+static void stop(struct staging_item *item)
+{
+    for (size_t i = 0; i < item->desired.input_count; i++) {
+        leave_fetch(item, i);
+    }
+    item->inputs_coming = 0;
     for (size_t i = 0; item->fetches != NULL && i < item->desired.blob_count; i++) {
         payload_cancel(item->fetches[i].order);
     }
     free(give(item->fetches));
     item->fetching = 0;
     leave_build(item);
+    leave_pull(item);
     loop_disarm(item->stagings->config.loop, &item->watch);
 }
 
 /* fault BUILD_READY: no failure. */
-static void end(struct item *item, enum build_end fault, const char *text)
+void staging_end(struct staging_item *item, enum build_end fault, const char *text)
 {
     stop(item);
     item->state = fault == BUILD_READY ? STAGING_READY : STAGING_FAILED;
@@ -181,10 +195,10 @@ static void end(struct item *item, enum build_end fault, const char *text)
 static void build_told(void *closure, const struct build *build, const char *text)
 {
     struct stagings *stagings = closure;
-    struct item *item;
+    struct staging_item *item;
     DL_FOREACH (stagings->items, item) {
         if (item->build == build && text != NULL) {
-            progress(item, text);
+            staging_progress(item, text);
         } else if (item->build == build) {
             item->alive = true;
             tell(item);
@@ -193,36 +207,36 @@ static void build_told(void *closure, const struct build *build, const char *tex
 }
 
 /* Locks the environment if it is ready. */
-static bool take_environment(struct item *item, struct err *err)
+static bool take_environment(struct staging_item *item, struct err *err)
 {
     const struct environments *environments = item->stagings->config.environments;
     const struct environment_need need = need_of(item);
     autofree char *name = NULL;
     autofree char *interpreter = NULL;
     autofree char *folder = NULL;
-    item->environment = environment_name(environments, &need, &name, &interpreter, err)
+    item->software[0] = environment_name(environments, &need, &name, &interpreter, err)
                             ? environment_use(environments, name, true, &folder, err)
                             : -1;
-    return item->environment >= 0;
+    return item->software[0] >= 0;
 }
 
-static void take_build(struct item *item, enum build_end how, const char *text)
+static void take_build(struct staging_item *item, enum build_end how, const char *text)
 {
     struct err err;
     item->build = NULL;
     if (how != BUILD_READY) {
-        end(item, how, text);
+        staging_end(item, how, text);
     } else if (take_environment(item, &err)) {
-        end(item, BUILD_READY, NULL);
+        staging_end(item, BUILD_READY, NULL);
     } else {
-        end(item, BUILD_FAILED, err.text);
+        staging_end(item, BUILD_FAILED, err.text);
     }
 }
 
 static void build_done(void *closure, const struct build *build, enum build_end how, const char *text)
 {
     struct stagings *stagings = closure;
-    struct item *item;
+    struct staging_item *item;
     DL_FOREACH (stagings->items, item) {
         if (item->build == build) {
             take_build(item, how, text);
@@ -230,24 +244,124 @@ static void build_done(void *closure, const struct build *build, enum build_end 
     }
 }
 
-static void begin_environment(struct item *item)
+static void begin_environment(struct staging_item *item)
 {
     struct stagings *stagings = item->stagings;
     struct err err;
     if (item->desired.requirements == NULL || take_environment(item, &err)) {
-        end(item, BUILD_READY, NULL);
+        staging_end(item, BUILD_READY, NULL);
         return;
     }
     const struct environment_need need = need_of(item);
     item->build = build_start(stagings->builder, &need, give_fd(&item->requirements), &err);
     if (item->build == NULL) {
-        end(item, BUILD_UNABLE, err.text);
+        staging_end(item, BUILD_UNABLE, err.text);
     } else if (build_waits(item->build)) {
-        progress(item, "waits for other environments that this node builds");
+        staging_progress(item, "waits for other environments that this node builds");
     }
 }
 
-static bool is_requirements(const struct item *item, const struct fetch *fetch)
+/* The job has one of both. */
+static void begin_software(struct staging_item *item)
+{
+    if (item->desired.image != NULL) {
+        staging_begin_images(item);
+    } else {
+        begin_environment(item);
+    }
+}
+
+/* --- inputs --------------------------------------------------------------------------------------------- */
+
+static struct input_need input_need_of(const struct staging_item *item, size_t index)
+{
+    const struct staging_input *input = &item->desired.inputs[index];
+    return (struct input_need){.url = input->url,
+                               .sha256 = input->sha256,
+                               .secret = input->secret,
+                               .owner = item->desired.owner,
+                               .project = item->desired.project,
+                               .value = input->value};
+}
+
+static bool take_input(struct staging_item *item, size_t index)
+{
+    const struct input_need need = input_need_of(item, index);
+    input_use_finish(&item->uses[index]);
+    return input_use_begin(item->stagings->inputs, &need, &item->uses[index]);
+}
+
+/* What has a hash does not change: it is here, or it has to be fetched. */
+static bool begin_input(struct staging_item *item, size_t index, struct err *err)
+{
+    const struct input_need need = input_need_of(item, index);
+    if (need.sha256 != NULL && take_input(item, index)) {
+        return true;
+    }
+    if (need.secret != NULL && need.value == NULL) {
+        return err_set(err, ERR_FIELD,
+                       "the secret %s is not there for this job any more: set it, then submit the job again",
+                       need.secret);
+    }
+    item->inputs[index] = input_fetch_begin(item->stagings->inputs, &need, err);
+    item->inputs_coming += item->inputs[index] != NULL;
+    return item->inputs[index] != NULL;
+}
+
+static void begin_inputs(struct staging_item *item)
+{
+    struct err err;
+    for (size_t i = 0; i < item->desired.input_count; i++) {
+        if (!begin_input(item, i, &err)) {
+            staging_end(item, err.code == ERR_FIELD ? BUILD_REFUSED : BUILD_FAILED, err.text);
+            return;
+        }
+    }
+    if (item->inputs_coming == 0) {
+        begin_software(item);
+    }
+}
+
+static void input_told(void *closure, const struct input_fetch *fetch, const char *text)
+{
+    struct stagings *stagings = closure;
+    struct staging_item *item;
+    DL_FOREACH (stagings->items, item) {
+        if (wants(item, fetch)) {
+            staging_progress(item, text);
+        }
+    }
+}
+
+static void input_came(struct staging_item *item, size_t index, enum build_end how, const char *text)
+{
+    item->inputs[index] = NULL;
+    item->inputs_coming--;
+    if (how != BUILD_READY) {
+        staging_end(item, how, text);
+    } else if (!take_input(item, index)) {
+        staging_end(item, BUILD_FAILED, "an input has gone at once, for want of room");
+    } else if (item->inputs_coming == 0) {
+        begin_software(item);
+    }
+}
+
+static void input_done(void *closure, const struct input_fetch *fetch, enum build_end how, const char *text)
+{
+    struct stagings *stagings = closure;
+    struct staging_item *item;
+    DL_FOREACH (stagings->items, item) {
+        for (size_t i = 0; i < item->desired.input_count; i++) {
+            if (item->inputs[i] == fetch) {
+                input_came(item, i, how, text);
+            }
+        }
+    }
+}
+
+/* --- blobs ---------------------------------------------------------------------------------------------- */
+
+static bool is_requirements(const struct staging_item *item, const struct staging_fetch *fetch)
 {
     const char *requirements = item->desired.requirements;
     return requirements != NULL && strcmp(requirements, item->desired.blobs[fetch - item->fetches]) == 0;
@@ -255,25 +369,25 @@ static bool is_requirements(const struct item *item, const struct fetch *fetch)
 
 static void fetched(void *closure, int blob, const struct err *err)
 {
-    struct fetch *fetch = closure;
-    struct item *item = fetch->item;
+    struct staging_fetch *fetch = closure;
+    struct staging_item *item = fetch->item;
     fetch->order = NULL;
     item->fetching--;
     if (err == NULL && item->requirements < 0 && is_requirements(item, fetch)) {
         item->requirements = fcntl(blob, F_DUPFD_CLOEXEC, 0);
     }
     if (err != NULL) {
-        end(item, BUILD_FAILED, err->text);
+        staging_end(item, BUILD_FAILED, err->text);
     } else if (item->fetching == 0) {
         stop(item);
-        begin_environment(item);
+        begin_inputs(item);
     }
 }
 
 /* Reports how much of the blobs has arrived. */
 static void watch_due(void *closure)
 {
-    struct item *item = closure;
+    struct staging_item *item = closure;
     int64_t bytes = 0;
     for (size_t i = 0; i < item->desired.blob_count; i++) {
         bytes += item->fetches[i].order != NULL ? payload_arrived(item->fetches[i].order) : 0;
@@ -281,17 +395,19 @@ static void watch_due(void *closure)
     autofree char *text = xprintf("fetches %zu of %zu files: %.1f MB have come", item->fetching,
                                   item->desired.blob_count, (double)bytes / MEGABYTE);
     if (item->text == NULL || strcmp(item->text, text) != 0) {
-        progress(item, text);
+        staging_progress(item, text);
     }
     loop_arm(item->stagings->config.loop, &item->watch, clock_boot_ms() + STAGING_TELL_MS);
 }
 
-static void begin(struct item *item)
+static void begin(struct staging_item *item)
 {
     struct stagings *stagings = item->stagings;
-    cleanup_close(&item->environment);
+    cleanup_close(&item->software[0]);
+    cleanup_close(&item->software[1]);
     cleanup_close(&item->requirements);
-    item->environment = item->requirements = -1;
+    release_inputs(item);
+    item->software[0] = item->software[1] = item->requirements = -1;
     item->state = item->told = STAGING_BUILDING;
     item->fault = BUILD_READY;
     item->changed = item->alive = false;
@@ -300,12 +416,12 @@ static void begin(struct item *item)
     item->fetching = item->desired.blob_count;
     item->fetches = xzalloc((item->desired.blob_count + 1) * sizeof *item->fetches);
     for (size_t i = 0; i < item->desired.blob_count; i++) {
-        struct fetch *fetch = &item->fetches[i];
+        struct staging_fetch *fetch = &item->fetches[i];
         fetch->item = item;
         fetch->order = payload_open(stagings->config.payloads, item->desired.blobs[i], fetched, fetch);
     }
     if (item->fetching == 0) {
-        begin_environment(item);
+        begin_inputs(item);
     } else {
         loop_arm(stagings->config.loop, &item->watch, item->told_ms + STAGING_TELL_MS);
     }
@@ -313,9 +429,9 @@ static void begin(struct item *item)
 
 /* --- desired state -------------------------------------------------------------------------------------- */
 
-static struct item *find(const struct stagings *stagings, const char *key)
+static struct staging_item *find(const struct stagings *stagings, const char *key)
 {
-    struct item *item;
+    struct staging_item *item;
     DL_FOREACH (stagings->items, item) {
         if (strcmp(item->desired.key, key) == 0) {
             return item;
@@ -326,35 +442,41 @@ static struct item *find(const struct stagings *stagings, const char *key)
 
 static void add(struct stagings *stagings, const struct staging *desired)
 {
-    struct item *item = xzalloc(sizeof *item);
+    struct staging_item *item = xzalloc(sizeof *item);
     if (!staging_decode(json_incref(desired->json), &item->desired, NULL)) {
         abort(); /* it was decoded before */
     }
     item->stagings = stagings;
-    item->environment = item->requirements = -1;
+    item->software[0] = item->software[1] = item->requirements = -1;
+    for (size_t i = 0; i < item->desired.input_count; i++) {
+        item->uses[i].lock = -1;
+    }
     item->tell = (struct loop_timer){.due = tell_due, .closure = item};
     item->watch = (struct loop_timer){.due = watch_due, .closure = item};
     DL_APPEND(stagings->items, item);
-    log_info("staging begins", "key=%.16s requirements=%.16s blobs=%zu", item->desired.key,
-             item->desired.requirements != NULL ? item->desired.requirements : "none",
-             item->desired.blob_count);
+    log_info("staging begins", "key=%.16s requirements=%.16s image=%s blobs=%zu inputs=%zu",
+             item->desired.key, item->desired.requirements != NULL ? item->desired.requirements : "none",
+             item->desired.image != NULL ? item->desired.image : "none", item->desired.blob_count,
+             item->desired.input_count);
     begin(item);
 }
 
-static void drop(struct item *item)
+static void drop(struct staging_item *item)
 {
     stop(item);
     loop_disarm(item->stagings->config.loop, &item->tell);
     controller_abandon(item->report);
-    cleanup_close(&item->environment);
+    cleanup_close(&item->software[0]);
+    cleanup_close(&item->software[1]);
     cleanup_close(&item->requirements);
+    release_inputs(item);
     DL_DELETE(item->stagings->items, item);
     staging_finish(&item->desired);
     free(item->text);
     free(item);
 }
 
-static bool is_desired(const struct item *item, const struct staging *desired, size_t count)
+static bool is_desired(const struct staging_item *item, const struct staging *desired, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(desired[i].key, item->desired.key) == 0) {
@@ -366,7 +488,7 @@ static bool is_desired(const struct item *item, const struct staging *desired, s
 
 /* The controller may have repeated its order while the answer was under way: only a later one is a new
  * order. */
-static void renew(struct item *item, int64_t sent_ms)
+static void renew(struct staging_item *item, int64_t sent_ms)
 {
     bool known = item->state != STAGING_BUILDING && item->told == item->state && item->report == NULL;
     if (known && item->told_ms < sent_ms) {
@@ -378,7 +500,7 @@ static void renew(struct item *item, int64_t sent_ms)
 
 void stagings_set(struct stagings *stagings, const struct staging *desired, size_t count, int64_t sent_ms)
 {
-    struct item *item, *next;
+    struct staging_item *item, *next;
     DL_FOREACH_SAFE (stagings->items, item, next) {
         if (!is_desired(item, desired, count)) {
             log_info("staging ends", "key=%.16s state=%s", item->desired.key,
@@ -398,9 +520,33 @@ void stagings_set(struct stagings *stagings, const struct staging *desired, size
 
 /* --- life ----------------------------------------------------------------------------------------------- */
 
-struct stagings *stagings_create(const struct stagings_config *config)
+struct inputs *stagings_inputs(const struct stagings *stagings)
+{
+    return stagings->inputs;
+}
+
+const struct images *stagings_images(const struct stagings *stagings)
+{
+    return stagings->images;
+}
+
+bool stagings_step(struct stagings *stagings)
+{
+    return inputs_step(stagings->inputs) || (stagings->images != NULL && images_step(stagings->images));
+}
+
+struct stagings *stagings_create(const struct stagings_config *config, struct err *err)
 {
     struct stagings *stagings = xzalloc(sizeof *stagings);
+    struct inputs_config inputs = config->inputs;
+    inputs.told = input_told;
+    inputs.done = input_done;
+    inputs.closure = stagings;
+    stagings->inputs = inputs_create(&inputs, err);
+    if (stagings->inputs == NULL) {
+        free(stagings);
+        return NULL;
+    }
     stagings->config = *config;
     stagings->builder = builder_create(&(struct builder_config){.script = config->script,
                                                                 .children = config->children,
@@ -410,6 +556,21 @@ struct stagings *stagings_create(const struct stagings_config *config)
                                                                 .told = build_told,
                                                                 .done = build_done,
                                                                 .closure = stagings});
+    if (config->image_folder != NULL) {
+        stagings->images = images_create(&(struct images_config){.folder = config->image_folder,
+                                                                 .limit_bytes = config->image_limit_bytes,
+                                                                 .loop = config->loop,
+                                                                 .children = config->children,
+                                                                 .hold = config->hold,
+                                                                 .told = staging_pull_told,
+                                                                 .done = staging_pull_done,
+                                                                 .closure = stagings},
+                                         err);
+        if (stagings->images == NULL) {
+            stagings_destroy(stagings);
+            return NULL;
+        }
+    }
     return stagings;
 }
 
@@ -422,5 +583,7 @@ void stagings_destroy(struct stagings *stagings)
         drop(stagings->items);
     }
     builder_destroy(stagings->builder);
+    inputs_destroy(stagings->inputs);
+    images_destroy(stagings->images);
     free(stagings);
 }

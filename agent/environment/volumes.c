@@ -5,7 +5,6 @@
  * node out of reach of the jobs that want it, before they hold a GPU. */
 #include "agent/environment/volumes.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "agent/common/launch_file.h"
@@ -14,9 +13,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits_agent.h"
+#include "proto/spec/jobspec_parts.h"
 #include "proto/spec/node_label.h"
-
-#define VARIABLE "GPUCTL_VOLUME_"
 
 struct volume {
     struct volumes *volumes;
@@ -194,8 +192,9 @@ static bool needs_mount(const struct volume *volume, const struct job_volume *wa
     return volume->volumes->config.mounts && (elsewhere || is_read_only(volume, wanted));
 }
 
-/* The volume's own folder is not looked at: it may hang. */
-static bool check_wanted(const struct volumes *volumes, const struct job_volume *wanted, struct err *err)
+/* The volume's own folder is not looked at: it may hang. An image may have anything where a volume goes. */
+static bool check_wanted(const struct volumes *volumes, const struct job_volume *wanted, bool in_image,
+                         struct err *err)
 {
     const struct volume *volume = find(volumes, wanted->name);
     if (volume == NULL || !volume->there) {
@@ -205,29 +204,38 @@ static bool check_wanted(const struct volumes *volumes, const struct job_volume 
         return err_set(err, ERR_CONFLICT, "volume %s is read-only here", wanted->name);
     }
     bool elsewhere = strcmp(place_of(volume, wanted), volume->given.path) != 0;
-    if (elsewhere && !volumes->config.mounts) {
+    if (elsewhere && !in_image && !volumes->config.mounts) {
         return err_set(err, ERR_CONFLICT, "this node mounts nothing for jobs");
     }
-    return !elsewhere || volume_place_check(wanted->path, err);
+    return !elsewhere || in_image || volume_place_check(wanted->path, err);
 }
 
 bool volumes_check_job(const struct volumes *volumes, const struct job_spec *spec, struct err *err)
 {
     for (size_t i = 0; i < spec->volume_count; i++) {
-        if (!check_wanted(volumes, &spec->volumes[i], err)) {
+        if (!check_wanted(volumes, &spec->volumes[i], spec->image != NULL, err)) {
             return false;
         }
     }
     return true;
 }
 
-static char *variable_of(const char *name)
+const struct node_volume *volumes_find(const struct volumes *volumes, const char *name)
 {
-    char *variable = xprintf(VARIABLE "%s", name);
-    for (char *c = variable; *c != '\0'; c++) {
-        *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+    const struct volume *volume = find(volumes, name);
+    return volume != NULL ? &volume->given : NULL;
+}
+
+const char *volumes_path(const struct volumes *volumes, const char *url)
+{
+    enum input_source source;
+    const char *place;
+    if (!jobspec_find_source(url, &source, &place) || source != SOURCE_VOLUME) {
+        return NULL;
     }
-    return variable;
+    autofree char *name = xstrndup(place, strcspn(place, "/"));
+    const struct volume *volume = find(volumes, name);
+    return volume != NULL && volume->there ? volume->given.path : NULL;
 }
 
 void volumes_write(const struct volumes *volumes, const struct job_spec *spec, struct text *launch)
@@ -235,9 +243,8 @@ void volumes_write(const struct volumes *volumes, const struct job_spec *spec, s
     for (size_t i = 0; i < spec->volume_count; i++) {
         const struct job_volume *wanted = &spec->volumes[i];
         const struct volume *volume = find(volumes, wanted->name);
-        autofree char *variable = variable_of(wanted->name);
-        launch_put_env(launch, variable, place_of(volume, wanted));
-        if (needs_mount(volume, wanted)) {
+        launch_put_env(launch, wanted->variable, place_of(volume, wanted));
+        if (spec->image == NULL && needs_mount(volume, wanted)) {
             launch_put(launch, "volume_from", volume->given.path);
             launch_put(launch, "volume_at", place_of(volume, wanted));
             launch_put_int(launch, "volume_read_only", is_read_only(volume, wanted));

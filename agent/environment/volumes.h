@@ -36,6 +36,12 @@ void volumes_label(const struct volumes *volumes, json_t *labels);
  * place where the job wants one; ERR_CONFLICT if one is not there. */
 bool volumes_check_job(const struct volumes *volumes, const struct job_spec *spec, struct err *err);
 
+/* A volume by its name; NULL: the node has none. */
+const struct node_volume *volumes_find(const struct volumes *volumes, const char *name);
+/* Where the volume of a URL (volume:NAME/PATH) is on this node; NULL: it is another URL, or not there.
+ * Borrowed. */
+const char *volumes_path(const struct volumes *volumes, const char *url);
+
 /* Appends what the shim is to mount, and the variables of the ranks, to a launch file. */
 void volumes_write(const struct volumes *volumes, const struct job_spec *spec, struct text *launch);
 

@@ -130,7 +130,8 @@ static char *python_of(const struct contract *contract)
     if (contract->environment != NULL) {
         return xprintf("%s/bin/python", contract->environment);
     }
-    const char *agents = contract->python != NULL ? contract->python : DEFAULT_PYTHON;
+    const char *agents =
+        contract->python != NULL && contract->image == NULL ? contract->python : DEFAULT_PYTHON;
     return xstrdup(contract->spec->python != NULL ? contract->spec->python : agents);
 }
 
@@ -177,6 +178,8 @@ static void write_command(const struct contract *contract, struct text *launch)
 {
     const struct job_spec *spec = contract->spec;
     autofree char *python = python_of(contract);
+    bool as_given =
+        contract->image != NULL && spec->python == NULL; /* an image may have only one of both names */
     if (job_spec_is_function(spec)) {
         write_runner(contract, python, launch);
         return;
@@ -191,7 +194,7 @@ static void write_command(const struct contract *contract, struct text *launch)
     json_array_foreach (spec->command, index, word) {
         const char *text = json_string_value(word);
         if (index >= said) {
-            launch_put(launch, "arg", index == 0 && names_python(text) ? python : text);
+            launch_put(launch, "arg", index == 0 && names_python(text) && !as_given ? python : text);
         }
     }
 }
@@ -340,6 +343,9 @@ static void write_ours(const struct contract *contract, struct text *launch)
     autofree char *attempt_id = xprintf("%llu", (unsigned long long)order->attempt_id);
     launch_put_env(launch, "GPUCTL_EPOCH", attempt_id);
     launch_put_env(launch, "GPUCTL_NODE", contract->node);
+    if (contract->image != NULL) {
+        launch_put_env(launch, "GPUCTL_IMAGE", contract->image);
+    }
     put_int(launch, "GPUCTL_NODE_RANK", order->node_rank);
     put_int(launch, "GPUCTL_NODES", order->nodes);
     if (order->millicpus > 0) {
@@ -348,6 +354,7 @@ static void write_ours(const struct contract *contract, struct text *launch)
         put_int(launch, "GPUCTL_MEMORY_BYTES", order->memory_bytes);
     }
     put_path(launch, "GPUCTL_SOCKET", contract->run, SHIM_RANK_SOCKET);
+    put_path(launch, "GPUCTL_CHECKPOINT_DIR", contract->logs, SHIM_CHECKPOINT_FOLDER);
     launch_put_env(launch, "GPUCTL_WATCH", contract->runner);
     put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 }

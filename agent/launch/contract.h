@@ -20,6 +20,7 @@ struct contract {
     const char *python;      /* the agent's, for jobs that name none; NULL: python3 */
     const char *runner;      /* folder of gpuctl_runner.py */
     const char *environment; /* folder of the job's environment, whose Python the job then uses; NULL: none */
+    const char *image;       /* container image whose files and Python the ranks have; NULL: the node's */
     bool slots;              /* CPU slots instead of GPUs */
     const char *visible_devices; /* for GPUs: their UUIDs, separated by commas */
     bool no_peer_access;         /* the GPUs cannot access each other directly, and NCCL must be told */

@@ -109,6 +109,11 @@ void users_close(struct users *users)
     }
 }
 
+uid_t users_of_fetches(const struct users *users)
+{
+    return users->first + USERS_OF_BUILDS - 1;
+}
+
 uid_t users_of_builds(const struct users *users)
 {
     return users->first;

@@ -28,8 +28,10 @@ struct users;
 struct users *users_open(const char *state, uid_t first, uid_t last, struct err *err);
 void users_close(struct users *users);
 
-/* The numbers that builds of environments may take. */
+/* The numbers that builds of environments may take: all of USERS_OF_BUILDS but the last. */
 uid_t users_of_builds(const struct users *users);
+/* The number of fetches of inputs: the last of them. */
+uid_t users_of_fetches(const struct users *users);
 
 /* The user for an owner of jobs, with a home that exists: the one of that name where the host knows a person
  * of it, else one with a number that is this owner's alone on this host, and stays it. */

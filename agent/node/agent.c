@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/common/system_calls.h"
+#include "agent/fetcher/fetcher.h"
 #include "agent/node/identity.h"
 #ifdef WITH_NVML
 #include "agent/devices/devices_helper.h"
@@ -273,6 +274,21 @@ static void label_isolation(struct config *config)
     }
 }
 
+/* Jobs in container images come to nodes with the label. */
+static void label_images(struct agent_context *context)
+{
+    struct config *config = &context->config;
+    const char *missing = images_missing_program();
+    if (missing != NULL) {
+        log_info("no images", "reason=\"%s is not installed: this node runs no jobs in container images\"",
+                 missing);
+        return;
+    }
+    context->images = xprintf("%s/images", config->state);
+    config->labels = config->labels != NULL ? config->labels : json_object();
+    json_object_set_new(config->labels, IMAGES_LABEL, json_string(IMAGES_VALUE));
+}
+
 /* Says whether jobs open their own GPUs alone. A job with a GPU that has no number would open none. */
 static void label_gpus(struct agent_context *context)
 {
@@ -353,6 +369,7 @@ static void open_surroundings(struct agent_context *context)
 {
     label_memory(context);
     label_isolation(&context->config);
+    label_images(context);
     node_size_find(context->config.cpus, context->config.memory_bytes, &context->size);
     cgroup_find(context->config.unique, &context->cgroups);
     cgroup_limit(&context->cgroups, context->config.max_processes);
@@ -375,7 +392,8 @@ static bool open_parts(struct agent *agent, struct err *err)
     open_surroundings(context);
     if ((context->controller = controller_client_create(&controller, context->loop, err)) == NULL ||
         (context->shims = shims_create(agent->shim_log, !config->host_memory, context->loop, err)) == NULL ||
-        (context->payloads = payloads_create(payloads, context->controller, err)) == NULL ||
+        (context->payloads = payloads_create(payloads, context->controller, BLOB_STORE_AWAY_MS, context->loop,
+                                             err)) == NULL ||
         !open_environments(context, err)) {
         return false;
     }
@@ -383,6 +401,8 @@ static bool open_parts(struct agent *agent, struct err *err)
     context->uploads = uploads_create(context->controller);
     context->outputs = outputs_create(config->name, config->kept_gib * GIB, context->controller,
                                       context->loop, context->folder_pool);
+    context->checkpoints = checkpoints_create(config->name, config->checkpoint_still_s * 1000,
+                                              context->controller, context->loop);
     return (context->journal = journal_open(config->state, err)) != NULL;
 }
 
@@ -393,8 +413,10 @@ static void close_parts(struct agent *agent)
     devices_close(&context->devices); /* before the loop, because devices are watched by it */
     journal_close(context->journal);
     outputs_destroy(context->outputs);
+    checkpoints_destroy(context->checkpoints);
     uploads_destroy(context->uploads);
     free(context->builder);
+    free(context->images);
     environments_destroy(context->environments);
     warm_destroy(context->warm);
     children_destroy(context->children);
@@ -451,8 +473,10 @@ static bool idle(void *closure)
         return false; /* the next event calls this again */
     }
     return payloads_step(context->payloads) || uploads_step(context->uploads) ||
-           shims_refill(context->shims) || folder_pool_refill(context->folder_pool) ||
-           trash_step(context->trash) || environments_step(context->environments) || warm_step(context->warm);
+           checkpoints_step(context->checkpoints) || shims_refill(context->shims) ||
+           folder_pool_refill(context->folder_pool) || trash_step(context->trash) ||
+           environments_step(context->environments) || stagings_step(context->stagings) ||
+           warm_step(context->warm);
 }
 
 static void told_to_end(void *closure)
@@ -546,6 +570,9 @@ static bool look(struct config *config, struct err *err)
 
 int main(int argc, char **argv)
 {
+    if (fetcher_is_meant(argc, argv)) {
+        return fetcher_run();
+    }
 #ifdef WITH_NVML
     if (devices_helper_is_meant(argc, argv)) {
         return devices_helper_run(argv);

@@ -116,6 +116,9 @@ static void act_on(struct node *node, const struct reconciler_action *action)
     case ACT_WARN:
         attempt_warn(attempt, action->signal);
         return;
+    case ACT_KEEP:
+        attempt_keep(attempt);
+        return;
     case ACT_STOP:
         attempt_stop(attempt, action->grace_ms, action->cause, action->signal);
         return;
@@ -376,7 +379,8 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
     context->faults = faults;
     context->closure = node;
     open_volumes(node);
-    context->stagings = stagings_create(&(struct stagings_config){
+    autofree char *inputs = xprintf("%s/inputs", context->config.state);
+    const struct stagings_config stagings = {
         .node = context->config.name,
         .boot_id = context->boot_id,
         .loop = context->loop,
@@ -385,6 +389,8 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
         .environments = context->environments,
         .children = context->children,
         .script = context->builder,
+        .image_folder = context->images,
+        .image_limit_bytes = context->config.images_gib * GIB,
         .build_ids = context->users != NULL ? users_of_builds(context->users) : 0,
         .hold = {.program = shims_program(context->shims),
                  .option = shims_confine_option(),
@@ -392,9 +398,28 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
                  .begin = build_begin,
                  .end = build_end,
                  .closure = node},
+        .inputs = {.folder = inputs,
+                   .limit_bytes = context->config.inputs_bytes,
+                   .networks = context->config.input_networks,
+                   .s3_endpoint = context->config.s3_endpoint,
+                   .s3_region = context->config.s3_region,
+                   .plain_http = context->config.input_plain_http,
+                   .mounts = shims_own_memory(context->shims),
+                   .seccomp = context->config.seccomp,
+                   .confine = shims_program(context->shims),
+                   .confine_option = shims_confine_option(),
+                   .uid = context->users != NULL ? users_of_fetches(context->users) : 0,
+                   .children = context->children,
+                   .volumes = context->volumes},
         .stranger = be_stranger,
         .closure = node,
-    });
+    };
+    context->stagings = stagings_create(&stagings, err);
+    if (context->stagings == NULL) {
+        node_destroy(node);
+        return NULL;
+    }
+    context->inputs = stagings_inputs(context->stagings);
     autofree char *attempts = xprintf("%s/attempts", context->config.state);
     if (!adopt_folders(node, context->config.run, false, err) || !adopt_folders(node, attempts, true, err)) {
         node_destroy(node);

@@ -1,37 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the files that a rank keeps in place, and copies nothing. The same folder gives the same stream, so
- * an upload goes on after a restart of the agent. A rank may have put anything there: no link is followed,
- * and only plain files with a single name are read, because another name may be that of a file which the rank
- * itself could not read. */
+ * an upload goes on after a restart of the agent. */
 #include "agent/output/kept_tree.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/output/foreign_folder.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
-#include "proto/limits_agent.h"
-#include "proto/wire/kept_files.h"
+#include "proto/wire/files/kept_files.h"
 
 struct kept_tree {
     int folder;
-    struct kept_file *files; /* sorted by path */
-    size_t count, room;
-    size_t looks; /* entries seen */
+    struct foreign_list list;
+    struct kept_file *files; /* sorted by path, which are the list's */
+    size_t count;
     struct kept_head head;
     struct text start; /* head and index */
     int open;          /* one of the files, -1: none ... */
     size_t open_index; /* ... this one */
 };
-
-/* --- looking -------------------------------------------------------------------------------------------- */
 
 static void leave_out(struct kept_tree *tree, int64_t bytes)
 {
@@ -39,87 +30,24 @@ static void leave_out(struct kept_tree *tree, int64_t bytes)
     tree->head.left_bytes += bytes;
 }
 
-/* Takes path over. */
-static void add(struct kept_tree *tree, char *path, const struct stat *status)
-{
-    if (!S_ISREG(status->st_mode) || status->st_nlink != 1 || !kept_path_is_good(path)) {
-        leave_out(tree, S_ISREG(status->st_mode) ? (int64_t)status->st_size : 0);
-        free(path);
-        return;
-    }
-    int64_t modified_ms = (int64_t)status->st_mtim.tv_sec * 1000 + status->st_mtim.tv_nsec / 1000000;
-    XGROW(tree->files, tree->count, tree->room, 16);
-    tree->files[tree->count++] = (struct kept_file){.path = path,
-                                                    .size = (int64_t)status->st_size,
-                                                    .modified_ms = modified_ms > 0 ? modified_ms : 0,
-                                                    .executable = (status->st_mode & S_IXUSR) != 0};
-}
-
-static void look(struct kept_tree *tree, int folder, const char *prefix, int level);
-
-static void look_at(struct kept_tree *tree, int folder, const char *prefix, const char *name, int level)
-{
-    struct stat status;
-    autofree char *path = xprintf("%s%s", prefix, name);
-    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        return;
-    }
-    if (!S_ISDIR(status.st_mode)) {
-        add(tree, give(path), &status);
-        return;
-    }
-    autofree char *inner = xprintf("%s/", path);
-    int below = level < LIMIT_KEPT_LEVELS
-                    ? openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                    : -1;
-    if (below < 0) {
-        leave_out(tree, 0);
-    } else {
-        look(tree, below, inner, level + 1);
-    }
-}
-
-/* Takes the folder over. */
-static void look(struct kept_tree *tree, int folder, const char *prefix, int level)
-{
-    DIR *listing = fdopendir(folder);
-    const struct dirent *entry;
-    if (listing == NULL) {
-        close(folder);
-        return;
-    }
-    while ((entry = readdir(listing)) != NULL && tree->looks < LIMIT_KEPT_LOOKS) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            tree->looks++;
-            look_at(tree, dirfd(listing), prefix, entry->d_name, level);
-        }
-    }
-    if (entry != NULL) {
-        leave_out(tree, 0); /* nobody knows how many more */
-    }
-    closedir(listing);
-}
-
 /* --- the stream ----------------------------------------------------------------------------------------- */
-
-static int by_path(const void *left, const void *right)
-{
-    return strcmp(((const struct kept_file *)left)->path, ((const struct kept_file *)right)->path);
-}
 
 /* Files that are too much are left out, and smaller ones behind them are not. */
 static void choose(struct kept_tree *tree, struct text *index, int64_t limit)
 {
     size_t kept = 0;
     int64_t bytes = 0;
-    for (size_t i = 0; i < tree->count; i++) {
-        struct kept_file file = tree->files[i];
+    for (size_t i = 0; i < tree->list.count; i++) {
+        const struct foreign_file *found = &tree->list.files[i];
+        const struct kept_file file = {.path = found->path,
+                                       .size = found->size,
+                                       .modified_ms = found->modified_ns / 1000000,
+                                       .executable = found->executable};
         size_t before = index->length;
         kept_entry_append(index, &file);
         if (kept == LIMIT_KEPT_FILES || index->length > LIMIT_KEPT_INDEX_BYTES || file.size > limit - bytes) {
             index->length = before;
             leave_out(tree, file.size);
-            free((char *)(uintptr_t)file.path);
             continue;
         }
         bytes += file.size;
@@ -133,9 +61,7 @@ static void compose(struct kept_tree *tree, int64_t limit)
 {
     char head[KEPT_HEAD_BYTES];
     autotext struct text index = {0};
-    if (tree->count > 0) {
-        qsort(tree->files, tree->count, sizeof *tree->files, by_path);
-    }
+    tree->files = xzalloc((tree->list.count + 1) * sizeof *tree->files);
     choose(tree, &index, limit);
     tree->head.count = (int64_t)tree->count;
     tree->head.index_bytes = (int64_t)index.length;
@@ -156,11 +82,10 @@ struct kept_tree *kept_tree_open(const char *logs, const char *name, int64_t lim
     struct kept_tree *tree = xzalloc(sizeof *tree);
     tree->open = -1;
     tree->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int listed = tree->folder >= 0 ? fcntl(tree->folder, F_DUPFD_CLOEXEC, 0) : -1;
-    if (listed >= 0) {
-        look(tree, listed, "", 0);
-    }
-    if (tree->count == 0 && tree->head.left_files == 0) {
+    foreign_list_read(tree->folder, &tree->list);
+    tree->head.left_files = tree->list.left_files;
+    tree->head.left_bytes = tree->list.left_bytes;
+    if (tree->list.count == 0 && tree->list.left_files == 0) {
         kept_tree_close(give(tree));
         return NULL;
     }
@@ -173,9 +98,7 @@ void kept_tree_close(struct kept_tree *tree)
     if (tree == NULL) {
         return;
     }
-    for (size_t i = 0; i < tree->count; i++) {
-        free((char *)(uintptr_t)tree->files[i].path);
-    }
+    foreign_list_finish(&tree->list);
     cleanup_close(&tree->open);
     cleanup_close(&tree->folder);
     free(tree->files);
@@ -190,22 +113,11 @@ int64_t kept_tree_bytes(const struct kept_tree *tree)
 
 /* --- reading -------------------------------------------------------------------------------------------- */
 
-/* Somebody may have put a link on the way since. */
-static int open_inner(int folder, const char *path)
-{
-    const struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC,
-                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-    struct stat status;
-    autoclose int file = (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
-    bool plain = file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
-    return plain ? give_fd(&file) : -1;
-}
-
 static int file_of(struct kept_tree *tree, size_t index)
 {
     if (tree->open < 0 || tree->open_index != index) {
         cleanup_close(&tree->open);
-        tree->open = open_inner(tree->folder, tree->files[index].path);
+        tree->open = foreign_open(tree->folder, tree->files[index].path, NULL);
         tree->open_index = index;
     }
     return tree->open;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that a rank keeps ($GPUCTL_OUTPUT_DIR), as one stream of bytes (proto/wire/kept_files.h). */
+/* The files that a rank keeps ($GPUCTL_OUTPUT_DIR), as one stream of bytes (proto/wire/files/kept_files.h).
+ */
 #ifndef AGENT_KEPT_TREE_H
 #define AGENT_KEPT_TREE_H
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FOLDER = ".builders"  # of the locks of numbers that builds may take
 PLACE = ".build"  # in the environment: home and temporary files of the build
-COUNT = 16  # USERS_OF_BUILDS in proto/limits_agent.h
+COUNT = 15  # USERS_OF_BUILDS in proto/limits_agent.h, without the one that fetches inputs
 PATIENCE_S = 30.0  # for a killed process that a device holds
 PAUSE_S = 0.01
 

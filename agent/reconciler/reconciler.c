@@ -82,6 +82,7 @@ static void take_order(struct reconciler *reconciler, const struct order *order)
                        desired_of(order->phase));
     entry->lease_ms = order->lease_ms;
     entry->signal = order->signal;
+    entry->kept = order->kept;
     struct reconciler_action *action =
         reconciler_act(reconciler, tombstone ? ACT_TOMBSTONE : ACT_CLAIM, order->attempt_id);
     action->order = order;
@@ -140,6 +141,7 @@ static void work_order(struct reconciler *reconciler, const struct order *order)
     }
     entry->lease_ms = order->lease_ms > 0 ? order->lease_ms : entry->lease_ms;
     entry->signal = order->signal;
+    entry->kept = order->kept;
     if (entry->phase == RECONCILER_ADOPTED) {
         tell_adopted(reconciler, entry, order);
     }

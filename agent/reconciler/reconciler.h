@@ -45,6 +45,7 @@
     X(RUN, "run")         /* the same */                                                                     \
     X(START, "start")     /* tell the shim */                                                                \
     X(WARN, "warn")       /* signal: tell the shim, once */                                                  \
+    X(KEEP, "keep")       /* end the ranks, and keep all else until STOP: tell the shim, once */             \
     X(STOP, "stop")       /* grace_ms, cause, signal */                                                      \
     X(LEASE, "lease")     /* term_ms, kill_ms */                                                             \
     X(KILL, "kill")       /* the lease is over, and the shim has not ended it: kill the shim */              \

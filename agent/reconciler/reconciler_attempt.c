@@ -160,6 +160,10 @@ void reconciler_settle(struct reconciler *reconciler, struct entry *entry)
             entry->warned = true;
             reconciler_act(reconciler, ACT_WARN, entry->attempt_id)->signal = entry->signal;
         }
+        if (entry->phase == RECONCILER_RUNNING && entry->kept && !entry->told_kept) {
+            entry->told_kept = true;
+            reconciler_act(reconciler, ACT_KEEP, entry->attempt_id);
+        }
         return;
     case DESIRED_STOP:
         if (entry->phase == RECONCILER_DECLINED) {

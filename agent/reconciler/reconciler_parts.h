@@ -29,6 +29,8 @@ struct entry {
     int64_t first_heartbeat;  /* number of the first heartbeat that lists it */
     bool killed;              /* its lease was over, and ACT_KILL was issued */
     enum early_signal signal; /* the warning for the ranks once they run; EARLY_NONE: none */
+    bool kept, told_kept;     /* a rank of the gang failed: its ranks here are ended, and all else is kept;
+                                 this agent has told the shim */
     bool warned;              /* this agent has sent the warning; the shim makes sure that it happens once */
     enum report_kind due[REPORTS_DUE]; /* not yet answered, in order */
     size_t due_count;

@@ -243,8 +243,8 @@ static const struct shim unassigned = {
     .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
     .warm = {.source = -1, .cgroup = -1, .breeder = -1},
     .shared = {.host = -1, .mounts = -1, .own_mounts = -1},
+    .container = {.said = -1, .users = -1, .mounts = -1},
     .cgroup = -1,
-    .hold = -1,
     .deaths = -1,
     .record = -1,
     .lease_term_ms = SHIM_NEVER,
@@ -261,13 +261,16 @@ static void shim_finish(struct shim *shim)
     launch_finish(&shim->launch);
     free(shim->ranks);
     commands_finish(shim);
+    container_close(shim);
     for (size_t i = 0; shim->added != NULL && shim->added[i] != NULL; i++) {
         free(shim->added[i]);
     }
     free(shim->added);
     cleanup_close(&shim->deaths);
     cleanup_close(&shim->record);
-    cleanup_close(&shim->hold);
+    for (size_t i = 0; i < shim->hold_count; i++) {
+        cleanup_close(&shim->holds[i]);
+    }
 }
 
 void shim_renew(struct shim *shim)

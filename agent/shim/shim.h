@@ -34,6 +34,7 @@ enum phase {
     PHASE_PREPARED,  /* port, files and cgroup are held */
     PHASE_DECLINED,  /* nothing was started and nothing will be */
     PHASE_RUNNING,   /* there are processes, or there were a moment ago */
+    PHASE_KEPT,      /* a rank of the gang failed, and the ranks are gone; all else stays until a stop */
     PHASE_RECORDING, /* all processes are gone; the exit record could not be written yet */
     PHASE_EXITED,    /* the exit record is written, and not synced yet */
     PHASE_SYNCED,    /* the exit record is on disk */
@@ -55,6 +56,7 @@ enum fact {
     FACT_PIDS,
     FACT_FAILED,
     FACT_OUTPUT,
+    FACT_CHECKPOINT,
     FACT_EXITED,
     FACT_COUNT,
 };
@@ -110,7 +112,15 @@ struct stream {
 
 /* The step at which the start of a rank failed, sent through its `report` pipe. gpuctl_warm.py writes it,
  * too. */
-enum stage { STAGE_CGROUP, STAGE_FOLDER, STAGE_NOT_FOUND, STAGE_INTERPRETER, STAGE_COMMAND, STAGE_USER };
+enum stage {
+    STAGE_CGROUP,
+    STAGE_FOLDER,
+    STAGE_NOT_FOUND,
+    STAGE_INTERPRETER,
+    STAGE_COMMAND,
+    STAGE_USER,
+    STAGE_CONTAINER
+};
 
 struct report {
     int32_t stage, error;
@@ -154,6 +164,19 @@ struct shared {
     int own_mounts;   /* mountinfo of the shim's own namespace */
 };
 
+enum container_state { CONTAINER_NONE, CONTAINER_MAKING, CONTAINER_MADE };
+
+/* The container of an attempt in an image: the namespaces that its ranks and commands enter. */
+struct container {
+    enum container_state state;
+    pid_t maker;       /* becomes the OCI runtime; 0: none */
+    int said;          /* what the maker writes to stderr; -1: none */
+    int users, mounts; /* namespaces; -1: none, or the shim's own */
+    /* The order that waits for it: prepare, or run with its arguments. */
+    bool run;
+    char *address, *interface;
+};
+
 /* A child that can become a rank, and the socket by which the shim tells it to. */
 struct warm_worker {
     pid_t pid;
@@ -194,10 +217,12 @@ struct shim {
     struct memory memory;             /* shim_memory.c */
     struct warm warm;                 /* shim_warm.c */
     struct shared shared;             /* shim_shared.c */
+    struct container container;       /* shim_shared.c */
     int cgroup;                       /* descriptor of its folder; shim_cgroup.c */
-    int hold;                         /* lock of the ranks' environment; shim_attempt.c */
-    int record;                       /* the exit record until it is synced; shim_exit.c */
-    struct rank *ranks;               /* shim_rank.c; launch.rank_count of them */
+    int holds[LAUNCH_HOLDS];          /* locks of what the ranks use; shim_attempt.c */
+    size_t hold_count;
+    int record;               /* the exit record until it is synced; shim_exit.c */
+    struct rank *ranks;       /* shim_rank.c; launch.rank_count of them */
     char **added;             /* variables of the start, ended by NULL; shim_attempt.c; NULL: none yet */
     struct command *commands; /* shim_command.c; NULL: there were none */
     int deaths;               /* epoll of the ranks' pidfds, which keeps the order of ends; shim_reap.c */
@@ -207,6 +232,7 @@ struct shim {
     int64_t tick_pause_ms;                          /* shim_kill.c */
     int64_t lease_term_ms, lease_kill_ms, again_ms; /* boot; shim_attempt.c, as are the following */
     size_t failed;  /* index of the rank whose failure ended the attempt; launch.rank_count: none */
+    bool keeps;     /* a rank of the gang failed: KEPT follows when the ranks are gone */
     bool node_ends; /* init ends all processes; no agent will come */
     char cause[32]; /* "": not known yet */
     struct why cause_text;
@@ -215,6 +241,8 @@ struct shim {
     int64_t checkpoint_ms;           /* wall time of the last acknowledged checkpoint; 0: none; shim_line.c */
     bool voices[LIMIT_NODE_DEVICES]; /* by local rank: acknowledged, where one rank has started several
                                         processes; shim_line.c */
+    int64_t acknowledged[LIMIT_NODE_DEVICES]; /* by rank here, or by local rank like voices: one more than the
+                                                 step of the last checkpoint; 0: none; shim_line.c */
     int64_t moments[MOMENT_COUNT]; /* boot time in microseconds, 0: not yet; written by the file that sees the
                                       moment */
     struct mark marks[LIMIT_MARKS]; /* shim_line.c, as is the next */
@@ -241,9 +269,11 @@ void attempt_prepare(struct shim *shim);
 void attempt_start(struct shim *shim, const char *address, const char *port, const char *interface);
 void attempt_run(struct shim *shim, const char *address, const char *interface);
 void attempt_warn(struct shim *shim, int signal);
+void attempt_keep(struct shim *shim, int64_t grace_ms);
 void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause);
 void attempt_heard(struct shim *shim);
 void attempt_children(struct shim *shim);
+void attempt_container(struct shim *shim, pid_t pid, int status);
 void attempt_node_ends(struct shim *shim);
 void attempt_reuse(struct shim *shim);
 int64_t attempt_due_ms(const struct shim *shim);
@@ -391,10 +421,11 @@ void sweep_collect(struct pid_list *list);
 void sweep_signal(const struct pid_list *list, int signal);
 
 /* shim_cgroup.c: the attempt's cgroup. All functions do nothing if there is none. cgroup_vacate removes the
- * cgroup; it returns false while there are processes in it. */
+ * cgroup; it returns false while there are processes in it. cgroup_is_empty says whether there are none. */
 bool cgroup_open(struct shim *shim, struct why *why);
 void cgroup_collect(const struct shim *shim, struct pid_list *list);
 void cgroup_kill(const struct shim *shim);
+bool cgroup_is_empty(const struct shim *shim);
 bool cgroup_vacate(struct shim *shim);
 
 /* shim_memory.c. memory_begin notes a counter of OOM kills once the ranks have started. memory_ran_out
@@ -417,6 +448,15 @@ bool shared_shut(struct shared *shared, const char *tmp, struct why *why);
 bool shared_hide(const struct shared *shared, struct why *why);
 bool shared_mount(const struct shared *shared, const struct launch *launch, struct why *why);
 void shared_release(struct shared *shared);
+
+/* Also shim_shared.c. container_make starts to make the container of a job in an image. container_ended is
+ * told of a process that was reaped: true if it was the maker, *ret_made says whether there is a container
+ * now. container_enter is for a child before it becomes the user's program: raw system calls alone.
+ * container_close gives up what there is of it. */
+bool container_make(struct shim *shim, struct why *why);
+bool container_ended(struct shim *shim, pid_t pid, int status, bool *ret_made, struct why *why);
+bool container_enter(const struct container *container);
+void container_close(struct shim *shim);
 
 /* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most LAUNCH_PATTERNS + 1
  * entries, which the caller frees. */

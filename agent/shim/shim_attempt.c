@@ -35,6 +35,7 @@ static void attempt_release(struct shim *shim)
 {
     struct why ignored;
     warm_end(shim);
+    container_close(shim);
     output_finish(shim);
     metrics_finish(shim);
     port_release(&shim->port);
@@ -54,13 +55,18 @@ static void attempt_decline(struct shim *shim, const char *text)
     agent_socket_say(shim, FACT_DECLINED, "declined %s", text);
 }
 
-/* Locks the environment that the ranks use, so that it stays in place. */
+/* Locks the environment and the inputs that the ranks use, so that they stay in place. */
 static bool hold(struct shim *shim, struct why *why)
 {
-    const char *path = shim->launch.hold;
-    shim->hold = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    return path == NULL || (shim->hold >= 0 && flock(shim->hold, LOCK_SH | LOCK_NB) == 0) ||
-           why_set(why, "the environment is gone: %s: %s", path, strerror(errno));
+    for (size_t i = 0; i < shim->launch.hold_count; i++) {
+        const char *path = shim->launch.holds[i];
+        int lock = shim->holds[shim->hold_count++] = open(path, O_RDONLY | O_CLOEXEC);
+        if (lock < 0 || flock(lock, LOCK_SH | LOCK_NB) != 0) {
+            return why_set(why, "an environment, an image or an input is gone: %s: %s", path,
+                           strerror(errno));
+        }
+    }
+    return true;
 }
 
 static bool launch_take(struct shim *shim, const char *folder, struct why *why)
@@ -134,7 +140,7 @@ static bool attempt_port(struct shim *shim, struct why *why)
            port_hold(&shim->port, (int)launch->port_first, (int)launch->port_last, listens, why);
 }
 
-/* false: the attempt was declined. */
+/* false: the attempt was declined, or waits for its container. */
 static bool attempt_ready(struct shim *shim)
 {
     struct why why;
@@ -142,14 +148,20 @@ static bool attempt_ready(struct shim *shim)
         attempt_decline(shim, "the lease ended before the start");
         return false;
     }
-    if (shim->phase == PHASE_PREPARED) {
-        return true;
+    if (shim->phase == PHASE_PREPARED || shim->container.state != CONTAINER_NONE) {
+        return shim->phase == PHASE_PREPARED;
     }
     if (!attempt_port(shim, &why) || !cgroup_open(shim, &why) || !metrics_open(shim, &why) ||
         !record_reserve(shim, &why) || !output_open(shim, &why) || !secrets_store(shim, &why) ||
         !shared_shut(&shim->shared, shim->launch.tmp, &why) ||
         !shared_mount(&shim->shared, &shim->launch, &why)) {
         attempt_decline(shim, why.text);
+        return false;
+    }
+    if (shim->launch.image != NULL) {
+        if (!container_make(shim, &why)) {
+            attempt_decline(shim, why.text);
+        }
         return false;
     }
     shim->phase = PHASE_PREPARED;
@@ -288,17 +300,49 @@ void attempt_start(struct shim *shim, const char *address, const char *port, con
     }
 }
 
+/* Also after a prepare that waits already. */
+static void wait_to_run(struct shim *shim, const char *address, const char *interface)
+{
+    struct container *container = &shim->container;
+    if (container->state == CONTAINER_MAKING && !container->run) {
+        container->run = true;
+        container->address = xstrdup(address);
+        container->interface = xstrdup(interface);
+    }
+}
+
 void attempt_run(struct shim *shim, const char *address, const char *interface)
 {
     char port[16] = "-";
     shim_note(shim, MOMENT_BEGUN);
     if (!attempt_ready(shim)) {
+        wait_to_run(shim, address, interface);
         return;
     }
     if (shim->port.number != 0) {
         snprintf(port, sizeof port, "%d", shim->port.number);
     }
     attempt_begin(shim, address, port, interface);
+}
+
+void attempt_container(struct shim *shim, pid_t pid, int status)
+{
+    struct container *container = &shim->container;
+    struct why why;
+    bool made;
+    if (!container_ended(shim, pid, status, &made, &why) || shim->phase != PHASE_ASSIGNED) {
+        return;
+    }
+    if (!made) {
+        attempt_decline(shim, why.text);
+        return;
+    }
+    shim->phase = PHASE_PREPARED;
+    if (container->run) {
+        attempt_run(shim, container->address, container->interface);
+    } else {
+        attempt_prepare(shim);
+    }
 }
 
 static void attempt_record(struct shim *shim)
@@ -345,12 +389,33 @@ void attempt_warn(struct shim *shim, int signal)
     }
 }
 
+/* What people have started beside the ranks is all that is left. */
+static void look_end(struct shim *shim)
+{
+    shim->phase = PHASE_RUNNING;
+    kill_now(shim);
+    attempt_children(shim);
+}
+
+/* A rank of the gang failed on another node. Also after this node's own failure, which has begun the same. */
+void attempt_keep(struct shim *shim, int64_t grace_ms)
+{
+    if (shim->ladder == LADDER_NONE) {
+        cause_set(shim, "RANK_FAILED", "");
+        shim->keeps = true;
+        kill_begin(shim, grace_ms);
+    }
+}
+
 void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
 {
     int signal = shim->pre_stop_signal;
     shim->pre_stop_signal = 0;
+    shim->keeps = false;
     cause_set(shim, cause, "");
-    if (shim->phase != PHASE_RUNNING) {
+    if (shim->phase == PHASE_KEPT) {
+        look_end(shim);
+    } else if (shim->phase != PHASE_RUNNING) {
         attempt_gone(shim);
     } else if (signal != 0) {
         kill_softly(shim, grace_ms, signal);
@@ -366,6 +431,9 @@ void attempt_node_ends(struct shim *shim)
     shim->node_ends = true;
     if (shim->phase == PHASE_EXITED || shim->phase == PHASE_SYNCED) {
         shim->again_ms = clock_boot_ms();
+    } else if (shim->phase == PHASE_KEPT) {
+        shim->keeps = false;
+        look_end(shim);
     } else if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
         cause_set(shim, "NODE_LOST", "the node was shut down");
         kill_begin(shim, shim->launch.failed_grace_ms);
@@ -422,7 +490,19 @@ static void rank_blame(struct shim *shim, size_t index)
     } else {
         why_set(&how, "rank %d exited with code %d%s", number, rank->code, end);
     }
+    shim->keeps = shim->launch.keep != 0 && !shim->node_ends;
     attempt_fail(shim, index, rank->code, rank->signal, memory ? "OUT_OF_MEMORY" : "RANK_FAILED", how.text);
+}
+
+/* Commands may be started again. */
+static void look_begin(struct shim *shim)
+{
+    shim->phase = PHASE_KEPT;
+    shim->ladder = LADDER_NONE;
+    if (shim->lease_term_ms <= clock_boot_ms()) {
+        shim->keeps = false;
+        look_end(shim);
+    }
 }
 
 /* The first rank that failed by itself, in the order of ends. */
@@ -449,8 +529,10 @@ void attempt_children(struct shim *shim)
     }
     cause_set(shim, "NONE", "");
     commands_kill(shim);
-    if (children || !cgroup_vacate(shim)) {
+    if (children || (shim->keeps ? !cgroup_is_empty(shim) : !cgroup_vacate(shim))) {
         kill_leftovers(shim);
+    } else if (shim->keeps) {
+        look_begin(shim);
     } else {
         attempt_gone(shim);
     }
@@ -464,6 +546,7 @@ int64_t attempt_due_ms(const struct shim *shim)
         return SHIM_NEVER;
     case PHASE_ASSIGNED:
     case PHASE_PREPARED:
+    case PHASE_KEPT:
         return shim->lease_term_ms;
     case PHASE_RUNNING:
         return shim->ladder == LADDER_NONE && shim->lease_term_ms < kill_ms ? shim->lease_term_ms : kill_ms;
@@ -499,6 +582,10 @@ void attempt_clock(struct shim *shim, int64_t now_ms)
         break;
     case PHASE_RUNNING:
         running_clock(shim, now_ms);
+        break;
+    case PHASE_KEPT:
+        shim->keeps = false;
+        look_end(shim);
         break;
     case PHASE_RECORDING:
         attempt_record(shim);

@@ -43,8 +43,7 @@ void cgroup_kill(const struct shim *shim)
     }
 }
 
-/* Whether no process is left in the cgroup; for a cgroup that the shim may not remove. */
-static bool cgroup_empty(const struct shim *shim)
+bool cgroup_is_empty(const struct shim *shim)
 {
     struct pid_list list;
     pid_list_begin(&list);
@@ -61,7 +60,7 @@ bool cgroup_vacate(struct shim *shim)
     }
     if (rmdir(shim->launch.cgroup) != 0 && errno != ENOENT) {
         cgroup_tree_clear(shim->cgroup);
-        if (rmdir(shim->launch.cgroup) != 0 && errno != ENOENT && !cgroup_empty(shim)) {
+        if (rmdir(shim->launch.cgroup) != 0 && errno != ENOENT && !cgroup_is_empty(shim)) {
             return false;
         }
     }

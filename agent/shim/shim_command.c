@@ -126,14 +126,16 @@ static struct command *command_make(struct shim *shim, size_t *ret_place)
     return NULL;
 }
 
-static size_t live_rank(const struct shim *shim, int64_t number)
+/* A rank that runs, or that has ended in an attempt that is kept; rank_count: there is none. */
+static size_t find_rank(const struct shim *shim, int64_t number)
 {
     size_t index = 0;
-    while (index < shim->launch.rank_count &&
-           (shim->launch.ranks[index].number != number || shim->ranks[index].state != RANK_LIVE)) {
+    while (index < shim->launch.rank_count && shim->launch.ranks[index].number != number) {
         index++;
     }
-    return index;
+    bool there = index < shim->launch.rank_count &&
+                 (shim->phase == PHASE_KEPT || shim->ranks[index].state == RANK_LIVE);
+    return there ? index : shim->launch.rank_count;
 }
 
 static void start(struct shim *shim, struct command *command, size_t place, size_t index,
@@ -162,7 +164,7 @@ static void start(struct shim *shim, struct command *command, size_t place, size
 
 void command_begin(struct shim *shim, int64_t rank)
 {
-    size_t place = 0, index = live_rank(shim, rank);
+    size_t place = 0, index = find_rank(shim, rank);
     struct command *command = command_make(shim, &place);
     int socket = give_fd(&shim->agent_socket.given);
     struct asked *asked = xzalloc(sizeof *asked);
@@ -204,7 +206,7 @@ void command_ended(struct shim *shim, pid_t pid, int status)
             continue;
         }
         int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        bool ends = shim->ladder != LADDER_NONE || !rank_any_live(shim);
+        bool ends = shim->ladder != LADDER_NONE || (shim->phase != PHASE_KEPT && !rank_any_live(shim));
         if (command->socket >= 0) {
             say(command, "exited %d %d%s", signal != 0 ? 128 + signal : WEXITSTATUS(status), signal,
                 ends ? " ends" : "");

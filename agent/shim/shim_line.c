@@ -16,6 +16,7 @@ struct line {
     const char *mark; /* its name, not NUL-terminated; NULL: none */
     size_t mark_length;
     int64_t rank, local_rank, local_world; /* -1: absent */
+    int64_t step;                          /* of the checkpoint; -1: absent */
 };
 
 /* --- parsing -------------------------------------------------------------------------------------------- */
@@ -47,6 +48,24 @@ static int64_t number_at(const char *at, const char *end)
     return number;
 }
 
+/* The step in {"step": 100}, the value of a checkpoint; -1: there is none. */
+static int64_t step_at(const char *at, const char *end)
+{
+    static const char word[] = "\"step\"";
+    const char *last = memchr(at, '}', (size_t)(end - at));
+    const char *found = last != NULL ? memmem(at, (size_t)(last - at), word, sizeof word - 1) : NULL;
+    int64_t step = -1;
+    if (found == NULL) {
+        return -1;
+    }
+    at = blanks_pass(found + sizeof word - 1, last);
+    at = at < last && *at == ':' ? blanks_pass(at + 1, last) : last;
+    while (at < last && *at >= '0' && *at <= '9' && step < INT64_MAX / 100) {
+        step = (step < 0 ? 0 : step * 10) + (*at++ - '0');
+    }
+    return step;
+}
+
 static bool is_word(const char *key, size_t length, const char *word)
 {
     return strlen(word) == length && memcmp(key, word, length) == 0;
@@ -56,6 +75,7 @@ static void member_note(const char *key, size_t length, const char *value, const
 {
     if (is_word(key, length, "checkpoint")) {
         line->checkpoint = true;
+        line->step = step_at(value, end);
     } else if (is_word(key, length, "mark") && value < end && *value == '"') {
         const char *last = string_pass(value + 1, end);
         line->mark = last < end ? value + 1 : NULL;
@@ -72,7 +92,7 @@ static void member_note(const char *key, size_t length, const char *value, const
 /* Reads the members of the outermost object; a string that a colon follows is a key. */
 static struct line line_read(const char *at, const char *end)
 {
-    struct line line = {.rank = -1, .local_rank = -1, .local_world = -1};
+    struct line line = {.rank = -1, .local_rank = -1, .local_world = -1, .step = -1};
     int depth = 0;
     while (at < end) {
         char c = *at++;
@@ -177,6 +197,20 @@ static bool voice_note(struct shim *shim, const struct line *line)
     return count == (size_t)line->local_world;
 }
 
+/* Tells the agent of a checkpoint that all have acknowledged, each of the `count` ranks or processes of this
+ * node. Without a step the checkpoints count themselves. */
+static void checkpoint_tell(struct shim *shim, const struct line *line, size_t own, size_t count, bool ranks)
+{
+    shim->acknowledged[own] = line->step >= 0 ? line->step + 1 : shim->acknowledged[own] + 1;
+    for (size_t i = 0; i < count; i++) {
+        bool live = !ranks || shim->ranks[i].state == RANK_LIVE;
+        if (live && shim->acknowledged[i] != shim->acknowledged[own]) {
+            return;
+        }
+    }
+    agent_socket_say(shim, FACT_CHECKPOINT, "checkpoint %lld", (long long)shim->acknowledged[own] - 1);
+}
+
 static void checkpoint_take(struct shim *shim, const struct line *line)
 {
     struct rank *rank = line->checkpoint ? line_rank(shim, line) : NULL;
@@ -188,6 +222,9 @@ static void checkpoint_take(struct shim *shim, const struct line *line)
                        line->local_world <= LIMIT_NODE_DEVICES && line->local_rank >= 0 &&
                        line->local_rank < line->local_world;
     rank->saved = rank->saved || !one_of_many || voice_note(shim, line);
+    size_t own = one_of_many ? (size_t)line->local_rank : (size_t)(rank - shim->ranks);
+    checkpoint_tell(shim, line, own, one_of_many ? (size_t)line->local_world : shim->launch.rank_count,
+                    !one_of_many);
 }
 
 void checkpoint_forget(struct shim *shim)

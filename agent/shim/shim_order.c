@@ -10,7 +10,7 @@
 #define ARGUMENTS_MAX 3
 
 #define IN(phase)  (1u << (phase))
-#define BEFORE_END (IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED) | IN(PHASE_RUNNING))
+#define BEFORE_END (IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED) | IN(PHASE_RUNNING) | IN(PHASE_KEPT))
 #define AFTER_END  (IN(PHASE_DECLINED) | IN(PHASE_EXITED) | IN(PHASE_SYNCED))
 
 static bool assign(struct shim *shim, char *const *argument)
@@ -83,6 +83,16 @@ static bool warn(struct shim *shim, char *const *argument)
     return true;
 }
 
+static bool keep(struct shim *shim, char *const *argument)
+{
+    int64_t grace_ms;
+    if (!text_to_int(argument[0], 0, LIMIT_GRACE_MS, &grace_ms)) {
+        return false;
+    }
+    attempt_keep(shim, grace_ms);
+    return true;
+}
+
 static bool pre_stop_signal(struct shim *shim, char *const *argument)
 {
     return signal_read(argument[0], &shim->pre_stop_signal);
@@ -134,13 +144,20 @@ static const struct order {
     unsigned phases;
     bool (*work)(struct shim *shim, char *const *argument); /* false: an argument cannot be parsed */
 } orders[] = {
-    {"assign", 1, IN(PHASE_IDLE), assign},   {"prepare", 0, IN(PHASE_ASSIGNED), prepare},
-    {"start", 3, IN(PHASE_PREPARED), start}, {"run", 2, IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED), run},
-    {"warn", 1, IN(PHASE_RUNNING), warn},    {"soften", 1, BEFORE_END, pre_stop_signal},
-    {"stop", 2, BEFORE_END, stop},           {"lease", 2, BEFORE_END, lease},
-    {"seen", 0, ~IN(PHASE_IDLE), seen},      {"reuse", 0, AFTER_END, reuse},
-    {"forget", 0, AFTER_END, forget},        {"breed", 1, IN(PHASE_IDLE), breed},
-    {"exec", 1, IN(PHASE_RUNNING), exec},
+    {"assign", 1, IN(PHASE_IDLE), assign},
+    {"prepare", 0, IN(PHASE_ASSIGNED), prepare},
+    {"start", 3, IN(PHASE_PREPARED), start},
+    {"run", 2, IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED), run},
+    {"warn", 1, IN(PHASE_RUNNING), warn},
+    {"soften", 1, BEFORE_END, pre_stop_signal},
+    {"stop", 2, BEFORE_END, stop},
+    {"lease", 2, BEFORE_END, lease},
+    {"seen", 0, ~IN(PHASE_IDLE), seen},
+    {"reuse", 0, AFTER_END, reuse},
+    {"forget", 0, AFTER_END, forget},
+    {"breed", 1, IN(PHASE_IDLE), breed},
+    {"exec", 1, IN(PHASE_RUNNING) | IN(PHASE_KEPT), exec},
+    {"keep", 1, IN(PHASE_RUNNING), keep},
 };
 
 static const struct order *order_find(const char *word)

@@ -44,6 +44,7 @@ struct spawn {
     bool command;  /* it is no rank: input becomes the user's, too, */
     bool terminal; /* and may be the terminal that controls it */
     const struct launch *launch;
+    const struct container *container; /* NULL: none */
 };
 
 static _Noreturn void child_fail(const struct spawn *spawn, enum stage stage)
@@ -176,6 +177,9 @@ static _Noreturn void child_run(const struct spawn *spawn)
         }
     }
     child_file(AT_FDCWD, "/proc/self/oom_score_adj", "0", &done);
+    if (spawn->container != NULL && !container_enter(spawn->container)) {
+        child_fail(spawn, STAGE_CONTAINER);
+    }
     child_user(spawn);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a change of the user resets it */
     if (getppid() != spawn->parent) {
@@ -246,6 +250,9 @@ static void report_explain(const struct launch *launch, const char *name, const 
     case STAGE_COMMAND:
         why_set(why, "cannot execute %s: %s", name, error);
         break;
+    case STAGE_CONTAINER:
+        why_set(why, "cannot enter the container of the image: %s", error);
+        break;
     case STAGE_USER:
         why_set(why, "cannot become the user %lld: %s", (long long)launch->uid, error);
         break;
@@ -265,9 +272,8 @@ static const char *path_of(char *const *env)
 /* 0: not the job's fault. */
 static int code_of(int32_t stage)
 {
-    return stage == STAGE_CGROUP || stage == STAGE_USER ? 0
-           : stage == STAGE_NOT_FOUND                   ? CODE_NOT_FOUND
-                                                        : CODE_NOT_USABLE;
+    bool ours = stage == STAGE_CGROUP || stage == STAGE_USER || stage == STAGE_CONTAINER;
+    return ours ? 0 : stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE;
 }
 
 static bool report_take(const struct launch *launch, const char *name, const struct report *report,
@@ -320,6 +326,11 @@ bool rank_breed(struct shim *shim, struct launch *launch, int workers, struct wh
     return started;
 }
 
+static const struct container *container_of(const struct shim *shim)
+{
+    return shim->container.state == CONTAINER_MADE ? &shim->container : NULL;
+}
+
 bool command_spawn(const struct shim *shim, const struct command_start *start, pid_t *ret_pid, int *ret_code,
                    struct why *why)
 {
@@ -333,6 +344,7 @@ bool command_spawn(const struct shim *shim, const struct command_start *start, p
                           .output = {start->fds[1], start->fds[2]},
                           .store = -1,
                           .cgroup = shim->cgroup,
+                          .container = container_of(shim),
                           .pipes = true,
                           .command = true,
                           .terminal = start->terminal};
@@ -453,6 +465,7 @@ static bool rank_fork(struct shim *shim, size_t index, char *const *added, int *
                           .parent = getpid(),
                           .store = store_of(shim, index),
                           .cgroup = shim->cgroup,
+                          .container = container_of(shim),
                           .pipes = true};
     memcpy(spawn.output, rank->ends, sizeof spawn.output);
     autofree char **env = launch_environment(&shim->launch, index, added);

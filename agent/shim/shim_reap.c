@@ -93,6 +93,7 @@ bool reap_ended(struct shim *shim)
                 rank_ended(shim, rank, status);
             } else {
                 command_ended(shim, pid, status);
+                attempt_container(shim, pid, status);
             }
         }
     }

@@ -13,13 +13,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/common/image_root.h"
 #include "agent/common/volume_mount.h"
 #include "proto/base/cleanup.h"
 
@@ -133,10 +138,13 @@ bool shared_shut(struct shared *shared, const char *tmp, struct why *why)
     return hide_services(why) && hide_processes(why);
 }
 
-/* In the namespaces of the attempt alone. */
+/* In the namespaces of the attempt alone. A container has its own mounts. */
 bool shared_mount(const struct shared *shared, const struct launch *launch, struct why *why)
 {
     struct err err;
+    if (launch->image != NULL) {
+        return true;
+    }
     if (launch->volume_count > 0 && !shared->own) {
         return why_set(why, "this node mounts no volumes: ranks have no mounts of their own");
     }
@@ -168,4 +176,119 @@ void shared_release(struct shared *shared)
     if (shared->used) {
         umount2(SHM_FOLDER, MNT_DETACH);
     }
+}
+
+/* --- containers ----------------------------------------------------------------------------------------- */
+
+/* Never returns. It is in the attempt's cgroup, and leads a session, so that it can be killed as a whole. */
+static _Noreturn void maker_run(struct shim *shim, const char *run, int said)
+{
+    sigset_t none;
+    secrets_forget(shim); /* its own copy; a process that is not dumpable cannot map its user */
+    for (size_t i = 0; i < SHIM_IGNORED_COUNT; i++) {
+        signal(shim_ignored[i], SIG_DFL);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();
+    int cgroup = shim->cgroup >= 0 ? openat(shim->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC) : -1;
+    bool entered = cgroup < 0 || write(cgroup, "0", 1) == 1;
+    dup2(shim->null, STDIN_FILENO);
+    dup2(shim->null, STDOUT_FILENO);
+    dup2(said, STDERR_FILENO);
+    if (entered) {
+        image_root_make(shim->launch.image, shim->launch.logs, run);
+    }
+    _exit(1);
+}
+
+bool container_make(struct shim *shim, struct why *why)
+{
+    struct container *container = &shim->container;
+    char *run = getcwd(NULL, 0);
+    int ends[2];
+    if (run == NULL || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        free(run);
+        return why_set(why, "cannot make a pipe: %s", strerror(errno));
+    }
+    unlink(IMAGE_PID_FILE);
+    pid_t pid = fork();
+    if (pid == 0) {
+        maker_run(shim, run, ends[1]);
+    }
+    close(ends[1]);
+    free(run);
+    container->said = ends[0];
+    container->maker = pid > 0 ? pid : 0;
+    container->state = CONTAINER_MAKING;
+    return pid > 0 || why_set(why, "cannot start a process: %s", strerror(errno));
+}
+
+static int namespace_open(long pid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/ns/%s", pid, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* The runtime has left a process that waits for its start, and is needed for its namespaces alone. */
+static bool namespaces_take(struct container *container)
+{
+    char text[32] = "";
+    autoclose int file = open(IMAGE_PID_FILE, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+    long pid = length > 0 ? strtol(text, NULL, 10) : 0;
+    if (pid <= 1) {
+        return false;
+    }
+    container->mounts = namespace_open(pid, "mnt");
+    container->users = geteuid() != 0 ? namespace_open(pid, "user") : -1;
+    kill((pid_t)pid, SIGKILL);
+    return container->mounts >= 0 && (geteuid() == 0 || container->users >= 0);
+}
+
+bool container_ended(struct shim *shim, pid_t pid, int status, bool *ret_made, struct why *why)
+{
+    struct container *container = &shim->container;
+    char text[LIMIT_SHIM_TEXT / 2] = "";
+    if (container->maker == 0 || pid != container->maker) {
+        return false;
+    }
+    container->maker = 0;
+    ssize_t length = read(container->said, text, sizeof text - 1);
+    text[length > 0 ? length : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    *ret_made = ended && namespaces_take(container);
+    container->state = *ret_made ? CONTAINER_MADE : container->state;
+    if (!*ret_made) {
+        why_set(why, "no container could be made of the image: %s",
+                text[0] != '\0' ? text
+                : ended         ? "crun has made none"
+                                : "crun was killed");
+    }
+    return true;
+}
+
+bool container_enter(const struct container *container)
+{
+    return (container->users < 0 || syscall(SYS_setns, container->users, CLONE_NEWUSER) == 0) &&
+           syscall(SYS_setns, container->mounts, CLONE_NEWNS) == 0;
+}
+
+void container_close(struct shim *shim)
+{
+    struct container *container = &shim->container;
+    if (container->maker > 0) {
+        kill(-container->maker, SIGKILL);
+        kill(container->maker, SIGKILL); /* it may not lead its session yet */
+        waitpid(container->maker, NULL, 0);
+        cgroup_kill(shim);
+    }
+    cleanup_close(&container->said);
+    cleanup_close(&container->users);
+    cleanup_close(&container->mounts);
+    free(container->address);
+    free(container->interface);
+    *container = (struct container){.said = -1, .users = -1, .mounts = -1};
 }

@@ -20,6 +20,8 @@
  *                  work. Where the node has one rank, "local_rank" and a "local_world_size" above 1 name one
  *                  of the processes that it started
  *     secrets/     secrets that ranks get as files; the shim makes it, and removes it at the end
+ *     image/       of a job in a container image: the OCI bundle, and the runtime's state. image.pid beside
+ *                  it has the process that the runtime has made
  *     mlflow       the runs that the ranks share; gpuctl_mlflow.py makes it in the ranks, beside rank.sock
  *   STATE/attempts/<attempt id>    disk
  *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
@@ -27,6 +29,7 @@
  *     exit         the exit record: written as exit.new and renamed before anybody is told; fsynced
  *                  SHIM_RECORD_SYNC_MS later, unless `forget` comes before
  *     work/        working folder of the ranks if the spec names none
+ *     image/       of a job in a container image: what the ranks write outside of their folders
  *     tmp/         /tmp and /var/tmp of ranks that run as another user than the agent
  *     <first rank>.metrics          the lines from rank.sock; made when the first one arrives
  *     <rank>.files/                 $GPUCTL_OUTPUT_DIR: files that the rank wants kept
@@ -61,20 +64,22 @@
  *                             running ranks have acknowledged a checkpoint since TERM
  *   warn SIGNAL               SIGNAL to the main process of each rank, once in the life of the attempt;
  *                             SIGNAL is a spelling of proto/states.h
+ *   keep GRACE-MS             a rank of the gang failed on another node: as stop, but when the ranks are
+ *                             gone, all else stays until a stop, and commands may be started
  *   soften SIGNAL             before a stop, which then begins with SIGNAL to the main process of each rank;
  *                             TERM comes after its grace, or once all running ranks have acknowledged a
  *                             checkpoint, and KILL failed_grace_ms after TERM
  *   lease TERM-BOOT KILL-BOOT send TERM and KILL unasked at these times; a later lease replaces it.
  *                             Never sent if on_disconnect is keep
  *   seen                      the agent has handled the last `output`; the shim may send another
- *   exec RANK                 while the rank runs: start a command beside it, with one descriptor, a
- *                             SOCK_SEQPACKET socket. One message waits on it: NUL-terminated KEY and VALUE,
- * arg (repeated) and term ($TERM), with one descriptor, a terminal, or with three: stdin, stdout and stderr.
- * The shim answers on it, once: `exited CODE SIGNAL`, with ` ends` behind it where the attempt ends; or
- * `failed CODE TEXT`, CODE as in `failed` below or 0. It kills the command's process group when the agent
- * closes the socket. An older shim closes it without an answer reuse                     after exited, when
- * the controller has it: remove shim.pid, shim.sock and rank.sock, say `idle` and wait for the next attempt.
- * A shim whose attempt has left something that it cannot clear ends instead. Only to a shim that this agent
+ *   exec RANK                 while the rank runs, or the attempt is kept: start a command beside it, with
+ * one descriptor, a SOCK_SEQPACKET socket. One message waits on it: NUL-terminated KEY and VALUE, arg
+ * (repeated) and term ($TERM), with one descriptor, a terminal, or with three: stdin, stdout and stderr. The
+ * shim answers on it, once: `exited CODE SIGNAL`, with ` ends` behind it where the attempt ends; or `failed
+ * CODE TEXT`, CODE as in `failed` below or 0. It kills the command's process group when the agent closes the
+ * socket. An older shim closes it without an answer reuse                     after exited, when the
+ * controller has it: remove shim.pid, shim.sock and rank.sock, say `idle` and wait for the next attempt. A
+ * shim whose attempt has left something that it cannot clear ends instead. Only to a shim that this agent
  * started: an older shim does not know the word forget                    instead of reuse, and after
  * declined: remove shim.sock and rank.sock, and end
  *
@@ -149,17 +154,22 @@
  *   store_rank      the held port listens, and this rank gets its socket as SHIM_STORE_FD; absent: no rank
  *                   does
  *   failed_grace_ms
- *   hold            the file that users of the ranks' environment lock, shared, with flock; the shim holds
- *                   the lock while it lives; absent: none
+ *   keep            1: after a rank failed, and is reported as failed, the attempt is kept as by the message
+ *                   keep; absent: it ends
+ *   hold            repeated: a file that users of the ranks' environment or image, or of an input, lock,
+ *                   shared, with flock; the shim holds the locks while it has the attempt
  *   uid, gid        of the user that the ranks run as; absent: the shim's own
  *   seccomp         with uid, 1: the ranks are refused what system_calls.c lists; absent: nothing
  *   group           repeated: that user's supplementary groups
  *   tmp             with uid: the folder that is /tmp and /var/tmp for the ranks, where the shim has its own
  *                   mounts
+ *   image           folder with the files of a container image: the ranks run in a container of them, whose
+ *                   bundle is image/ of the run folder; absent: they see the node's files
  *   secrets         so many secrets come with the order; absent: none
  *   secret          never in the file on disk, as the next: repeated, VARIABLE=VALUE, for all ranks. An env
- * of the file has precedence secret_file     repeated: VARIABLE=BASE64, a file of the ranks' user in
- * SHIM_SECRETS_FOLDER of the run folder, from the start to the end of the last process. env has its path
+ *                   of the file has precedence
+ *   secret_file     repeated: VARIABLE=BASE64, a file of the ranks' user in SHIM_SECRETS_FOLDER of the run
+ *                   folder, from the start to the end of the last process. env has its path
  *   log_limit       bytes of one stream; absent: LIMIT_STREAM_BYTES
  *   torchrun        1: the master is given to a torchrun, too; absent: it is not
  *   arg             repeated: argv
@@ -185,32 +195,33 @@
 #ifndef AGENT_SHIMWIRE_H
 #define AGENT_SHIMWIRE_H
 
-#define SHIM_CONTROL_FD     3
-#define SHIM_OWN_MEMORY     "--own-shared-memory"
-#define SHIM_WARM           "--warm"
-#define SHIM_CONFINE        "--confine"
-#define SHIM_WARM_FD        4
-#define SHIM_LAUNCH_FILE    "launch"
-#define SHIM_PID_FILE       "shim.pid"
-#define SHIM_SOCKET_FILE    "shim.sock"
-#define SHIM_ADDRESSES_FILE "addresses" /* of the nodes of a gang, written before the start */
-#define SHIM_EXIT_FILE      "exit"
-#define SHIM_EXIT_NEW_FILE  "exit.new" /* the record until it is renamed; before that, reserved space */
-#define SHIM_RECORD_SECTOR  512        /* a disk has so many bytes of a record as a whole or not at all */
-#define SHIM_WORK_FOLDER    "work"
-#define SHIM_ERRORS_FOLDER  "errors"
-#define SHIM_TMP_FOLDER     "tmp"   /* of an attempt whose ranks run as another user */
-#define SHIM_NOTE_ENDING    ".note" /* ending of a rank's file there, which gpuctl_watch.py writes */
-#define SHIM_WATCH_FOLDER   "watch" /* in the runner's folder, for the PYTHONPATH of ranks */
-#define SHIM_RESULTS_FOLDER "results"
-#define SHIM_FUNCTION_FILE  "function"
-#define SHIM_MODULES_FILE   "modules.zip"
-#define SHIM_RANK_SOCKET    "rank.sock"
-#define SHIM_MLFLOW_FILE    "mlflow"
-#define SHIM_SECRETS_FOLDER "secrets" /* of the run folder; a file has the name of its variable */
-#define SHIM_PORT_HEARD     "; another process listens on MASTER_PORT"       /* added to rank 0's reason */
-#define SHIM_PROCESSES_OUT  "; the job had as many processes as it may have" /* added to a rank's reason */
-#define SHIM_STORE_FD       3 /* of the rank that hosts the rendezvous, in $GPUCTL_STORE_FD */
+#define SHIM_CONTROL_FD        3
+#define SHIM_OWN_MEMORY        "--own-shared-memory"
+#define SHIM_WARM              "--warm"
+#define SHIM_CONFINE           "--confine"
+#define SHIM_WARM_FD           4
+#define SHIM_LAUNCH_FILE       "launch"
+#define SHIM_PID_FILE          "shim.pid"
+#define SHIM_SOCKET_FILE       "shim.sock"
+#define SHIM_ADDRESSES_FILE    "addresses" /* of the nodes of a gang, written before the start */
+#define SHIM_EXIT_FILE         "exit"
+#define SHIM_EXIT_NEW_FILE     "exit.new" /* the record until it is renamed; before that, reserved space */
+#define SHIM_RECORD_SECTOR     512        /* a disk has so many bytes of a record as a whole or not at all */
+#define SHIM_WORK_FOLDER       "work"
+#define SHIM_ERRORS_FOLDER     "errors"
+#define SHIM_CHECKPOINT_FOLDER "checkpoint"
+#define SHIM_TMP_FOLDER        "tmp"   /* of an attempt whose ranks run as another user */
+#define SHIM_NOTE_ENDING       ".note" /* ending of a rank's file there, which gpuctl_watch.py writes */
+#define SHIM_WATCH_FOLDER      "watch" /* in the runner's folder, for the PYTHONPATH of ranks */
+#define SHIM_RESULTS_FOLDER    "results"
+#define SHIM_FUNCTION_FILE     "function"
+#define SHIM_MODULES_FILE      "modules.zip"
+#define SHIM_RANK_SOCKET       "rank.sock"
+#define SHIM_MLFLOW_FILE       "mlflow"
+#define SHIM_SECRETS_FOLDER    "secrets" /* of the run folder; a file has the name of its variable */
+#define SHIM_PORT_HEARD        "; another process listens on MASTER_PORT"       /* added to rank 0's reason */
+#define SHIM_PROCESSES_OUT     "; the job had as many processes as it may have" /* added to a rank's reason */
+#define SHIM_STORE_FD          3 /* of the rank that hosts the rendezvous, in $GPUCTL_STORE_FD */
 
 /* The exit record of so many ranks: for each a line of two words and seven numbers of at most 20 digits;
  * cause, end, moments and marks. */

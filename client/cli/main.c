@@ -10,6 +10,7 @@
 #include "client/cli/frame/hint.h"
 #include "client/cli/transport/context.h"
 #include "client/cli/show/print.h"
+#include "client/cli/slurm/commands/commands.h"
 #include "client/cli/common/jobs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
@@ -130,7 +131,11 @@ static int run_group(const struct verb *group, const struct common *before, cons
     }
     /* an option that is not common is one of the first verb */
     bool left_out = !read_common(argc, argv, &common, &words, &count, &err) || count == 0;
-    const struct verb *verb = left_out ? group->nested[0] : verb_find(group->nested, words[0], &err);
+    const struct verb *chosen = left_out || group->choose == NULL ? NULL : group->choose(words[0]);
+    const struct verb *verb = chosen != NULL ? chosen
+                              : left_out     ? group->nested[0]
+                                             : verb_find(group->nested, words[0], &err);
+    left_out |= chosen != NULL;
     if (verb == NULL) {
         err_hint(&err, "see %s --help", path);
         print_error(&err);
@@ -202,6 +207,23 @@ static int run_words(int argc, char **argv)
     return run_named(words[0], &common, (int)count, words);
 }
 
+/* Called by the name of a command of Slurm: options and exit codes are that command's. */
+static int run_as_slurm(const struct verb *command, int argc, char **argv)
+{
+    static const struct common nothing;
+    struct err err = {0};
+    int code = 0;
+    if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+        printf("%s of gpuctl %s\n", command->name, GPUCTL_VERSION);
+        return 0;
+    }
+    if (run_verb(command, &nothing, command->name, argc, argv, &code, &err)) {
+        return code;
+    }
+    slurm_print_error(command->name, &err);
+    return EXIT_OF_SLURM;
+}
+
 /* `gpuctl --complete WORD...`, which the completion scripts ask. */
 static int complete(int count, char **words)
 {
@@ -216,6 +238,10 @@ static int complete(int count, char **words)
 int main(int argc, char **argv)
 {
     json_begin();
+    const struct verb *command = argc > 0 ? slurm_command(argv[0]) : NULL;
+    if (command != NULL) {
+        return run_as_slurm(command, argc, argv);
+    }
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         printf("gpuctl %s\n", GPUCTL_VERSION);
         return 0;

@@ -23,6 +23,8 @@
 struct inspection {
     FILE *out;
     const char *blobs; /* NULL: no folder of payloads */
+    bool has_store;    /* an object store has those that are not there */
+    int64_t stored;
     int64_t findings;
     int64_t files, rows, bytes; /* checked payloads */
     int64_t unseen;             /* payloads whose files are elsewhere */
@@ -76,6 +78,10 @@ static void look_at_file(struct inspection *inspection, const struct blob_row *r
         return;
     }
     autofree char *path = xprintf("%s/%s", inspection->blobs, name);
+    if (inspection->has_store && access(path, F_OK) != 0 && errno == ENOENT) {
+        inspection->stored++;
+        return;
+    }
     inspection->files++;
     if (!hash_file(path, &size, hash, &err)) {
         find_error(inspection, &err);
@@ -117,6 +123,11 @@ static void show_blobs(const struct inspection *inspection)
 {
     fprintf(inspection->out, "payloads: %" PRId64 " rows and %" PRId64 " files, %" PRId64 " bytes, hashed\n",
             inspection->rows, inspection->files, inspection->bytes);
+    if (inspection->stored > 0) {
+        fprintf(inspection->out,
+                "payloads: %" PRId64 " more are in the object store, and were not looked at\n",
+                inspection->stored);
+    }
     if (inspection->unseen > 0) {
         fprintf(inspection->out,
                 "payloads: %" PRId64 " more are files of the state folder, and were not looked at\n",
@@ -198,7 +209,8 @@ static void look_at_folder(struct inspection *inspection, const char *path, cons
 {
     autofree char *database = xprintf("%s/" BACKUP_DATABASE, path);
     autofree char *tracking = xprintf("%s/mlflow.db", path);
-    autofree char *blobs = xprintf("%s/blobs", path);
+    autofree char *blobs = xprintf("%s/blobs", path), *store = xprintf("%s/object-store", path);
+    inspection->has_store = access(store, F_OK) == 0;
     if (access(blobs, F_OK) == 0) {
         inspection->blobs = blobs;
     }

@@ -37,13 +37,33 @@ void artifact_upload_end(struct artifact_upload *upload);
 int artifacts_open_file(const struct artifacts *artifacts, const char *path, uint64_t *ret_length,
                         struct err *err);
 
-/* Appends [{"path", "is_dir", "file_size"}] of a folder, by name; path "" is the top folder. Each path begins
- * with prefix. A folder that does not exist, or that is a file, is empty. At most LIMIT_ARTIFACT_LIST
- * entries. Waits for the disk. */
+/* Appends what is in a folder to an array, as {"path", "is_dir", "file_size"} by name; path "" is the top
+ * folder. Each path begins with prefix. A folder that does not exist, or that is a file, is empty. At most
+ * LIMIT_ARTIFACT_LIST entries. Waits for the disk. */
 bool artifacts_list(const struct artifacts *artifacts, const char *path, const char *prefix, struct text *out,
                     struct err *err);
 
 /* Removes a file, or a folder with its content; a missing path is no error. Waits for the disk. */
 bool artifacts_delete(const struct artifacts *artifacts, const char *path, struct err *err);
+
+/* --- for daemon/objects, on any thread ------------------------------------------------------------------ */
+
+/* The top folder, and beside it that of files that arrive. A file that the object store has, too, is
+ * read-only. A file that only the object store has is a placeholder: a hole of its size, which is executable.
+ */
+const char *artifacts_folder(const struct artifacts *artifacts);
+char *artifacts_arriving(const struct artifacts *artifacts); /* the caller frees it */
+
+/* Whether only the object store has the file. */
+bool artifacts_is_away(const struct artifacts *artifacts, const char *path);
+
+/* Puts a placeholder in the place of a file that the object store has and that was not used since this time.
+ */
+void artifacts_evict(struct artifacts *artifacts, const char *path, int64_t before_s);
+
+/* Moves the file `from`, which is on disk, to the place of its placeholder; drops it where there is another
+ * file by now, or none. missing: also where there is none. */
+bool artifacts_bring_back(struct artifacts *artifacts, const char *from, const char *path, bool missing,
+                          struct err *err);
 
 #endif

@@ -38,7 +38,7 @@ struct blob_upload {
 
 struct blobs *blobs_open(const char *folder, struct err *err)
 {
-    autofree char *arriving = xprintf("%s/arriving", folder);
+    autofree char *arriving = xprintf("%s/" BLOBS_ARRIVING, folder);
     struct blobs blobs = {0};
     if (!upload_open_folders(folder, arriving, &blobs.folder, &blobs.arriving, err)) {
         return NULL;
@@ -149,6 +149,8 @@ int blobs_open_file(const struct blobs *blobs, const uint8_t hash[HASH_BYTES], s
         err_set(err, ERR_NOT_FOUND, "there is no blob %s", name);
     } else if (fd < 0) {
         err_errno(err, "cannot open the blob %s", name);
+    } else {
+        futimens(fd, NULL); /* its last use */
     }
     return fd;
 }
@@ -232,4 +234,34 @@ bool blobs_sweep(struct blobs *blobs, int64_t before_s, bool dry, blobs_has *has
         }
     }
     return true;
+}
+
+/* --- for the object store ------------------------------------------------------------------------------- */
+
+const char *blobs_folder(const struct blobs *blobs)
+{
+    return blobs->path;
+}
+
+void blobs_evict(struct blobs *blobs, const char *name, int64_t before_s)
+{
+    uint8_t hash[HASH_BYTES];
+    struct stat status;
+    if (!text_from_hex(name, hash, sizeof hash)) {
+        return;
+    }
+    pthread_mutex_lock(&blobs->mutex);
+    if (!is_arriving(blobs, hash) && fstatat(blobs->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (status.st_mode & S_IWUSR) == 0 && status.st_mtim.tv_sec < before_s) {
+        unlinkat(blobs->folder, name, 0);
+    }
+    pthread_mutex_unlock(&blobs->mutex);
+}
+
+bool blobs_are_arriving(struct blobs *blobs, const uint8_t hash[HASH_BYTES])
+{
+    pthread_mutex_lock(&blobs->mutex);
+    bool arriving = is_arriving(blobs, hash);
+    pthread_mutex_unlock(&blobs->mutex);
+    return arriving;
 }

@@ -55,4 +55,18 @@ bool blobs_measure(const struct blobs *blobs, int64_t *ret_bytes, struct err *er
 bool blobs_sweep(struct blobs *blobs, int64_t before_s, bool dry, blobs_has *has, void *closure,
                  int64_t *files, int64_t *bytes, struct err *err);
 
+/* --- for daemon/objects, on any thread ------------------------------------------------------------------ */
+
+/* The folder of the files, by the hex of their hashes, and below it that of files that arrive. A file that
+ * the object store has, too, is read-only. */
+const char *blobs_folder(const struct blobs *blobs);
+#define BLOBS_ARRIVING "arriving"
+
+/* Removes the file of this name if the object store has it, it was not used since this time, and no upload is
+ * about to bring it. */
+void blobs_evict(struct blobs *blobs, const char *name, int64_t before_s);
+
+/* Whether an upload is about to bring it. */
+bool blobs_are_arriving(struct blobs *blobs, const uint8_t hash[HASH_BYTES]);
+
 #endif

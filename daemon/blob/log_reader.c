@@ -36,8 +36,9 @@ struct log_reader {
     int64_t rank;
     enum stream stream;
     struct log_index index;
-    int64_t first; /* number of the record that it began with */
-    int64_t next;  /* number of the next record, or of the record being read */
+    int64_t first;    /* number of the record that it began with */
+    int64_t next;     /* number of the next record, or of the record being read */
+    int64_t since_ms; /* records before it are passed over */
     struct place *places;
     size_t place_room;
     int fd; /* of the channel that was read last; -1: none */
@@ -125,6 +126,11 @@ struct log_reader *log_reader_open(const struct logs *logs, const char *job_id, 
         return NULL;
     }
     return reader;
+}
+
+void log_reader_since(struct log_reader *reader, int64_t since_ms)
+{
+    reader->since_ms = since_ms;
 }
 
 void log_reader_close(struct log_reader *reader)
@@ -280,6 +286,7 @@ static bool read_piece(struct log_reader *reader, const struct log_record *recor
                                 .record = reader->next,
                                 .rank = log_channel_rank(record->channel),
                                 .stream = stream,
+                                .at_ms = record->at_ms,
                                 .bytes = reader->buffer};
     meet(reader, record, place);
     if (place->offset >= record->offset + record->length) {
@@ -300,6 +307,7 @@ static struct log_piece pause_at(const struct log_reader *reader, const struct l
                               .rank = log_channel_rank(record->channel),
                               .stream = log_channel_stream(record->channel),
                               .offset = record->offset,
+                              .at_ms = record->at_ms,
                               .bytes = reader->buffer};
 }
 
@@ -312,6 +320,10 @@ bool log_reader_next(struct log_reader *reader, bool *ret_found, struct log_piec
             *ret_piece = pause_at(reader, &record);
             *ret_found = true;
             return true;
+        }
+        if (record.at_ms < reader->since_ms) {
+            reader->first = reader->next + 1; /* streams begin at their first record that is read */
+            continue;
         }
         if (!wanted(reader, record.channel)) {
             continue;

@@ -237,7 +237,7 @@ static bool search_records(struct scan *scan, struct log_search_end *end, struct
             return true;
         }
         scan->scanned += (int64_t)sizeof scan->record;
-        if (!wanted(search, scan->record.channel)) {
+        if (!wanted(search, scan->record.channel) || scan->record.at_ms < search->since_ms) {
             continue;
         }
         if (!search_record(scan, moved ? 0 : search->offset, &at, err)) {

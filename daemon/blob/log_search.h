@@ -19,6 +19,7 @@ struct log_search {
     int64_t attempt;
     int64_t rank;           /* -1: all */
     enum stream stream;     /* STREAM_COUNT: stdout and stderr */
+    int64_t since_ms;       /* lines in pieces that arrived before are left out */
     int64_t record, offset; /* where it begins: 0 and 0, or where a search before ended */
     int64_t records;        /* of the index that are searched: log_search_records */
     struct log_pattern *pattern;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,6 +46,7 @@ struct logs {
     int64_t limit; /* bytes per stream of output */
     struct worker *worker;
     struct sync_entry *entries;
+    pthread_mutex_t mutex; /* held while bytes are appended, and while a job's folder is replaced */
 };
 
 const char *log_root(const struct logs *logs)
@@ -94,6 +96,7 @@ struct logs *logs_open(const char *folder, const char *kept_folder, int64_t limi
     logs->kept = xstrdup(kept_folder);
     logs->limit = limit;
     logs->worker = worker;
+    pthread_mutex_init(&logs->mutex, NULL);
     return logs;
 }
 
@@ -115,6 +118,7 @@ void logs_close(struct logs *logs)
         HASH_DEL(logs->entries, entry);
         entry_destroy(entry);
     }
+    pthread_mutex_destroy(&logs->mutex);
     free(logs->folder);
     free(logs->kept);
     free(logs);
@@ -286,8 +290,8 @@ static int64_t stored_size(const char *path)
     return stat(path, &status) == 0 ? (int64_t)status.st_size : 0;
 }
 
-bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset, const void *bytes,
-                 size_t length, int64_t *ret_received, int64_t *ret_durable, struct err *err)
+static bool append(struct logs *logs, const struct log_name *name, int64_t offset, const void *bytes,
+                   size_t length, int64_t *ret_received, int64_t *ret_durable, struct err *err)
 {
     autofree char *path = log_stream_path(logs, name);
     int64_t size = stored_size(path);
@@ -310,6 +314,32 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
     }
     return end <= size || err_field(err, ERR_TOO_LARGE, NULL, "see gpuctld --log-limit",
                                     "a stream has at most %lld MiB", (long long)(logs->limit / MIB));
+}
+
+bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset, const void *bytes,
+                 size_t length, int64_t *ret_received, int64_t *ret_durable, struct err *err)
+{
+    pthread_mutex_lock(&logs->mutex);
+    bool ok = append(logs, name, offset, bytes, length, ret_received, ret_durable, err);
+    pthread_mutex_unlock(&logs->mutex);
+    return ok;
+}
+
+char *logs_job_folder(const struct logs *logs, const char *job_id, bool kept)
+{
+    return kept ? log_kept_path(logs, job_id) : log_folder_path(logs, job_id);
+}
+
+const char *logs_top_folder(const struct logs *logs, bool kept)
+{
+    return kept ? logs->kept : logs->folder;
+}
+
+bool logs_replace(struct logs *logs, const char *job_id, bool kept, const char *to,
+                  const struct job_folder_extent *extent, struct err *err)
+{
+    autofree char *folder = logs_job_folder(logs, job_id, kept);
+    return job_folder_replace(&logs->mutex, folder, to, extent, err);
 }
 
 int logs_open_stream(const struct logs *logs, const struct log_name *name, int64_t *ret_size, struct err *err)

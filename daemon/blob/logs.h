@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/blob/job_folder.h"
 #include "daemon/blob/worker.h"
 #include "proto/base/err.h"
 #include "proto/states.h"
@@ -62,6 +63,17 @@ bool logs_remove_kept(const struct logs *logs, const char *job_id, bool dry, int
 bool logs_measure(const struct logs *logs, bool (*go_on)(void *closure), void *closure, int64_t *ret_bytes,
                   struct err *err);
 
+/* --- for daemon/objects --------------------------------------------------------------------------------- */
+
+/* The folder of a job's output, or of what its ranks kept, and the one that all of these are in. The caller
+ * frees the first. */
+char *logs_job_folder(const struct logs *logs, const char *job_id, bool kept);
+const char *logs_top_folder(const struct logs *logs, bool kept);
+
+/* job_folder_replace: nothing is appended meanwhile. */
+bool logs_replace(struct logs *logs, const char *job_id, bool kept, const char *to,
+                  const struct job_folder_extent *extent, struct err *err);
+
 /* --- reading in order of arrival ------------------------------------------------------------------------ */
 
 /* A piece of output is cut inside a line only if the line is longer than LIMIT_LOG_PIECE_BYTES, or if its end
@@ -74,6 +86,7 @@ struct log_piece {
     int64_t rank;
     enum stream stream;
     int64_t offset;
+    int64_t at_ms;     /* when the piece arrived; wall clock */
     const char *bytes; /* valid until the next call */
     size_t length;
 };
@@ -91,6 +104,9 @@ struct log_reader;
 struct log_reader *log_reader_open(const struct logs *logs, const char *job_id, int64_t attempt, int64_t rank,
                                    enum stream stream, const char *after, struct err *err);
 void log_reader_close(struct log_reader *reader);
+
+/* Leaves out the pieces of output that arrived before. To be called before the first read. */
+void log_reader_since(struct log_reader *reader, int64_t since_ms);
 
 /* Reads the next piece; *ret_found false: nothing more is stored yet. */
 bool log_reader_next(struct log_reader *reader, bool *ret_found, struct log_piece *ret_piece,

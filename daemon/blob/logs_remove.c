@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/blob/log_file.h"
@@ -14,28 +13,10 @@
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 
-/* Adds the sizes of the files in a folder. */
-static bool measure(const char *folder, int64_t *bytes, struct err *err)
-{
-    autonames struct file_names names = {0};
-    struct stat status;
-    if (access(folder, F_OK) != 0 && errno == ENOENT) {
-        return true;
-    }
-    if (!file_list(folder, &names, err)) {
-        return false;
-    }
-    for (size_t i = 0; i < names.count; i++) {
-        autofree char *path = xprintf("%s/%s", folder, names.items[i]);
-        *bytes += lstat(path, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0;
-    }
-    return true;
-}
-
 static bool remove_folder(const char *folder, bool dry, int64_t *ret_bytes, struct err *err)
 {
     *ret_bytes = 0;
-    return measure(folder, ret_bytes, err) && (dry || file_remove_tree(folder, err));
+    return file_measure(folder, ret_bytes, err) && (dry || file_remove_tree(folder, err));
 }
 
 bool logs_remove(const struct logs *logs, const char *job_id, bool dry, int64_t *ret_bytes, struct err *err)
@@ -101,7 +82,7 @@ static bool measure_part(const char *part, int64_t *bytes, struct err *err)
     }
     for (size_t i = 0; i < jobs.count; i++) {
         autofree char *folder = xprintf("%s/%s", part, jobs.items[i]);
-        if (!measure(folder, bytes, err)) {
+        if (!file_measure(folder, bytes, err)) {
             return false;
         }
     }

@@ -25,6 +25,7 @@
 #include "daemon/core/lifecycle/availability.h"
 #include "daemon/core/lifecycle/dependency.h"
 #include "daemon/core/lifecycle/job.h"
+#include "daemon/core/lifecycle/start_time.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/lifecycle/timing.h"
@@ -96,6 +97,7 @@ void core_destroy(struct core *core)
     pass_drop(core);
     staging_clear_copies(core);
     dependency_clear(core);
+    start_time_clear(core);
     destroy_jobs(core);
     staging_clear(core);
     destroy_attempts(core);

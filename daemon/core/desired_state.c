@@ -23,6 +23,7 @@ static enum order_phase phase_of(const struct member *member)
     case ATTEMPT_PREPARED:
         return ORDER_PREPARE;
     case ATTEMPT_STARTED:
+    case ATTEMPT_KEPT:
         return attempt->member_count > 1 ? ORDER_START : ORDER_RUN;
     case ATTEMPT_STOPPING:
     case ATTEMPT_FLUSHING:
@@ -83,6 +84,7 @@ static struct order order_of(const struct member *member)
         .lease_ms = job->on_disconnect == ON_DISCONNECT_KEEP ? 0 : job->lease_ms,
         .cause = phase == ORDER_STOP ? attempt->cause : CAUSE_NONE,
         .signal = signal_of(attempt, phase),
+        .kept = attempt->state == ATTEMPT_KEPT && phase != ORDER_STOP,
         .gang = world > 1,
     };
 }
@@ -95,7 +97,7 @@ static void copy_array(const struct job *job, struct node_order *item)
         memcpy(item->array_id, job->array->whole->id, sizeof item->array_id);
         item->order.array_id = item->array_id;
         item->order.task = job->task;
-        item->order.tasks = job->array->counts.tasks;
+        item->order.tasks = job->array->of;
     }
 }
 

@@ -12,6 +12,7 @@
 #include "daemon/core/fleet/staging.h"
 #include "daemon/core/fleet/window.h"
 #include "daemon/core/lifecycle/array.h"
+#include "daemon/core/lifecycle/start_time.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/step.h"
 #include "daemon/core/queue/queue.h"
@@ -233,6 +234,10 @@ static void check_attempt_state(const struct attempt *attempt)
         assert(started && up > 0 && count_in(attempt, MEMBER_LOST) == 0 && attempt->cause == CAUSE_NONE);
         assert(all == 1 || count_in(attempt, MEMBER_ORDERED) == 0);
         return;
+    case ATTEMPT_KEPT:
+        assert(started && up > 0 && count_in(attempt, MEMBER_LOST) == 0 && attempt->cause != CAUSE_NONE);
+        assert(attempt->job->keep_ms > 0);
+        return;
     case ATTEMPT_STOPPING:
         assert(up > 0 && attempt->cause != CAUSE_NONE);
         assert(started || count_in(attempt, MEMBER_RUNNING) == 0);
@@ -298,10 +303,11 @@ static void check_whole(const struct job *job)
     array_check(job->array);
 }
 
-/* A job is BLOCKED exactly while it waits for another job, which is live and knows it. */
+/* A job is BLOCKED exactly while it waits for its time, or for another job, which is live and knows it. */
 static void check_edges(const struct job *job)
 {
-    assert(job->state != JOB_BLOCKED || job->dependencies != NULL);
+    assert(job->state != JOB_BLOCKED || job_waits_to_be_ready(job));
+    assert((job->timed != 0) == (job->not_before_ms != 0));
     assert(job->dependencies == NULL || job_is_kept_back(job));
     for (const struct edge *edge = job->dependencies; edge != NULL; edge = edge->next_open) {
         assert(edge->job == job && !edge->due && !job_state_terminal(edge->on->state));
@@ -335,6 +341,7 @@ static void check_job(const struct job *job)
     assert(live == (job->state == JOB_PLACED || job->state == JOB_RUNNING));
     check_edges(job);
     assert(live || job->cause != CAUSE_CANCELED);
+    assert((job->kept_until_ms != 0) == (live && job->attempt->state == ATTEMPT_KEPT));
     assert(job->state != JOB_STAGING || job->job_class->environment != NULL);
     assert(job->state != JOB_RUNNING || attempt_has_started(job->attempt));
     assert(job->user_failures <= job->retries && job->infra_failures <= job->infra_retries);
@@ -442,6 +449,7 @@ void invariants_check(struct core *core)
     array_check_all(core);
     account_check(core);
     window_check(core);
+    start_time_check(core);
     webhook_check(core);
     departure_check(core);
     assert(!core->booted || is_pass_pending(core) || !place_would(core));

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/fleet/locality.h"
 #include "daemon/core/fleet/node.h"
 #include "daemon/core/fleet/pool.h"
 #include "daemon/core/fleet/window.h"
@@ -15,6 +16,7 @@
 #include "daemon/core/lifecycle/availability.h"
 #include "daemon/core/lifecycle/dependency.h"
 #include "daemon/core/lifecycle/job.h"
+#include "daemon/core/lifecycle/start_time.h"
 #include "daemon/core/lifecycle/member.h"
 #include "daemon/core/model/device.h"
 #include "daemon/core/model/label.h"
@@ -86,10 +88,12 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     struct job *job = job_create(core, birth->key, birth->id, birth->owner, spec, environment);
     account_join(core, job, birth->project, birth->owner);
     job_enter(core, job, life->state);
+    start_time_set(core, job, job_is_kept_back(job) ? spec->not_before_ms : 0);
     job->seq = life->seq;
     job->event_ms = life->event_ms;
     job->attempt_number = life->attempt;
     job->idle_since_ms = life->idle_since_ms;
+    job->kept_until_ms = life->kept_until_ms;
     job->user_failures = (int32_t)life->user_failures;
     job->infra_failures = (int32_t)life->infra_failures;
     job->priority = (int32_t)life->priority;
@@ -108,7 +112,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
         job->received_us = birth->created_ms * 1000; /* an attempt knows it better */
     }
     if (spec->tasks > 0 && birth->array_key == 0) {
-        array_create(core, job, spec->tasks, spec->parallel);
+        array_create(core, job, spec);
         job->array->text = copy_or_null(life->reason);
     } else if (job_is_waiting(job)) {
         queue_put(core, job);
@@ -183,6 +187,15 @@ static void insert_member(struct attempt *attempt, struct member *member)
     attempt->members[at] = member;
 }
 
+/* The node was ready when it got the attempt. */
+static void note_parts(const struct member *member)
+{
+    const struct environment *environment = member->attempt->job->job_class->environment;
+    if (environment != NULL && member->node->state != NODE_LOST) {
+        locality_note(environment, member->node);
+    }
+}
+
 void core_load_member(struct core *core, const struct member_row *row)
 {
     struct attempt *attempt = attempt_find(core, row->attempt_id);
@@ -208,6 +221,7 @@ void core_load_member(struct core *core, const struct member_row *row)
     insert_member(attempt, member);
     if (attempt_is_live(attempt)) {
         member_settle_on(core, member);
+        note_parts(member);
         if (attempt->gpu_type == NULL) {
             attempt->gpu_type = xstrdup(node_held_device(member->node, member->devices[0])->type);
         }

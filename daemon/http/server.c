@@ -21,6 +21,8 @@
 #include "daemon/http/api/ask.h"
 #include "daemon/http/api/backups.h"
 #include "daemon/http/api/retention.h"
+#include "daemon/http/objects/recalls.h"
+#include "daemon/objects/objects.h"
 #include "daemon/http/audit/audit.h"
 #include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/blocks.h"
@@ -46,8 +48,10 @@
 #include "daemon/http/samples/samples.h"
 #include "daemon/http/scrubbing.h"
 #include "daemon/http/streams/streams.h"
+#include "daemon/http/schedules/schedules.h"
 #include "daemon/http/secrets/secrets.h"
 #include "daemon/http/submit/batches.h"
+#include "daemon/http/submit/images.h"
 #include "daemon/http/usage/holders.h"
 #include "daemon/http/usage/overview.h"
 #include "daemon/http/queue/queue.h"
@@ -177,7 +181,8 @@ static void worker_ready(struct watch *watch)
 
 static bool is_busy(const struct server *server)
 {
-    return server->people_count > 0 || server->submits > 0 || writer_live_jobs(server->config.writer) > 0;
+    return server->people_count > 0 || server->submits > 0 || writer_live_jobs(server->config.writer) > 0 ||
+           schedules_wait(server);
 }
 
 static void idle_due(struct deadline *deadline)
@@ -361,14 +366,16 @@ struct server *server_open(const struct server_config *config, struct err *err)
         (server->projects = projects_load(server->reader, err)) == NULL || !secrets_open(server, err) ||
         !uploads_load(server->uploads, server->reader, server->wall_ms, server->now_ms, err) ||
         !open_loop(server, err) || !open_library(server, err) || !mlflow_open(server, err) ||
-        !log_searches_open(server, err) || !simulations_open(server, err) || !logins_open(server, err) ||
-        !samples_open(server, err) || !usage_open(server, err) || !backups_open(server, err) ||
-        !retention_open(server, err) || !scrubbing_open(server, err) || !streams_open(server, err)) {
+        !recalls_open(server, server->mlflow->artifacts, err) || !log_searches_open(server, err) ||
+        !simulations_open(server, err) || !logins_open(server, err) || !samples_open(server, err) ||
+        !usage_open(server, err) || !backups_open(server, err) || !retention_open(server, err) ||
+        !scrubbing_open(server, err) || !streams_open(server, err)) {
         server_close(server);
         return NULL;
     }
     server->sessions = sessions_create(server->rank_key);
     server->audit = audit_create();
+    schedules_open(server);
     return server;
 }
 
@@ -417,14 +424,18 @@ void server_close(struct server *server)
         library_close(server->library);
         assert(server->request_count == 0 && server->people_count == 0 && server->body_bytes == 0);
     }
+    schedules_close(server);
+    recalls_close(server);
     scrubbing_close(server);
     retention_close(server);
     backups_close(server);
+    objects_close(server->objects);
     mlflow_close(server);
     samples_close(server);
     log_searches_close(server);
     simulations_close(server);
     logins_close(server);
+    images_close(server->images);
     usage_close(server);
     overview_close(server);
     queue_close(server);

@@ -37,10 +37,23 @@ static bool holds(sqlite3_stmt *row, const char *uri)
     return strncmp(root, uri, length) == 0 && (uri[length] == '\0' || uri[length] == '/');
 }
 
+/* Where the row is of a run whose tags name an attempt. */
+static void read_place(sqlite3_stmt *row, const char *id, struct tracking_place *ret_place)
+{
+    const char *job = column_text(row, 4), *attempt = column_text(row, 5);
+    struct tracking_place place = {.folder = strlen(column_text(row, 0)) - (sizeof HERE - 1)};
+    if (text_is_id(job) && strlen(id) < sizeof place.run_id &&
+        text_to_int(attempt, 1, INT32_MAX, &place.attempt)) {
+        strcpy(place.run_id, id);
+        strcpy(place.job_id, job);
+        *ret_place = place;
+    }
+}
+
 /* Decides by the run or the logged model with the id, if it holds the file; false: it is not there, or does
  * not. */
 static bool decide(struct call *call, enum query query, const char *id, enum tracking_right right,
-                   const char *uri)
+                   const char *uri, struct tracking_place *ret_place)
 {
     autoquery sqlite3_stmt *row = database_query(call, query, "t", id);
     if (!database_next(call, row) || !holds(row, uri)) {
@@ -52,15 +65,20 @@ static bool decide(struct call *call, enum query query, const char *id, enum tra
     } else if (right != TRACKING_SEES) {
         rights_need(call, right, (struct holder){column_text(row, 1), column_text(row, 2)}, "artifact");
     }
+    if (query == QUERY_ARTIFACT_OF_RUN) {
+        read_place(row, id, ret_place);
+    }
     return true;
 }
 
 bool tracking_artifact_allowed(struct tracking *tracking, const struct tracking_rights *rights,
-                               enum tracking_right right, const char *path, struct tracking_error *error)
+                               enum tracking_right right, const char *path, struct tracking_place *ret_place,
+                               struct tracking_error *error)
 {
     struct call call = {.tracking = tracking, .request = {.rights = rights}, .error = error};
     autofree char *uri = xprintf(HERE "%s", path);
     bool decided = false;
+    *ret_place = (struct tracking_place){.run_id = ""};
     database_begin(&call, false);
     for (const char *end = strstr(uri + sizeof HERE - 1, FOLDER); end != NULL && !decided;
          end = strstr(end + 1, FOLDER)) {
@@ -69,8 +87,8 @@ bool tracking_artifact_allowed(struct tracking *tracking, const struct tracking_
             start--;
         }
         autofree char *id = xstrndup(start, (size_t)(end - start));
-        decided = decide(&call, QUERY_ARTIFACT_OF_RUN, id, right, uri) ||
-                  decide(&call, QUERY_ARTIFACT_OF_MODEL, id, right, uri);
+        decided = decide(&call, QUERY_ARTIFACT_OF_RUN, id, right, uri, ret_place) ||
+                  decide(&call, QUERY_ARTIFACT_OF_MODEL, id, right, uri, ret_place);
     }
     if (!decided && !rights_have(&call, TRACKING_CHANGES, (struct holder){"", ""})) {
         nothing_there(&call, path);

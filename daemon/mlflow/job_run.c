@@ -12,10 +12,8 @@
 #include "proto/base/text/json.h"
 #include "proto/limits_tracking.h"
 
-#define TAG_JOB     "gpuctl.job_id"
-#define TAG_ATTEMPT "gpuctl.attempt"
-#define TAG_NODES   "gpuctl.nodes"
-#define TAG_GPUS    "gpuctl.gpus"
+#define TAG_NODES "gpuctl.nodes"
+#define TAG_GPUS  "gpuctl.gpus"
 
 /* The tags that MLflow's client sets on a run that it makes. */
 #define TAG_USER        "mlflow.user"

@@ -58,12 +58,22 @@ bool tracking_serve(struct tracking *tracking, const struct tracking_endpoint *e
 bool tracking_artifact_uri(struct tracking *tracking, const struct tracking_rights *rights,
                            const char *run_id, char **ret_uri, struct tracking_error *error);
 
+/* The run below whose folder an artifact is, and the attempt of a job that its tags name. Clients may write
+ * these tags. */
+struct tracking_place {
+    char run_id[TRACKING_RUN_ID_BYTES]; /* "": it is below no run, or its tags name no attempt */
+    char job_id[ID_LENGTH + 1];
+    int64_t attempt;
+    size_t folder; /* length of the path of the run's folder */
+};
+
 /* Whether the sender has the right to the file or folder, which belongs to the run or the logged model below
  * whose folder it is. A registered model lets those read its files who see the model. What belongs to nobody
  * is for those who may change what is everybody's. False with RESOURCE_DOES_NOT_EXIST or
  * PERMISSION_DENIED. */
 bool tracking_artifact_allowed(struct tracking *tracking, const struct tracking_rights *rights,
-                               enum tracking_right right, const char *path, struct tracking_error *error);
+                               enum tracking_right right, const char *path, struct tracking_place *ret_place,
+                               struct tracking_error *error);
 
 /* --- runs of jobs: job_run.c --- */
 

@@ -36,7 +36,7 @@ char *message_sign(const char *secret, const char *id, int64_t seconds, const st
     }
     text_printf(&content, "%s.%" PRId64 ".", id, seconds);
     text_append_bytes(&content, body->bytes, body->length);
-    hash_keyed(key, content.bytes, content.length, digest);
+    hash_keyed(key, HASH_BYTES, content.bytes, content.length, digest);
     autofree char *signature = text_to_base64(digest, sizeof digest);
     return xprintf("v1,%s", signature);
 }

@@ -18,6 +18,7 @@
 #include "daemon/notify/try.h"
 #include "daemon/writer/writer.h"
 #include "proto/base/cleanup.h"
+#include "proto/limits_controller.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 

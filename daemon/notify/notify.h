@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "daemon/notify/networks.h"
+#include "proto/base/http/networks.h"
 #include "proto/base/err.h"
 
 struct notify;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proto/base/http/curl_use.h"
+#include "proto/limits_controller.h"
 
 static bool refuse(struct err *err, const char *text)
 {

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/notify/networks.h"
+#include "proto/base/http/networks.h"
 #include "proto/base/err.h"
 #include "proto/base/text/text.h"
 

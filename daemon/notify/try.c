@@ -11,6 +11,7 @@
 
 #include "daemon/notify/message.h"
 #include "proto/base/cleanup.h"
+#include "proto/limits_controller.h"
 
 /* Called with the address of the connection, after the name was resolved. */
 static curl_socket_t open_socket(void *closure, curlsocktype purpose, struct curl_sockaddr *address)

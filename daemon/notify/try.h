@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/core/model/rows.h"
-#include "daemon/notify/networks.h"
+#include "proto/base/http/networks.h"
 #include "proto/base/http/curl_use.h"
 #include "proto/base/text/text.h"
 

@@ -11,11 +11,14 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "daemon/blob/checkpoints/checkpoints.h"
 #include "daemon/blob/sample_ring.h"
+#include "daemon/objects/objects.h"
 #include "daemon/retention/round.h"
 #include "daemon/retention/runs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/log.h"
 
 /* --- the writer ----------------------------------------------------------------------------------------- */
 
@@ -107,15 +110,35 @@ static bool read_removals(const struct round *round, struct removal_row *items, 
     return !rows.failed;
 }
 
-/* The output of a job, with what its ranks kept: adds to *bytes. */
+/* Objects go before the files that say that there are some. */
+static bool remove_objects(const struct round *round, const char *id, bool kept, int64_t *bytes)
+{
+    static const enum job_files all[] = {JOB_OUTPUT, JOB_KEPT, JOB_CHECKPOINTS};
+    struct objects *objects = round->config->objects;
+    for (size_t i = 0; objects != NULL && i < (kept ? sizeof all / sizeof *all : 1); i++) {
+        int64_t more;
+        if (!objects_remove_job(objects, id, all[i], round->dry, &more, round->err)) {
+            return false;
+        }
+        *bytes += more;
+    }
+    return true;
+}
+
+/* The output of a job, with what its ranks kept and its checkpoints: adds to *bytes. */
 static bool remove_files(const struct round *round, const char *id, bool kept, int64_t *bytes)
 {
-    int64_t output, files = 0;
-    if (!logs_remove(round->config->logs, id, round->dry, &output, round->err) ||
-        (kept && !logs_remove_kept(round->config->logs, id, round->dry, &files, round->err))) {
+    int64_t output, files = 0, checkpoints = 0;
+    if (!remove_objects(round, id, kept, bytes)) {
         return false;
     }
-    *bytes += output + files;
+    if (!logs_remove(round->config->logs, id, round->dry, &output, round->err) ||
+        (kept &&
+         (!logs_remove_kept(round->config->logs, id, round->dry, &files, round->err) ||
+          !checkpoints_remove(round->config->checkpoints, id, round->dry, &checkpoints, round->err)))) {
+        return false;
+    }
+    *bytes += output + files + checkpoints;
     return true;
 }
 
@@ -256,8 +279,9 @@ static bool sweep_share(const struct round *round)
             return false;
         }
         for (size_t i = 0; i < old.count && excess > 0; i++) {
-            int64_t bytes;
-            if (!remove_logs(round, &old.items[i], true, &bytes)) {
+            int64_t bytes = 0;
+            autofree char *folder = logs_job_folder(round->config->logs, old.items[i].id, false);
+            if (!job_folder_is_stored(folder) && !remove_logs(round, &old.items[i], true, &bytes)) {
                 return false;
             }
             excess -= bytes;
@@ -295,6 +319,9 @@ static bool remove_blobs(struct round *round, const struct change *changes, size
 {
     for (size_t i = 0; i < count && !round->dry; i++) {
         blobs_disown(round->config->blobs, changes[i].blob.hash);
+        if (round->config->objects != NULL) {
+            objects_disown_blob(round->config->objects, changes[i].blob.hash);
+        }
     }
     return round->dry || ask_changes(round, changes, count);
 }
@@ -334,6 +361,23 @@ static bool has_blob(void *closure, const uint8_t hash[HASH_BYTES], bool *ret_ha
     return !rows.failed;
 }
 
+static bool has_job(void *closure, const char *id, bool *ret_has, struct err *err)
+{
+    const struct round *round = closure;
+    autorows struct rows rows = reader_job(round->reader, id, err);
+    struct job_record job;
+    *ret_has = rows_job(&rows, &job);
+    return !rows.failed;
+}
+
+static bool sweep_objects(struct round *round, int64_t before_ms)
+{
+    const struct objects_rows rows = {.has_blob = has_blob, .has_job = has_job, .closure = round};
+    int64_t count;
+    return round->config->objects == NULL || round->store_away || round_stopped(round) ||
+           objects_sweep(round->config->objects, &rows, before_ms, round->dry, &count, round->err);
+}
+
 /* Who has sent a blob that no job of theirs has named counts for as long as the blob stays. */
 static bool sweep_uploads(struct round *round, int64_t at_ms)
 {
@@ -365,9 +409,10 @@ static bool sweep_blobs(struct round *round)
             return false;
         }
     }
-    int64_t before_s = (round->wall_ms - round->config->blob_files_ms) / 1000;
-    return round_stopped(round) || blobs_sweep(round->config->blobs, before_s, round->dry, has_blob, round,
-                                               &files, &bytes, round->err);
+    int64_t before_ms = round->wall_ms - round->config->blob_files_ms;
+    return round_stopped(round) || (blobs_sweep(round->config->blobs, before_ms / 1000, round->dry, has_blob,
+                                                round, &files, &bytes, round->err) &&
+                                    sweep_objects(round, before_ms));
 }
 
 /* --- nodes ---------------------------------------------------------------------------------------------- */
@@ -501,13 +546,25 @@ static bool sweep_samples(const struct round *round)
     return round->dry || sample_ring_sweep(folder, round->wall_ms, round->err);
 }
 
+/* What needs no object store goes on without it. */
+static void look_for_store(struct round *round)
+{
+    struct err why;
+    round->store_away = round->config->objects != NULL && !objects_are_there(round->config->objects, &why);
+    if (round->store_away) {
+        log_warning("retention waits", "reason=\"%s\" what=jobs,output,runs", why.text);
+    }
+}
+
 static bool sweep(struct round *round)
 {
-    return sweep_replies(round) && (round->dry || finish_removals(round)) &&
+    look_for_store(round);
+    return sweep_replies(round) && (round->dry || round->store_away || finish_removals(round)) &&
            (round->report->doubtful ||
-            (sweep_jobs(round) && sweep_share(round) && sweep_blobs(round) && sweep_nodes(round) &&
-             sweep_hours(round) && sweep_deliveries(round) && sweep_audit(round) && sweep_samples(round))) &&
-           runs_sweep(round) && shrink(round);
+            ((round->store_away || sweep_jobs(round)) && sweep_share(round) && sweep_blobs(round) &&
+             sweep_nodes(round) && sweep_hours(round) && sweep_deliveries(round) && sweep_audit(round) &&
+             sweep_samples(round))) &&
+           (round->store_away || runs_sweep(round)) && shrink(round);
 }
 
 bool retention_run(const struct retention_config *config, bool dry, const struct retention_clock *clock,

@@ -12,6 +12,7 @@
 #include "daemon/writer/writer.h"
 
 struct artifacts;
+struct objects;
 struct tracking;
 struct worker;
 
@@ -26,7 +27,9 @@ struct retention_config {
     struct writer *writer;
     struct retention_tracking tracking;
     struct logs *logs;
+    struct checkpoints *checkpoints;
     struct blobs *blobs;
+    struct objects *objects; /* NULL: there is no object store */
     const char *store_path;
     const char *state_directory; /* its disk is the one that logs have a share of */
     struct retention_ages ages;

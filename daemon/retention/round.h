@@ -11,6 +11,7 @@
 struct round {
     const struct retention_config *config;
     bool dry;
+    bool store_away; /* what has objects stays until the next round */
     int64_t wall_ms, elapsed_ms;
     size_t pieces;   /* of removals in one transaction */
     size_t pages;    /* of the file, likewise */

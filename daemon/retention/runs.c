@@ -11,6 +11,7 @@
 
 #include "daemon/blob/artifacts.h"
 #include "daemon/blob/worker.h"
+#include "daemon/objects/objects.h"
 #include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -111,11 +112,18 @@ static char *folder_of(const struct tracking_removal *removal)
     return own ? give(folder) : NULL;
 }
 
+static bool remove_folder(const struct round *round, const char *folder)
+{
+    const struct retention_config *config = round->config;
+    return config->objects != NULL ? objects_remove_artifact(config->objects, folder, round->err)
+                                   : artifacts_delete(config->tracking.artifacts, folder, round->err);
+}
+
 static bool remove_rest(struct store_step *step)
 {
     const struct round *round = step->round;
     autofree char *folder = folder_of(&step->removal);
-    if (folder != NULL && !artifacts_delete(round->config->tracking.artifacts, folder, round->err)) {
+    if (folder != NULL && !remove_folder(round, folder)) {
         return false;
     }
     for (step->done = false; !step->done && !round_stopped(round);) {

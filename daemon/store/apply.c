@@ -55,6 +55,11 @@ static const struct write {
     [CHANGE_SECRET_PUT] = {SQL_PUT_SECRET, TABLE_secrets, ROLE_ALL, false},
     [CHANGE_SECRET_SEAL] = {SQL_UPDATE_SECRET, TABLE_secrets, ROLE_KEY | ROLE_LIFE, true},
     [CHANGE_SECRET_DELETE] = {SQL_DELETE_SECRET, TABLE_secrets, ROLE_KEY, true},
+    [CHANGE_SCHEDULE_INSERT] = {SQL_INSERT_SCHEDULE, TABLE_schedules, ROLE_ALL, false},
+    [CHANGE_SCHEDULE_UPDATE] = {SQL_UPDATE_SCHEDULE, TABLE_schedules, ROLE_KEY | ROLE_LIFE, true},
+    [CHANGE_SCHEDULE_RUN] = {0},
+    [CHANGE_SCHEDULE_DELETE] = {SQL_DELETE_SCHEDULE, TABLE_schedules, ROLE_KEY, true},
+    [CHANGE_SCHEDULE_USE_PUT] = {SQL_PUT_SCHEDULE_USE, TABLE_schedule_uses, ROLE_ALL, true}, /* twice */
     [CHANGE_DELIVERY_INSERT] = {SQL_INSERT_DELIVERY, TABLE_deliveries, ROLE_ALL, false},
     [CHANGE_DELIVERY_UPDATE] = {SQL_UPDATE_DELIVERY, TABLE_deliveries, ROLE_KEY | ROLE_LIFE, true},
     [CHANGE_AUDIT_INSERT] = {SQL_INSERT_AUDIT, TABLE_audit, ROLE_ALL, false},
@@ -314,6 +319,28 @@ static bool delete_deliveries(struct store *store, const char *webhook, struct e
     return query_run(&query, NULL, err);
 }
 
+static bool delete_schedule_uses(struct store *store, const char *schedule, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_DELETE_SCHEDULE_USES);
+    query_bind_text(&query, schedule);
+    return query_run(&query, NULL, err);
+}
+
+static bool run_schedule(struct store *store, const struct schedule_row *row, struct err *err)
+{
+    struct query query = query_begin(&store->connection, SQL_RUN_SCHEDULE);
+    query_bind_text(&query, row->id);
+    query_bind_number(&query, row->due_ms);
+    query_bind_number(&query, row->ran_ms);
+    query_bind_text(&query, schedule_outcome_text(row->outcome));
+    query_bind_text(&query, row->job);
+    query_bind_text(&query, row->error);
+    query_bind_number(&query, row->paused);
+    query_bind_text(&query, row->reason);
+    query_bind_number(&query, row->next_ms);
+    return query_run(&query, NULL, err);
+}
+
 /* Those who are members of a later project of that name must not get them. */
 static bool delete_secrets(struct store *store, const struct limits_row *limits, struct err *err)
 {
@@ -380,6 +407,9 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return run_for(store, SQL_TRIM_DELIVERIES, change->delivery.created_ms, RETENTION_STEP_BLOBS, NULL,
                        err);
     }
+    if (change->kind == CHANGE_SCHEDULE_RUN) {
+        return run_schedule(store, &change->schedule, err);
+    }
     if (change->kind == CHANGE_TOKEN_END) {
         return end_token(store, &change->token, err);
     }
@@ -403,6 +433,8 @@ static bool apply(struct store *store, const struct change *change, struct err *
            (change->kind != CHANGE_USE_PUT || delete_upload(store, &change->use, err)) &&
            (change->kind != CHANGE_MEMBER_INSERT || put_node_job(store, &change->member, err)) &&
            (change->kind != CHANGE_WEBHOOK_DELETE || delete_deliveries(store, change->webhook.id, err)) &&
+           (change->kind != CHANGE_SCHEDULE_DELETE ||
+            delete_schedule_uses(store, change->schedule.id, err)) &&
            (change->kind != CHANGE_LIMITS_DELETE || delete_secrets(store, &change->limits, err)) &&
            (change->kind != CHANGE_NODE_DELETE || revoke_tokens_of(store, change->node.name, err)) &&
            write_row(store, &writes[change->kind], &change->job, err);

@@ -127,12 +127,14 @@ struct job_filter {
     const char *id_prefix; /* NULL: any */
     const char *name;      /* NULL: any */
     const char *project;   /* NULL: any */
-    const char *node;      /* that had a part of one of their attempts; NULL: any or none */
-    int64_t array_key;     /* the tasks of this array; 0: jobs and arrays; tasks only by prefix or node */
-    uint32_t states;       /* bit (1 << enum job_state); 0: any */
-    int64_t before_key;    /* rows with a smaller key: newest first; 0: from the newest */
-    int64_t behind_key;    /* rows with a greater key; 0: to the oldest */
-    int64_t since_ms;      /* created at or after; 0: any */
+    const char *label;     /* that they have with that value; NULL: any or none */
+    const char *label_value;
+    const char *node;   /* that had a part of one of their attempts; NULL: any or none */
+    int64_t array_key;  /* the tasks of this array; 0: jobs and arrays; tasks only by prefix or node */
+    uint32_t states;    /* bit (1 << enum job_state); 0: any */
+    int64_t before_key; /* rows with a smaller key: newest first; 0: from the newest */
+    int64_t behind_key; /* rows with a greater key; 0: to the oldest */
+    int64_t since_ms;   /* created at or after; 0: any */
     int64_t limit;
 };
 struct rows reader_jobs(struct reader *reader, const struct job_filter *filter, struct err *err);
@@ -328,6 +330,23 @@ bool rows_secret(struct rows *rows, struct secret_row *ret_row);
 /* How many there are, and of one person or project. */
 bool reader_secret_counts(struct reader *reader, const char *owner, const char *project, int64_t *ret_all,
                           int64_t *ret_own, struct err *err);
+
+/* --- schedules ------------------------------------------------------------------------------------------ */
+
+/* One schedule, or the next ones by id behind `after`, "" for the first; owner NULL: of all people. */
+struct rows reader_schedule(struct reader *reader, const char *id, struct err *err);
+struct rows reader_schedules(struct reader *reader, const char *owner, const char *after, int64_t limit,
+                             struct err *err);
+/* Those that are not paused, by the time of their next run. */
+struct rows reader_due_schedules(struct reader *reader, int64_t limit, struct err *err);
+bool rows_schedule(struct rows *rows, struct schedule_row *ret_row);
+
+/* How many there are, of one person, and of that name among these. */
+struct schedule_counts {
+    int64_t all, own, named;
+};
+bool reader_schedule_counts(struct reader *reader, const char *owner, const char *name,
+                            struct schedule_counts *ret_counts, struct err *err);
 
 /* --- webhooks ------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "proto/base/text/text.h"
-#include "proto/spec/trace_context.h"
+#include "proto/trace_context.h"
 
 /* Times are microseconds since 1970. */
 struct otlp_span {

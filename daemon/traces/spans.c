@@ -8,7 +8,7 @@
  *       prepare start run   of each node; run has the marks of its ranks as events
  *
  * A span lies within its parent, also where clocks were set or a node has reported less than usual: what lies
- * outside is cut off. Ids are derived from the job's (proto/spec/trace_context.h), so each part can be made
+ * outside is cut off. Ids are derived from the job's (proto/trace_context.h), so each part can be made
  * and sent by itself. */
 #include "daemon/traces/spans.h"
 
@@ -21,7 +21,7 @@
 #include "proto/base/text/json.h"
 #include "proto/limits_agent.h"
 #include "proto/limits_controller.h"
-#include "proto/spec/trace_context.h"
+#include "proto/trace_context.h"
 
 #define KIND_QUEUED  "queued"
 #define KIND_STAGING "staging"

@@ -47,7 +47,7 @@ static bool load_job(const struct job_birth *birth, const struct job_life *life,
         return false;
     }
     struct spec_environment environment;
-    bool needs = spec_environment_of(&spec, &environment);
+    bool needs = spec_environment_of(&spec, birth->owner, &environment);
     core_load_job(closure, birth, life, &spec, needs ? &environment.core : NULL);
     spec_environment_finish(&environment);
     job_spec_finish(&spec);

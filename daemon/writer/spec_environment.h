@@ -13,11 +13,12 @@
 struct spec_environment {
     struct environment_spec core;
     json_t *json;
-    char *text;
+    char *text, *parts;
 };
 
-/* false: the spec needs no environment, and *ret_environment is empty. */
-bool spec_environment_of(const struct job_spec *spec, struct spec_environment *ret_environment);
+/* owner: of the job. false: the spec needs no environment, and *ret_environment is empty. */
+bool spec_environment_of(const struct job_spec *spec, const char *owner,
+                         struct spec_environment *ret_environment);
 void spec_environment_finish(struct spec_environment *environment);
 
 #endif

@@ -152,7 +152,8 @@ static bool do_inputs(struct writer *writer, struct writer_request *request)
         }
     }
     request->status = request->render(request, &nothing, &request->answer);
-    return !request->keyed || remember_answer(writer, request, 0);
+    return transaction_apply(&writer->transaction, request->records, request->record_count) &&
+           (!request->keyed || remember_answer(writer, request, 0));
 }
 
 static bool note(struct writer *writer, const struct writer_request *request)

@@ -27,7 +27,7 @@ struct writer_request {
     struct input input;
     const struct input *inputs; /* of WRITER_INPUTS; input then has the time alone */
     size_t input_count;
-    const struct change *records;
+    const struct change *records; /* of WRITER_INPUTS: written with them, as its renders have left them */
     size_t record_count;
     int64_t arrived_ms; /* CLOCK_BOOTTIME: the time of the step */
     int64_t arrived_us; /* time when the request was complete, for records; 0: arrived_ms has the time */

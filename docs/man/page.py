@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+SLURM = ("srun", "squeue", "scancel", "sinfo", "sacct")  # what gpuctl is by these names; sbatch is a verb, too
 SHARED = {"--url", "--token-file", "--cacert", "--insecure-plain-http", "--help"}  # shown once where there are several verbs
 
 
@@ -35,13 +36,14 @@ class Help:
 
 def ask(*command: str) -> Help:
     """The help of a program or a verb: paragraphs, of which those with a known title are lists."""
-    text = subprocess.run([*command, "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    called = command[1:] if command[1:2] and command[1] in SLURM else command
+    text = subprocess.run([*called, "--help"], executable=command[0], check=True, stdout=subprocess.PIPE, text=True).stdout
     paragraphs = text.rstrip("\n").split("\n\n")
     told = Help(usage=paragraphs[0].removeprefix("Usage: "), summary=paragraphs[1])
     for paragraph in paragraphs[2:]:
         title, *lines = paragraph.split("\n")
         if title in ("Options:", "On the command line only:"):
-            told.options += list(rows(lines, r"  (-\S, |    )(--\S+(?: \S+)*?)(?:  +(\S.*))?$"))
+            told.options += list(rows(lines, r" {1,2}(-\S{1,2}, |    )(--\S+(?: \S+)*?)(?:  +(\S.*))?$"))
         elif title == "Verbs:":
             told.verbs = list(rows(lines, r"  ()(\S+) +(\S.*)$"))
         elif title == "Examples:":
@@ -170,6 +172,7 @@ def main() -> None:
     own = written_for_verbs()
     verbs = [name for name, _ in ask(gpuctl).verbs]
     made = [page[len("gpuctl-") : -len(".1")] for page in pages if page.startswith("gpuctl-") and page.endswith(".1")]
+    verbs += SLURM
     assert sorted(verbs) == sorted(made) == sorted(own), "docs/man/meson.build, docs/man/verbs.scd and gpuctl --help name other verbs"
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(released(Path(changelog), version))}
     programs = {"gpuctl": gpuctl, "gpuctld": gpuctld, "gpuagent": gpuagent}

@@ -9,12 +9,14 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/spec/amounts.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/spec/jobspec_place.h"
-#include "proto/spec/trace_context.h"
+#include "proto/spec/node_label.h"
+#include "proto/trace_context.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 
@@ -225,6 +227,11 @@ static bool decode_volumes(const struct field *field, json_t *value, struct job_
     return jobspec_decode_volumes(value, &spec->volumes, &spec->volume_count, err);
 }
 
+static bool decode_inputs(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return jobspec_decode_inputs(value, &spec->inputs, &spec->input_count, err);
+}
+
 static bool decode_files(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
     return jobspec_decode_files(value, &spec->files, &spec->file_count, err);
@@ -257,6 +264,14 @@ static bool decode_bundle(const struct field *field, json_t *value, struct job_s
     return jobspec_decode_bundle(value, &spec->bundle, err);
 }
 
+static bool decode_moment(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    const char *text = json_string_value(value);
+    return (text != NULL && text_to_wall_ms(text, &spec->not_before_ms) && spec->not_before_ms > 0) ||
+           err_field(err, ERR_FIELD, field->name, "2026-11-21T09:30:00Z for instance",
+                     "%s must be a moment of RFC 3339", field->name);
+}
+
 static bool decode_array(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
     return jobspec_decode_array(value, spec, err);
@@ -277,6 +292,23 @@ static bool decode_dependencies(const struct field *field, json_t *value, struct
                                 struct err *err)
 {
     return jobspec_decode_dependencies(value, &spec->dependencies, &spec->dependency_count, err);
+}
+
+static bool decode_image(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    const char *image = json_string_value(value);
+    *(const char **)((char *)spec + field->offset) = image;
+    return image != NULL ? jobspec_check_image(field->name, image, err)
+                         : err_field(err, ERR_FIELD, field->name, NULL, "%s must be a text", field->name);
+}
+
+static bool decode_image_secret(const struct field *field, json_t *value, struct job_spec *spec,
+                                struct err *err)
+{
+    spec->image_secret = json_string_value(value);
+    return (spec->image_secret != NULL && jobspec_is_secret_name(spec->image_secret)) ||
+           err_field(err, ERR_FIELD, field->name, "gpuctl secret list shows them",
+                     "%s must be the name of a secret", field->name);
 }
 
 static bool decode_traceparent(const struct field *field, json_t *value, struct job_spec *spec,
@@ -326,23 +358,30 @@ static const struct field fields[] = {
     FIELD("env", env, decode_env, 0, 0),
     FIELD("secrets", secrets, decode_secrets, 0, 0),
     FIELD("volumes", volumes, decode_volumes, 0, 0),
+    FIELD("inputs", inputs, decode_inputs, 0, 0),
     FIELD("labels", labels, decode_labels, 0, 0),
     FIELD("files", files, decode_files, 0, 0),
     FIELD("environment", environment, decode_environment, 0, 0),
     FIELD("bundle", bundle, decode_bundle, 0, 0),
+    FIELD("image", image, decode_image, 0, 0),
+    FIELD("worker_image", worker_image, decode_image, 0, 0),
+    FIELD("image_secret", image_secret, decode_image_secret, 0, 0),
     FIELD("workdir", workdir, decode_workdir, 0, 0),
     FIELD("python", python, decode_path, 0, 0),
     FIELD("project", project, decode_name, 0, 0),
     FIELD("priority", priority, decode_int, -LIMIT_PRIORITY, LIMIT_PRIORITY),
     FIELD("time_limit_s", time_limit_ms, decode_seconds, 0, LIMIT_TIME_MS),
     FIELD("grace_s", grace_ms, decode_seconds, 0, LIMIT_GRACE_MS),
+    FIELD("keep_on_failure_s", keep_ms, decode_seconds, 0, LIMIT_KEEP_MS),
     FIELD("early_signal", early_signal, decode_early_signal, 0, 0),
     FIELD("lease_s", lease_ms, decode_seconds, 0, LIMIT_LEASE_MAX_MS),
     FIELD("retries", retries, decode_int, 0, LIMIT_RETRIES),
     FIELD("infra_retries", infra_retries, decode_int, 0, LIMIT_RETRIES),
     FIELD("on_disconnect", on_disconnect, decode_on_disconnect, 0, 0),
     FIELD("after", dependencies, decode_dependencies, 0, 0),
+    FIELD("not_before", not_before_ms, decode_moment, 0, 0),
     FIELD("hold", hold, decode_bool, 0, 0),
+    FIELD("checkpoint_of", checkpoint_of, decode_id, 0, 0),
     FIELD("retry_of", retry_of, decode_id, 0, 0),
     FIELD("notify", notify, decode_notify, 0, 0),
     FIELD("host_id", host_id, decode_hash, 0, 0),
@@ -453,8 +492,13 @@ static bool decode_members(struct job_spec *spec, struct err *err)
 
 static bool make_terms(struct job_spec *spec, struct err *err)
 {
-    autojson json_t *volumes = jobspec_volume_labels(spec->volumes, spec->volume_count);
-    return jobspec_make_terms(spec->constraints, volumes, spec->avoid, spec->exclude, &spec->terms, err);
+    autojson json_t *labels = json_object();
+    jobspec_volume_labels(spec->volumes, spec->volume_count, spec->image != NULL, labels);
+    jobspec_add_input_labels(spec->inputs, spec->input_count, labels);
+    if (spec->image != NULL) {
+        json_object_set_new(labels, IMAGES_LABEL, json_string(IMAGES_VALUE));
+    }
+    return jobspec_make_terms(spec->constraints, labels, spec->avoid, spec->exclude, &spec->terms, err);
 }
 
 bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_spec, struct err *err)
@@ -468,7 +512,9 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
         .infra_retries = DEFAULT_INFRA_RETRIES,
     };
     if (!member_holder(json, err) || !decode_members(&spec, err) || !check_whole(&spec, lease_min_ms, err) ||
-        !jobspec_check_tasks(&spec, err) || !jobspec_check_secrets(&spec, err) || !make_terms(&spec, err)) {
+        !jobspec_check_tasks(&spec, err) || !jobspec_check_secrets(&spec, err) ||
+        !jobspec_check_inputs(&spec, err) || !jobspec_check_image_use(&spec, err) ||
+        !make_terms(&spec, err)) {
         job_spec_finish(&spec);
         return false;
     }
@@ -480,9 +526,11 @@ void job_spec_finish(struct job_spec *spec)
 {
     free(spec->secrets);
     jobspec_volumes_free(spec->volumes, spec->volume_count);
+    jobspec_inputs_free(spec->inputs, spec->input_count);
     free(spec->files);
     free(spec->dependencies);
     free(spec->terms);
+    free(spec->only);
     json_decref(spec->json);
     *spec = (struct job_spec){0};
 }
@@ -554,6 +602,9 @@ json_t *job_spec_encode(const struct job_spec *spec)
     if (spec->volume_count > 0) {
         member_put(json, "volumes", jobspec_encode_volumes(spec->volumes, spec->volume_count));
     }
+    if (spec->input_count > 0) {
+        member_put(json, "inputs", jobspec_encode_inputs(spec->inputs, spec->input_count));
+    }
     put_copy(json, "labels", spec->labels);
     if (spec->file_count > 0) {
         member_put(json, "files", jobspec_encode_files(spec->files, spec->file_count));
@@ -571,16 +622,20 @@ json_t *job_spec_encode(const struct job_spec *spec)
         put_copy(bundle, "python_path", spec->bundle.python_path);
         member_put(json, "bundle", bundle);
     }
-    if (spec->tasks > 0 && (spec->sweep == NULL || spec->parallel != 0)) {
+    if (spec->tasks > 0 && (spec->sweep == NULL || spec->parallel != 0 || spec->only != NULL)) {
         member_put(json, "array", jobspec_encode_array(spec));
     }
     put_copy(json, "sweep", spec->sweep);
+    member_put_text(json, "image", spec->image);
+    member_put_text(json, "worker_image", spec->worker_image);
+    member_put_text(json, "image_secret", spec->image_secret);
     member_put_text(json, "workdir", spec->workdir);
     member_put_text(json, "python", spec->python);
     member_put_text(json, "project", spec->project);
     put_unless(json, "priority", spec->priority, 0);
     put_seconds_unless(json, "time_limit_s", spec->time_limit_ms, 0);
     put_seconds_unless(json, "grace_s", spec->grace_ms, DEFAULT_GRACE_MS);
+    put_seconds_unless(json, "keep_on_failure_s", spec->keep_ms, 0);
     if (spec->early_signal.signal != EARLY_NONE) {
         json_t *early = json_object();
         member_put_text(early, "signal", early_signal_text(spec->early_signal.signal));
@@ -596,9 +651,15 @@ json_t *job_spec_encode(const struct job_spec *spec)
     if (spec->dependency_count > 0) {
         member_put(json, "after", jobspec_encode_dependencies(spec->dependencies, spec->dependency_count));
     }
+    if (spec->not_before_ms != 0) {
+        char moment[32];
+        clock_format_wall(spec->not_before_ms, moment, sizeof moment);
+        member_put_text(json, "not_before", moment);
+    }
     if (spec->hold) {
         member_put_bool(json, "hold", true);
     }
+    member_put_text(json, "checkpoint_of", spec->checkpoint_of);
     member_put_text(json, "retry_of", spec->retry_of);
     put_copy(json, "notify", spec->notify);
     member_put_text(json, "host_id", spec->host_id);

@@ -8,6 +8,7 @@
 
 #include "proto/base/err.h"
 #include "proto/limits.h"
+#include "proto/task_list.h"
 #include "proto/states.h"
 
 /* A file that each node copies into the job's working directory before the ranks start. */
@@ -52,7 +53,8 @@ struct job_early_signal {
 
 /* A job that this job depends on. */
 struct job_dependency {
-    const char *job; /* its id */
+    const char *job;  /* its id; or NULL, and */
+    const char *name; /* a name of it, which the controller looks up */
     enum dependency when;
 };
 
@@ -69,7 +71,23 @@ enum volume_access { VOLUME_AS_GIVEN, VOLUME_READ_ONLY, VOLUME_WRITABLE };
 struct job_volume {
     char *name;       /* owned, with the path */
     const char *path; /* where ranks find it, absolute; NULL: where it is on the node */
+    char *variable;   /* that tells ranks; owned */
     enum volume_access access;
+};
+
+enum input_source { SOURCE_HTTP, SOURCE_S3, SOURCE_VOLUME };
+
+/* Data that nodes fetch once, and that ranks may read: [NAME=]URL[#OPTIONS][:PATH]. */
+struct job_input {
+    enum input_source source;
+    char *written;      /* owned; as the job has it */
+    char *variable;     /* owned; of the ranks: GPUCTL_INPUT_NAME */
+    char *text;         /* owned; the others point into it */
+    const char *url;    /* without options */
+    const char *place;  /* the URL behind its scheme */
+    const char *path;   /* the folder where ranks find it, absolute; NULL: where the node keeps it */
+    const char *sha256; /* that the content must have; or NULL */
+    const char *secret; /* name of the secret with the credentials; or NULL */
 };
 
 /* All strings are borrowed from json, which the spec owns. */
@@ -98,10 +116,15 @@ struct job_spec {
     size_t secret_count;
     struct job_volume *volumes; /* owned */
     size_t volume_count;
+    struct job_input *inputs; /* owned */
+    size_t input_count;
     struct job_file *files; /* owned */
     size_t file_count;
     struct job_environment environment;
     struct job_bundle bundle;
+    const char *image; /* of a container, as registries name it; NULL: the ranks have the node's files */
+    const char *worker_image; /* of the nodes but that of rank 0; NULL: the same */
+    const char *image_secret; /* name of the secret with which nodes pull both; NULL: anybody may */
     const char
         *workdir; /* absolute path on the nodes; NULL: the attempt's own folder, where its files are put */
     const char *python;    /* interpreter; NULL: the agent's */
@@ -109,20 +132,25 @@ struct job_spec {
     int64_t priority;      /* -1000..1000, default 0 */
     int64_t time_limit_ms; /* 0: none */
     int64_t grace_ms;      /* between TERM and KILL on cancel, time limit and preemption */
+    int64_t keep_ms;       /* that its nodes stay as they are after a rank failed; 0: they do not */
     struct job_early_signal early_signal;
     int64_t lease_ms;
     int64_t retries;       /* further attempts after failures of the user's program */
     int64_t infra_retries; /* further attempts after failures of the infrastructure */
     enum on_disconnect on_disconnect;
-    int64_t tasks;       /* of the array or sweep that the job stands for; 0: neither */
-    int64_t parallel;    /* of them, at most so many at a time; 0: any number */
+    int64_t tasks;          /* of the array or sweep that the job stands for; 0: neither */
+    struct task_list *only; /* owned: of them, only these; or NULL */
+    int64_t parallel;       /* of them, at most so many at a time; 0: any number */
     const json_t *sweep; /* object of arrays of strings and numbers: one task for each combination; or NULL */
     struct job_dependency *dependencies; /* owned */
     size_t dependency_count;
-    bool hold;            /* held from the start */
-    const char *retry_of; /* id of the job that this one repeats, for people; NULL: none */
-    const char *host_id;  /* SHA-256 of the submitter's machine id; needed with remote=false */
-    const char *traceparent, *tracestate; /* of the submitter's span (proto/spec/trace_context.h); or NULL */
+    int64_t not_before_ms;     /* wall clock: it does not begin before; 0: no such moment */
+    bool hold;                 /* held from the start */
+    const char *checkpoint_of; /* id of the job, of the same owner, with whose last checkpoint this one
+                                  begins; NULL: none */
+    const char *retry_of;      /* id of the job that this one repeats, for people; NULL: none */
+    const char *host_id;       /* SHA-256 of the submitter's machine id; needed with remote=false */
+    const char *traceparent, *tracestate; /* of the submitter's span (proto/trace_context.h); or NULL */
     const json_t *notify;                 /* array of ids and names of webhooks; or NULL */
 };
 
@@ -155,6 +183,11 @@ static inline bool job_spec_has_environment(const struct job_spec *spec)
     return spec->environment.requirements != NULL || spec->environment.blob != NULL;
 }
 
+/* The digest that an image names, "sha256:...", a part of it; NULL: it names none. */
+const char *job_image_digest(const char *image);
+/* The image of the node that has this rank first; NULL: none. */
+const char *job_spec_image_at(const struct job_spec *spec, int64_t first_rank);
+
 /* Whether a secret may have this name: that of an environment variable, of at most LIMIT_NAME_BYTES. */
 bool jobspec_is_secret_name(const char *name);
 
@@ -162,6 +195,9 @@ bool jobspec_is_secret_name(const char *name);
  * Values of variables with secret names, and credentials in addresses of requirements, become "***". All else
  * stays as received. NULL: the spec has none of these. The caller frees the text. */
 char *job_spec_shown(const struct job_spec *spec);
+
+/* Whether that text has "***" in the place of something. */
+bool job_spec_hides(const struct job_spec *spec);
 
 /* The canonical JSON of a spec, without members that have default values; decoding it gives an equal spec.
  * New reference. */

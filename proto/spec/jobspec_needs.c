@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes the environment of Python packages and the bundle of a job spec. A line of a requirements file
- * never contains a line break, and a folder of a bundle lies inside the bundle. pip decides whether a package
- * exists; the controller decides whether a blob does. */
+/* Decodes the environment of Python packages, the bundle and the image of a job spec. A line of a
+ * requirements file never contains a line break, a folder of a bundle lies inside the bundle, and the name of
+ * an image is never an option of a program. pip decides whether a package exists, a registry whether an image
+ * does, and the controller whether a blob does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,55 @@ bool jobspec_decode_bundle(const json_t *json, struct job_bundle *ret_bundle, st
     *ret_bundle = bundle;
     return bundle.blob != NULL ||
            err_field(err, ERR_FIELD, "bundle.blob", HASH_HINT, "bundle.blob is missing");
+}
+
+/* --- image --- */
+
+#define IMAGE_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:"
+#define DIGEST           "sha256:"
+#define IMAGE_HINT       "registry.example.com/name:tag or name@sha256:<64 hex digits> for instance"
+
+const char *job_image_digest(const char *image)
+{
+    const char *at = strchr(image, '@');
+    return at != NULL ? at + 1 : NULL;
+}
+
+const char *job_spec_image_at(const struct job_spec *spec, int64_t first_rank)
+{
+    return first_rank > 0 && spec->worker_image != NULL ? spec->worker_image : spec->image;
+}
+
+bool jobspec_check_image(const char *field, const char *image, struct err *err)
+{
+    size_t plain = strspn(image, IMAGE_CHARACTERS);
+    const char *digest = job_image_digest(image);
+    if (strstr(image, "://") != NULL) {
+        return err_field(err, ERR_FIELD, field, "leave out what stands before ://",
+                         "%s must be the name of an image in a registry", field);
+    }
+    if (digest != NULL &&
+        (strncmp(digest, DIGEST, strlen(DIGEST)) != 0 || !jobspec_is_hash(digest + strlen(DIGEST)))) {
+        return err_field(err, ERR_FIELD, field, IMAGE_HINT,
+                         "the digest of %s must be sha256: and 64 lower-case hex digits", field);
+    }
+    bool good = plain > 0 && strlen(image) <= LIMIT_IMAGE_BYTES && strchr("/:-.", image[0]) == NULL &&
+                strchr("/:", image[plain - 1]) == NULL && strstr(image, "//") == NULL &&
+                (image[plain] == '\0' || image + plain + 1 == digest);
+    return good || err_field(err, ERR_FIELD, field, IMAGE_HINT, "%s must be the name of an image", field);
+}
+
+bool jobspec_check_image_use(const struct job_spec *spec, struct err *err)
+{
+    if (spec->image == NULL) {
+        const char *field = spec->worker_image != NULL ? "worker_image" : "image_secret";
+        return (spec->worker_image == NULL && spec->image_secret == NULL) ||
+               err_field(err, ERR_FIELD, field, "name the image, too, or leave it out",
+                         "%s is of no use without image", field);
+    }
+    return !job_spec_has_environment(spec) ||
+           err_field(err, ERR_FIELD, "environment", "put the packages into the image, or leave the image out",
+                     "a job in an image has the packages of the image, and no environment");
 }
 
 /* --- blobs ---------------------------------------------------------------------------------------------- */

@@ -23,6 +23,9 @@ bool jobspec_decode_function(const json_t *json, struct job_function *ret_functi
 /* Strings are borrowed from json. */
 bool jobspec_decode_environment(const json_t *json, struct job_environment *ret_environment, struct err *err);
 bool jobspec_decode_bundle(const json_t *json, struct job_bundle *ret_bundle, struct err *err);
+bool jobspec_check_image(const char *field, const char *image, struct err *err);
+/* Checks the image against the other fields, when all are decoded. */
+bool jobspec_check_image_use(const struct job_spec *spec, struct err *err);
 
 /* The signals by name, with or without SIG. */
 #define JOBSPEC_EARLY_NAMES "USR1 USR2 TERM INT HUP CONT URG"
@@ -33,8 +36,8 @@ bool jobspec_decode_early_signal(const json_t *json, struct job_early_signal *re
 /* Whether a variable's name marks its value as a secret, which is never shown. */
 bool jobspec_is_secret(const char *name);
 
-/* Set tasks, parallel and sweep of the spec; jobspec_check_tasks checks them together when all fields are
- * decoded. */
+/* Set tasks, parallel, only and sweep of the spec; jobspec_check_tasks checks them together when all fields
+ * are decoded. */
 bool jobspec_decode_array(const json_t *json, struct job_spec *spec, struct err *err);
 bool jobspec_decode_sweep(const json_t *json, struct job_spec *spec, struct err *err);
 bool jobspec_check_tasks(struct job_spec *spec, struct err *err);
@@ -71,8 +74,30 @@ bool jobspec_decode_volumes(const json_t *json, struct job_volume **ret_volumes,
 void jobspec_volumes_free(struct job_volume *volumes, size_t count);
 /* New reference. */
 json_t *jobspec_encode_volumes(const struct job_volume *volumes, size_t count);
-/* The labels that a node must have for these volumes, as constraints. New reference. */
-json_t *jobspec_volume_labels(const struct job_volume *volumes, size_t count);
+/* Adds the labels that a node must have for these volumes to constraints. */
+void jobspec_volume_labels(const struct job_volume *volumes, size_t count, bool in_image, json_t *labels);
+
+/* The variable of a volume or an input: the name in capitals, and _ for all that is no letter or digit. The
+ * caller frees it. */
+char *jobspec_variable(const char *begin, const char *name);
+
+/* Whether the path is absolute, plain, and in no folder of the system. ERR_FIELD names the item of the array.
+ */
+bool jobspec_check_mount_path(const char *array, size_t index, const char *path, struct err *err);
+
+/* The caller gives *ret_inputs to jobspec_inputs_free, also after a failure. */
+bool jobspec_decode_inputs(const json_t *json, struct job_input **ret_inputs, size_t *ret_count,
+                           struct err *err);
+/* Where the URL of an input leads, and the URL behind its scheme, which borrows from it; false: no node knows
+ * it. */
+bool jobspec_find_source(const char *url, enum input_source *ret_source, const char **ret_place);
+/* Whether the volumes of the spec leave its inputs their places. */
+bool jobspec_check_inputs(const struct job_spec *spec, struct err *err);
+void jobspec_inputs_free(struct job_input *inputs, size_t count);
+/* New reference. */
+json_t *jobspec_encode_inputs(const struct job_input *inputs, size_t count);
+/* Adds to the labels of jobspec_volume_labels the volumes that inputs are read from. */
+void jobspec_add_input_labels(const struct job_input *inputs, size_t count, json_t *labels);
 
 /* Whether the path is relative and each part is a plain name. */
 bool jobspec_is_inner_path(const char *path);

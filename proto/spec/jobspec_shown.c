@@ -123,3 +123,9 @@ char *job_spec_shown(const struct job_spec *spec)
     }
     return json_text(shown);
 }
+
+bool job_spec_hides(const struct job_spec *spec)
+{
+    autojson json_t *env = shown_env(spec), *environment = shown_environment(spec);
+    return env != NULL || environment != NULL;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes arrays and sweeps in a job spec: the number of tasks, and the names and values of a sweep. The
- * words of every task stay within the limits of a job's words. */
+/* Decodes arrays and sweeps in a job spec: the number of tasks, which of them, and the names and values of a
+ * sweep. The words of every task stay within the limits of a job's words. */
 #include <string.h>
 
 #include "proto/base/cleanup.h"
@@ -13,7 +13,7 @@
 
 bool jobspec_decode_array(const json_t *json, struct job_spec *spec, struct err *err)
 {
-    static const char *const known[] = {"tasks", "parallel"};
+    static const char *const known[] = {"tasks", "parallel", "only"};
     if (!json_is_object(json)) {
         return err_field(err, ERR_FIELD, "array", "{\"tasks\": 100, \"parallel\": 8} for instance",
                          "array must be an object with the number of tasks");
@@ -21,11 +21,12 @@ bool jobspec_decode_array(const json_t *json, struct job_spec *spec, struct err 
     const char *name;
     const json_t *value;
     json_object_foreach ((json_t *)(uintptr_t)json, name, value) {
-        if (strcmp(name, known[0]) != 0 && strcmp(name, known[1]) != 0) {
+        if (strcmp(name, known[0]) != 0 && strcmp(name, known[1]) != 0 && strcmp(name, known[2]) != 0) {
             autofree char *path = xprintf("array.%.*s", LIMIT_NAME_BYTES, name);
             struct nearest nearest = nearest_to(name);
             nearest_try(&nearest, known[0]);
             nearest_try(&nearest, known[1]);
+            nearest_try(&nearest, known[2]);
             return nearest_refuse(&nearest, path, err);
         }
     }
@@ -159,6 +160,21 @@ static bool check_growth(const struct job_spec *spec, struct err *err)
                      "with the longest values of its tasks, env is over %lld bytes", LIMIT_ENV_BYTES);
 }
 
+/* The number of tasks is known by now. */
+static bool read_only(struct job_spec *spec, struct err *err)
+{
+    const json_t *only = json_object_get(json_object_get(spec->json, "array"), "only");
+    if (only == NULL || json_is_null(only)) {
+        return true;
+    }
+    spec->only = json_is_string(only) ? task_list_read(json_string_value(only), spec->tasks) : NULL;
+    autofree char *hint = xprintf("\"3,7,10-20\" for instance: at most %d parts, each number once and in its "
+                                  "order, from 0 to %lld",
+                                  LIMIT_TASK_RANGES, (long long)spec->tasks - 1);
+    return spec->only != NULL ||
+           err_field(err, ERR_FIELD, "array.only", hint, "array.only must be a list of tasks");
+}
+
 bool jobspec_check_tasks(struct job_spec *spec, struct err *err)
 {
     if (spec->sweep != NULL) {
@@ -173,7 +189,7 @@ bool jobspec_check_tasks(struct job_spec *spec, struct err *err)
         return err_field(err, ERR_FIELD, "array.tasks", "give the number of tasks, or a sweep",
                          "array.tasks is missing");
     }
-    return spec->tasks == 0 || check_growth(spec, err);
+    return spec->tasks == 0 || (read_only(spec, err) && check_growth(spec, err));
 }
 
 json_t *jobspec_encode_array(const struct job_spec *spec)
@@ -184,6 +200,9 @@ json_t *jobspec_encode_array(const struct job_spec *spec)
     }
     if (spec->parallel != 0) {
         json_object_set_new(array, "parallel", json_integer(spec->parallel));
+    }
+    if (spec->only != NULL) {
+        json_object_set(array, "only", json_object_get(json_object_get(spec->json, "array"), "only"));
     }
     return array;
 }

@@ -2,6 +2,7 @@
 /* Decodes the volumes that a job asks for, and which nodes can give them. A place where a volume is mounted
  * hides nothing that a node needs: folders of the system are refused here, and the node refuses one that is
  * not empty. The core decides which nodes have the volumes. */
+#include <ctype.h>
 #include <string.h>
 
 #include "proto/base/cleanup.h"
@@ -9,6 +10,8 @@
 #include "proto/limits.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/spec/node_label.h"
+
+#define VARIABLE "GPUCTL_VOLUME_"
 
 #define REMEDY    "write NAME, NAME:/PATH, NAME:ro or NAME:/PATH:ro; with rw in place of ro it must be writable"
 #define READ_ONLY ":ro"
@@ -24,6 +27,15 @@ static bool refuse(size_t index, const char *hint, struct err *err, const char *
 {
     autofree char *field = xprintf("volumes[%zu]", index);
     return err_field(err, ERR_FIELD, field, hint, "%s %s%.*s", field, what, LIMIT_NAME_BYTES, value);
+}
+
+char *jobspec_variable(const char *begin, const char *name)
+{
+    char *variable = xprintf("%s%s", begin, name);
+    for (char *c = variable; *c != '\0'; c++) {
+        *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+    }
+    return variable;
 }
 
 bool jobspec_is_volume_name(const char *name)
@@ -63,6 +75,18 @@ static bool is_system_path(const char *path)
     return false;
 }
 
+bool jobspec_check_mount_path(const char *array, size_t index, const char *path, struct err *err)
+{
+    autofree char *field = xprintf("%s[%zu]", array, index);
+    if (!jobspec_is_plain_path(path)) {
+        return err_field(err, ERR_FIELD, field, "give an absolute path without . and .., such as /data",
+                         "%s has no path to be mounted at: %.*s", field, LIMIT_NAME_BYTES, path);
+    }
+    return !is_system_path(path) ||
+           err_field(err, ERR_FIELD, field, "mount it elsewhere, at /data or /mnt/data for instance",
+                     "%s would be mounted in a folder of the system: %.*s", field, LIMIT_NAME_BYTES, path);
+}
+
 /* NAME[:PATH][:ro|:rw] */
 static bool decode_volume(const char *text, size_t index, struct job_volume *volume, struct err *err)
 {
@@ -76,15 +100,8 @@ static bool decode_volume(const char *text, size_t index, struct job_volume *vol
     if (!jobspec_is_volume_name(volume->name)) {
         return refuse(index, REMEDY, err, "names no volume", "");
     }
-    if (volume->path != NULL && !jobspec_is_plain_path(volume->path)) {
-        return refuse(index, "give an absolute path without . and .., such as /data", err,
-                      "has no path to be mounted at: ", volume->path);
-    }
-    if (volume->path != NULL && is_system_path(volume->path)) {
-        return refuse(index, "mount it elsewhere, at /data or /mnt/data for instance", err,
-                      "would be mounted in a folder of the system: ", volume->path);
-    }
-    return true;
+    volume->variable = jobspec_variable(VARIABLE, volume->name);
+    return volume->path == NULL || jobspec_check_mount_path("volumes", index, volume->path, err);
 }
 
 static bool check_others(const struct job_volume *volumes, size_t index, struct err *err)
@@ -93,6 +110,10 @@ static bool check_others(const struct job_volume *volumes, size_t index, struct 
     for (size_t i = 0; i < index; i++) {
         if (strcmp(volumes[i].name, volume->name) == 0) {
             return refuse(index, "name it once", err, "names a volume again: ", volume->name);
+        }
+        if (strcmp(volumes[i].variable, volume->variable) == 0) {
+            return refuse(index, "have the operator give one of them another name", err,
+                          "has the variable of another volume: ", volume->variable);
         }
         if (volume->path != NULL && volumes[i].path != NULL &&
             jobspec_paths_collide(volume->path, volumes[i].path)) {
@@ -128,6 +149,7 @@ void jobspec_volumes_free(struct job_volume *volumes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         free(volumes[i].name);
+        free(volumes[i].variable);
     }
     free(volumes);
 }
@@ -146,11 +168,12 @@ json_t *jobspec_encode_volumes(const struct job_volume *volumes, size_t count)
     return array;
 }
 
-/* A node that cannot mount has a volume at the operator's path alone, and cannot take write access away. */
-static json_t *allowed(const struct job_volume *volume)
+/* A node that cannot mount has a volume at the operator's path alone, and cannot take write access away. Into
+ * a container every node mounts. */
+static json_t *allowed(const struct job_volume *volume, bool in_image)
 {
     json_t *values = json_array();
-    bool anywhere = volume->path == NULL;
+    bool anywhere = volume->path == NULL || in_image;
     json_array_append_new(values, json_string(VOLUME_LABEL_WRITABLE));
     if (volume->access != VOLUME_WRITABLE) {
         json_array_append_new(values, json_string(VOLUME_LABEL_READ_ONLY));
@@ -158,18 +181,16 @@ static json_t *allowed(const struct job_volume *volume)
     if (anywhere && volume->access != VOLUME_WRITABLE) {
         json_array_append_new(values, json_string(VOLUME_LABEL_READ_ONLY_FIXED));
     }
-    if (anywhere && volume->access != VOLUME_READ_ONLY) {
+    if (anywhere && (volume->access != VOLUME_READ_ONLY || in_image)) {
         json_array_append_new(values, json_string(VOLUME_LABEL_WRITABLE_FIXED));
     }
     return values;
 }
 
-json_t *jobspec_volume_labels(const struct job_volume *volumes, size_t count)
+void jobspec_volume_labels(const struct job_volume *volumes, size_t count, bool in_image, json_t *labels)
 {
-    json_t *labels = json_object();
     for (size_t i = 0; i < count; i++) {
         autofree char *key = xprintf(VOLUME_LABEL "%s", volumes[i].name);
-        json_object_set_new(labels, key, allowed(&volumes[i]));
+        json_object_set_new(labels, key, allowed(&volumes[i], in_image));
     }
-    return labels;
 }

@@ -19,6 +19,10 @@
 #define ISOLATION_LABEL    "isolation"
 #define ISOLATION_BY_USERS "user"
 
+/* The label of nodes that run jobs in container images, set by agents. */
+#define IMAGES_LABEL "images"
+#define IMAGES_VALUE "oci"
+
 /* The label of nodes that have a volume: "volume.NAME", set by agents. Its values say whether jobs may write
  * to it. Where the agent cannot mount, it is fixed: at the operator's path, with the rights that its files
  * give. */

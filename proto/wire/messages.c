@@ -170,7 +170,11 @@ static json_t *encode_order(const struct order *order)
     if (order->signal != EARLY_NONE) {
         member_put_text(json, "signal", early_signal_text(order->signal));
     }
+    if (order->kept) {
+        member_put_bool(json, "kept", true);
+    }
     member_put_bool(json, "gang", order->gang);
+    member_put_bool(json, "restore", order->restore);
     member_put_text(json, "tracking_token", order->tracking_token);
     member_put_text(json, "tracking_run_id", order->tracking_run_id);
     member_put_text(json, "traceparent", order->traceparent);
@@ -228,7 +232,9 @@ static bool decode_order(json_t *json, struct order *order, struct err *err)
            json_read_int(json, "lease_ms", 0, LIMIT_LEASE_MAX_MS, &order->lease_ms, err) &&
            member_read_cause(json, "cause", false, &order->cause, err) &&
            member_read_early_signal(json, "signal", false, &order->signal, err) &&
+           json_read_bool(json, "kept", &order->kept, err) &&
            json_read_bool(json, "gang", &order->gang, err) &&
+           json_read_bool(json, "restore", &order->restore, err) &&
            json_read_text(json, "tracking_token", &order->tracking_token, err) &&
            json_read_text(json, "tracking_run_id", &order->tracking_run_id, err) &&
            json_read_text(json, "traceparent", &order->traceparent, err) &&

@@ -210,11 +210,13 @@ struct order {
     /* Of START and RUN: the agent sends it to the ranks as a warning, once. Of STOP: the agent sends it
      * instead of TERM, which follows after the grace. EARLY_NONE: no such signal. */
     enum early_signal signal;
-    bool gang; /* ranks need a rendezvous: node rank 0 holds the master port */
+    bool kept; /* of START and RUN: a rank failed. The agent ends the ranks, and keeps all else until STOP */
+    bool restore; /* the attempt may begin with a checkpoint: the agent asks for it */
+    bool gang;    /* ranks need a rendezvous: node rank 0 holds the master port */
     /* For ranks that track with MLflow: a token that is good for this attempt only, and its run. NULL in
      * STOP, and from a controller that does not track. */
     const char *tracking_token, *tracking_run_id;
-    /* For ranks that trace: the span that theirs are children of (proto/spec/trace_context.h). NULL in STOP,
+    /* For ranks that trace: the span that theirs are children of (proto/trace_context.h). NULL in STOP,
      * and where there is none. */
     const char *traceparent, *tracestate;
     const char *array_id; /* of the job's array; NULL: the job is no task */

@@ -282,6 +282,7 @@ static bool read_array(json_t *json, const char *name, struct array_view *array,
     M(rank, "failed_rank", failed_rank)                                                                      \
     M(text, "failed_node", failed_node)                                                                      \
     M(time, "idle_since", idle_since_ms)                                                                     \
+    M(time, "kept_until", kept_until_ms)                                                                     \
     M(cause, "cause", cause)                                                                                 \
     M(text, "reason", reason)                                                                                \
     M(array, "array", array)                                                                                 \
@@ -295,6 +296,12 @@ void job_view_encode(const struct job_view *view, struct text *out)
     out->length--; /* the closing brace */
     if (view->array.tasks == 0 && view->sweep != NULL) {
         write_json(out, ",\"sweep\":", view->sweep);
+    }
+    if (view->labels != NULL) {
+        write_json(out, ",\"labels\":", view->labels);
+    }
+    if (view->retry_of != NULL) {
+        member_write_text(out, ",\"retry_of\":", view->retry_of);
     }
     if (view->spec != NULL) {
         write_json(out, ",\"spec\":", view->spec);
@@ -323,6 +330,8 @@ bool job_view_decode(json_t *json, struct job_view *ret_view, struct err *err)
         return false;
     }
     view.spec = read_json(json, "spec");
+    view.labels = read_json(json, "labels");
+    view.retry_of = json_string_of(json, "retry_of");
     view.sweep = read_json(view.array.tasks > 0 ? json_object_get(json, "array") : json, "sweep");
     *ret_view = view;
     return true;

@@ -43,8 +43,10 @@ struct job_view {
     json_t *json;
     const char *id;
     enum job_state state;
-    const char *name;    /* or NULL */
-    const char *program; /* of its command; or NULL */
+    const char *name;     /* or NULL */
+    const char *program;  /* of its command; or NULL */
+    const char *labels;   /* JSON object of strings, or NULL */
+    const char *retry_of; /* id of the job that it repeats, or NULL */
     const char *owner;
     const char *project;
     int64_t gpus;
@@ -61,6 +63,7 @@ struct job_view {
     int64_t failed_rank;     /* the first rank that failed; -1: none */
     const char *failed_node; /* or NULL */
     int64_t idle_since_ms;   /* wall clock: its GPUs have been nearly unused since then; 0: they are used */
+    int64_t kept_until_ms;   /* wall clock: a rank failed, and its nodes stay as they are until then; 0 */
     enum cause cause;
     const char *reason; /* one sentence: why it waits, or why it ended this way; NULL: nothing to say */
     struct array_view array;

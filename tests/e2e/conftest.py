@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-#: Functions and tracking are used by tests of other folders, too.
-sys.path[:0] = [str(HERE), str(HERE / "functions"), str(HERE / "tracking")]
+#: Functions and tracking are used by tests of other folders, too; a proxy of tests/faults by those of the object store.
+sys.path[:0] = [str(HERE), str(HERE / "functions"), str(HERE / "tracking"), str(HERE / "objects")]
+sys.path.append(str(HERE.parent / "faults" / "network"))
 
 from harness import Cluster  # noqa: E402
+from rclone_server import S3Server  # noqa: E402
 
 
 @pytest.fixture
@@ -41,6 +43,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     shared = Cluster(tmp_path_factory.mktemp("cluster"), [2, 2]).start()
     yield shared
     shared.stop()
+
+
+@pytest.fixture
+def s3(tmp_path: Path) -> Iterator[S3Server]:
+    """An S3 server of the test's own."""
+    server = S3Server(tmp_path / "s3").start()
+    yield server
+    server.stop()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -27,7 +27,7 @@ from slowness import patient
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUCTL_BUILD", ROOT / "build"))
-GPUCTLD = BUILD / "daemon" / "gpuctld"
+GPUCTLD = Path(os.environ.get("GPUCTL_TEST_CONTROLLER", BUILD / "daemon" / "gpuctld"))
 GPUAGENT = BUILD / "agent" / "gpuagent"
 GPUCTL = BUILD / "client" / "cli" / "gpuctl"
 PYTHON = os.environ.get("GPUCTL_TEST_PYTHON", str(ROOT / ".venv" / "bin" / "python"))

@@ -48,7 +48,7 @@ class Paper:
                 self.send(201, b"{}")
 
             def do_GET(self) -> None:
-                found = paper.blobs.get(self.path.rpartition("/")[2])
+                found = paper.blobs.get(self.path.rpartition("/")[2].partition("?")[0])
                 self.send(200 if found is not None else 404, found if found is not None else b'{"code":"not_found","detail":"no blob"}')
 
             def send(self, status: int, data: bytes) -> None:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import urllib.parse
 from pathlib import Path
+
+import pytest
 
 from harness import GPUCTLD, PATIENCE, Api, eventually
 
@@ -36,6 +39,15 @@ def killed_at(call: str, number: int) -> list[str]:
 def failing_at(call: str, number: int, error: str, lasting: bool) -> list[str]:
     """That call fails, and all that follow where it lasts."""
     return tracing([call], "-e", f"inject={call}:error={error}:when={number}{'+' if lasting else ''}")
+
+
+def traced_here() -> None:
+    """A container may forbid it."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    tried = subprocess.run([*tracing(["write"]), "true"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"strace cannot trace here: {tried.stderr.strip()}")
 
 
 class Controller:

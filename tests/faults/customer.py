@@ -19,7 +19,7 @@ from typing import Any
 from harness import TERMINAL, Api
 
 SLOTS = 2
-LIVE_ATTEMPT = {"RESERVED", "PREPARING", "PREPARED", "STARTED", "STOPPING", "FLUSHING"}
+LIVE_ATTEMPT = {"RESERVED", "PREPARING", "PREPARED", "STARTED", "KEPT", "STOPPING", "FLUSHING"}
 ENDS = {"succeeded": "SUCCEEDED", "failed": "FAILED", "canceled": "CANCELED", "timed_out": "TIMED_OUT"}
 
 #: The published graph, as events see it: what may follow what.

@@ -8,6 +8,7 @@ import pytest
 from running import PROGRAMS, Plain, Run, results, said
 
 
+@pytest.mark.thorough
 def test_an_accelerate_script_sees_both_ranks_on_cpu_slots(pair_gpuctl: Run, plain: Plain) -> None:
     ran = pair_gpuctl("--gpus", "2", "--", "python", str(PROGRAMS / "accelerated.py"))
     assert results(ran.stdout) == plain("ddp.py")
@@ -18,8 +19,10 @@ def test_an_accelerate_script_sees_both_ranks_on_cpu_slots(pair_gpuctl: Run, pla
     "words",
     [
         ["--", "accelerate", "launch"],
-        ["--", "accelerate", "launch", "--multi_gpu", "--num_processes", "2", "--mixed_precision", "no"],
-        ["--launch-mode", "node", "--", "accelerate", "launch"],
+        pytest.param(
+            ["--", "accelerate", "launch", "--multi_gpu", "--num_processes", "2", "--mixed_precision", "no"], marks=pytest.mark.thorough
+        ),
+        pytest.param(["--launch-mode", "node", "--", "accelerate", "launch"], marks=pytest.mark.thorough),
     ],
     ids=lambda words: " ".join(words),
 )
@@ -49,6 +52,7 @@ assert first[3] + second[3] == accuracy, "each rank counts its half of the test 
 """)
 
 
+@pytest.mark.thorough
 def test_notebook_launcher_runs_again_and_beside_an_accelerator_of_the_notebook(pair_notebook: Run) -> None:
     ran = pair_notebook(f"""{TUTORIAL}
 from accelerate import Accelerator
@@ -68,6 +72,7 @@ assert accelerator.num_processes == 1 and accelerator.mixed_precision == "no"
     assert said(ran.stdout, "saw") == ["2 bf16"] * 2
 
 
+@pytest.mark.thorough
 def test_the_notebook_launcher_of_accelerate_itself_makes_one_world_of_the_ranks(pair_notebook: Run) -> None:
     """Each rank is one of the processes that it would start; alone it started two of its own in each rank."""
     ran = pair_notebook("""

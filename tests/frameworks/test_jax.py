@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from harness import GPUCTL, PYTHON, Cluster
 from running import PROGRAMS, Plain, Run, completed, environment, results, said
 
@@ -33,12 +35,14 @@ def test_a_jax_function_initializes_without_arguments_on_two_nodes(notebook: Run
     assert results(ran.stdout) == plain("jaxed.py")
 
 
+@pytest.mark.thorough
 def test_a_jax_command_initializes_without_arguments(pair_gpuctl: Run, plain: Plain) -> None:
     ran = pair_gpuctl("--gpus", "2", "--", "python", str(PROGRAMS / "jaxed.py"))
     assert results(ran.stdout) == plain("jaxed.py")
     assert said(ran.stdout, "jaxed") == ["2 2"] * 2
 
 
+@pytest.mark.thorough
 def test_srun_starts_a_jax_that_takes_its_place_from_slurms_variables(pair: Cluster, plain: Plain, tmp_path: Path) -> None:
     script = tmp_path / "train.sh"
     script.write_text(f"#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=1\nsrun {PYTHON} {PROGRAMS / 'jaxed.py'}\n")

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from running import PROGRAMS, Plain, Run, results, said
 
 
+@pytest.mark.thorough
 def test_a_lightning_script_trains_on_two_nodes_of_two_devices(gpuctl: Run, plain: Plain) -> None:
     ran = gpuctl("--gpus", "4", "--", "python", str(PROGRAMS / "lightened.py"))
     assert results(ran.stdout) == plain("ddp.py")
@@ -33,6 +36,7 @@ def test_a_lightning_function_trains_on_two_nodes_of_two_devices(notebook: Run, 
     assert results(ran.stdout) == plain("ddp.py")
 
 
+@pytest.mark.thorough
 def test_a_loop_of_fabric_trains_on_two_nodes(pair_gpuctl: Run, plain: Plain) -> None:
     ran = pair_gpuctl("--gpus", "2", "--", "python", str(PROGRAMS / "fabricated.py"))
     assert results(ran.stdout) == plain("ddp.py")

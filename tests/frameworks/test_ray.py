@@ -327,6 +327,7 @@ def test_two_ray_jobs_run_at_once_and_the_exception_of_one_does_not_touch_the_ot
     assert processes_of(job_named(cluster, "returns")) == [] == processes_of(job_named(cluster, "raises"))
 
 
+@pytest.mark.thorough
 def test_a_node_whose_python_has_no_ray_says_so_with_the_remedy(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "ray.py").write_text("raise ImportError('there is none')")
     process = start(
@@ -348,6 +349,7 @@ def test_a_node_whose_python_has_no_ray_says_so_with_the_remedy(cluster: Cluster
         assert words in errors, errors
 
 
+@pytest.mark.thorough
 def test_when_the_driver_is_killed_it_is_named_and_the_other_nodes_end(cluster: Cluster, tmp_path: Path) -> None:
     process = start(
         cluster,
@@ -368,6 +370,7 @@ def test_when_the_driver_is_killed_it_is_named_and_the_other_nodes_end(cluster: 
     assert processes_of(job_named(cluster, "killed")) == []
 
 
+@pytest.mark.thorough
 def test_an_interrupt_cancels_the_job_and_leaves_nothing_of_ray(cluster: Cluster, tmp_path: Path) -> None:
     process = start(
         cluster,

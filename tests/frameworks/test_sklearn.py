@@ -10,6 +10,7 @@ from running import Run
 pytestmark = pytest.mark.long
 
 
+@pytest.mark.thorough
 def test_a_search_of_scikit_learn_runs_on_all_nodes_by_joblib_on_ray(pair_notebook: Run) -> None:
     pair_notebook("""
         from serverless_gpu.ray import ray_launch

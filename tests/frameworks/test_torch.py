@@ -46,6 +46,7 @@ def test_processes_that_a_command_spawns_on_each_node_meet(gpuctl: Run, plain: P
     assert said(ran.stdout, "spawned") == ["0 4", "1 4", "2 4", "3 4"]
 
 
+@pytest.mark.thorough
 def test_processes_that_a_function_spawns_on_each_node_meet(notebook: Run) -> None:
     notebook("""
         import os
@@ -73,6 +74,7 @@ def test_processes_that_a_function_spawns_on_each_node_meet(notebook: Run) -> No
         """)
 
 
+@pytest.mark.thorough
 def test_a_model_sharded_over_two_nodes_learns_what_one_process_learns(pair_gpuctl: Run, plain: Plain) -> None:
     ran = pair_gpuctl("--gpus", "2", "--", "python", str(PROGRAMS / "fsdp.py"))
     assert results(ran.stdout) == plain("fsdp.py")
@@ -80,6 +82,7 @@ def test_a_model_sharded_over_two_nodes_learns_what_one_process_learns(pair_gpuc
     assert held == [56, 73]  # rows of weights and of biases
 
 
+@pytest.mark.thorough
 def test_code_of_google_and_pai_finds_one_rank_a_node(notebook: Run) -> None:
     notebook("""
         from serverless_gpu import distributed

@@ -22,6 +22,7 @@
     X(client_value)                                                                                          \
     X(controller_config)                                                                                     \
     X(credential)                                                                                            \
+    X(cron)                                                                                                  \
     X(database)                                                                                              \
     X(documents)                                                                                             \
     X(filter)                                                                                                \
@@ -31,6 +32,7 @@
     X(issuer)                                                                                                \
     X(jobfile)                                                                                               \
     X(jobspec)                                                                                               \
+    X(checkpoint)                                                                                            \
     X(kept_files)                                                                                            \
     X(launch)                                                                                                \
     X(log_index)                                                                                             \
@@ -46,6 +48,8 @@
     X(rank_lines)                                                                                            \
     X(record)                                                                                                \
     X(requirements)                                                                                          \
+    X(s3_answer)                                                                                             \
+    X(s3_credentials)                                                                                        \
     X(sample_ring)                                                                                           \
     X(settings)                                                                                              \
     X(sse)                                                                                                   \
@@ -58,7 +62,8 @@
     X(vault)                                                                                                 \
     X(view)                                                                                                  \
     X(webhook_url)                                                                                           \
-    X(yaml)
+    X(yaml)                                                                                                  \
+    X(zone)
 
 /* Those whose executions are slow: SLOW(NAME, N) gets an N-th of the executions that are asked for. */
 #define FUZZ_SLOW_TARGETS(SLOW)                                                                              \

@@ -160,6 +160,16 @@ static bool write_others(struct store *store, int64_t number, struct err *err)
                      .enabled = true}},
         {.kind = CHANGE_DELIVERY_INSERT,
          .delivery = {.key = number, .webhook = name, .job_key = number, .seq = 1, .created_ms = 1}},
+        {.kind = CHANGE_SCHEDULE_INSERT,
+         .schedule = {.id = name,
+                      .owner = "alice",
+                      .name = name,
+                      .project = "default",
+                      .spec = "{}",
+                      .cron = "0 3 * * *",
+                      .time_zone = "UTC",
+                      .next_ms = number}},
+        {.kind = CHANGE_SCHEDULE_USE_PUT, .schedule_use = {.schedule = name, .hash = "09"}},
         {.kind = CHANGE_SECRET_PUT,
          .secret = {.owner = "alice",
                     .project = "",
@@ -348,6 +358,7 @@ EACH_ROW(upload, uploads)
 EACH_ROW(audit, audit)
 EACH_ROW(removal, removals)
 EACH_ROW(secret, secrets)
+EACH_ROW(schedule, schedules)
 EACH_ROW(webhook, webhooks)
 EACH_ROW(limits, limits)
 
@@ -461,6 +472,8 @@ static bool read_lists(struct reader *reader, struct text *out, struct err *err)
            each_blob_use(reader_blob_uses(reader, 0, MOST_ROWS, NOW_MS, err), out) &&
            each_removal(reader_removals(reader, MOST_ROWS, err), out) &&
            each_secret(reader_all_secrets(reader, err), out) &&
+           each_schedule(reader_schedules(reader, NULL, "", MOST_ROWS, err), out) &&
+           each_schedule(reader_due_schedules(reader, MOST_ROWS, err), out) &&
            each_webhook(reader_webhooks(reader, NULL, "", MOST_ROWS, err), out) &&
            each_delivery(reader_deliveries(reader, "one-1", INT64_MAX, NULL, MOST_ROWS, err), out) &&
            each_next_delivery(reader_next_deliveries(reader, err), out) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gpuctl reads of a controller's answers and shows, and of files that it or an earlier gpuctl has
- * written. */
+ * written; answers of servers of S3, and credentials for them. */
 #include <jansson.h>
 #include <string.h>
 
@@ -14,6 +14,9 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
+#include "proto/s3/s3_answer.h"
+#include "proto/s3/s3_credentials.h"
+#include "proto/s3/s3_listing.h"
 #include "tests/fuzz/fuzz.h"
 
 /* One line, that no terminal takes for an order. */
@@ -116,4 +119,51 @@ bool fuzz_documents(const uint8_t *bytes, size_t size)
         multi_document_name(&jobs, i);
     }
     return jobs.count > 1;
+}
+
+/* --- answers of servers of S3 --------------------------------------------------------------------------- */
+
+/* A list, which both gpuctld and gpuagent read. */
+static bool is_list(struct s3_element answer)
+{
+    struct err err = {0};
+    struct s3_listing listing = {0};
+    bool taken = s3_listing_read(answer, 3, &listing, &err);
+    FUZZ_MUST((taken || err.text[0] != '\0') && listing.count <= 3);
+    for (size_t i = 0; i < listing.count; i++) {
+        FUZZ_MUST(listing.objects[i].key != NULL && listing.objects[i].size >= 0);
+    }
+    s3_listing_finish(&listing);
+    return taken;
+}
+
+bool fuzz_s3_answer(const uint8_t *bytes, size_t size)
+{
+    static const char *const names[] = {"Part", "Upload", "Error"};
+    static const char *const inner[] = {"ETag", "UploadId", "Code"};
+    const struct s3_element answer = {(const char *)bytes, size};
+    bool found = is_list(answer);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct s3_element rest = answer, element;
+        while (s3_answer_next(&rest, names[i], &element)) {
+            autofree char *text = s3_answer_text(element, inner[i]);
+            FUZZ_MUST(element.bytes >= (const char *)bytes &&
+                      element.bytes + element.length <= (const char *)bytes + size);
+            FUZZ_MUST(text == NULL || strlen(text) <= element.length);
+            FUZZ_MUST(s3_answer_int(element, "PartNumber") >= -1);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Credentials of S3, as people write them. */
+bool fuzz_s3_credentials(const uint8_t *bytes, size_t size)
+{
+    struct s3_credentials credentials;
+    autofree char *text = fuzz_text(bytes, size);
+    bool whole = s3_credentials_parse(text, &credentials);
+    FUZZ_MUST(!whole || (credentials.key_id[0] != '\0' && strpbrk(credentials.secret, " \r\n") == NULL));
+    s3_credentials_finish(&credentials);
+    return whole;
 }

@@ -9,7 +9,7 @@
 #include "client/cli/slurm/batch.h"
 #include "client/cli/spec/jobfile.h"
 #include "client/cli/spec/requirements.h"
-#include "client/cli/spec/yaml_read.h"
+#include "proto/base/text/yaml_read.h"
 #include "client/cli/transport/sse.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"

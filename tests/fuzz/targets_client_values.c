@@ -4,8 +4,13 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <string.h>
 
 #include "client/cli/mcp/mcp_logs.h"
+#include "client/cli/slurm/commands/format.h"
+#include "client/cli/slurm/commands/job_states.h"
+#include "client/cli/slurm/commands/node_list.h"
+#include "client/cli/slurm/commands/squeue.h"
 #include "client/cli/slurm/slurm_values.h"
 #include "client/cli/spec/short_forms.h"
 #include "proto/base/cleanup.h"
@@ -71,6 +76,12 @@ static bool read_content_range(const char *text)
     return true;
 }
 
+static bool read_slurm_begin(const char *text)
+{
+    int64_t at_ms;
+    return slurm_begin(text, 1764000000000, &at_ms);
+}
+
 static bool read_slurm_time(const char *text)
 {
     int64_t ms;
@@ -114,6 +125,46 @@ static bool read_slurm_words(const char *text)
     return whole && any;
 }
 
+static bool read_slurm_format(const char *text)
+{
+    struct err err = {0};
+    struct format format;
+    if (!format_parse(text, squeue_columns, &format, &err)) {
+        return refused(&err);
+    }
+    autojson json_t *rows = json_pack("[{s:{s:s,s:s}}]", "job", "id", "x7k2", "name", text);
+    autotext struct text out = {0};
+    format_rows(&format, rows, true, &out);
+    FUZZ_MUST(out.length > 0 && out.bytes[out.length - 1] == '\n');
+    return true;
+}
+
+static bool read_slurm_states(const char *text)
+{
+    struct err err = {0};
+    unsigned states;
+    bool taken = slurm_states_read(text, &states, &err);
+    FUZZ_MUST(!taken || (states & ~SLURM_ALL) == 0);
+    return taken || refused(&err);
+}
+
+/* Names of nodes, a line each. */
+static bool read_slurm_nodes(const char *text)
+{
+    autojson json_t *names = json_array();
+    autofree char *copy = xstrdup(text);
+    autotext struct text out = {0};
+    char *rest = copy;
+    for (char *name; (name = strsep(&rest, "\n")) != NULL;) {
+        json_t *word = json_string(name);
+        if (word != NULL) {
+            json_array_append_new(names, word);
+        }
+    }
+    node_list_append(names, &out);
+    return json_array_size(names) > 0;
+}
+
 static const struct value_kind kinds[] = {
     {"early signal", read_early},
     {"array", read_array},
@@ -121,10 +172,14 @@ static const struct value_kind kinds[] = {
     {"after", read_after},
     {"content range", read_content_range},
     {"slurm time", read_slurm_time},
+    {"slurm begin", read_slurm_begin},
     {"slurm gres", read_slurm_gres},
     {"slurm memory", read_slurm_memory},
     {"slurm signal", read_slurm_signal},
     {"slurm words", read_slurm_words},
+    {"slurm format", read_slurm_format},
+    {"slurm states", read_slurm_states},
+    {"slurm nodes", read_slurm_nodes},
 };
 bool fuzz_client_value(const uint8_t *bytes, size_t size)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the controller reads of requests beside JSON, and of what ranks write. */
+/* What the controller reads of requests beside JSON, of what ranks write, and of the tz database. */
 #include <jansson.h>
 #include <string.h>
 
 #include "daemon/blob/log_pattern.h"
 #include "daemon/blob/metric_line.h"
+#include "daemon/calendar/cron.h"
 #include "daemon/http/request/head.h"
 #include "daemon/http/request/query.h"
 #include "proto/base/cleanup.h"
@@ -97,5 +98,58 @@ bool fuzz_head(const uint8_t *bytes, size_t size)
         FUZZ_REFUSED(err);
         return false;
     }
+    return true;
+}
+
+/* --- cron expressions, and files of the tz database ----------------------------------------------------- */
+
+#define NOW_MS  1800000000000LL
+#define MOMENTS 5
+
+/* Moments follow each other. */
+static void walk(const struct cron *cron, const struct zone *zone)
+{
+    int64_t at_ms = NOW_MS;
+    for (int i = 0; i < MOMENTS && at_ms != INT64_MAX; i++) {
+        int64_t next_ms = cron_next_ms(cron, zone, at_ms);
+        FUZZ_MUST(next_ms > at_ms);
+        at_ms = next_ms;
+    }
+}
+
+bool fuzz_cron(const uint8_t *bytes, size_t size)
+{
+    static struct zone *zone;
+    struct err err = {0};
+    struct cron cron;
+    autofree char *text = fuzz_text(bytes, size);
+    if (!cron_read(text, &cron, &err)) {
+        FUZZ_REFUSED(err);
+        FUZZ_MUST(strcmp(err.field, "cron") == 0);
+        return false;
+    }
+    FUZZ_MUST(cron.minutes != 0 && cron.hours != 0 && cron.days != 0 && cron.months != 0 &&
+              cron.weekdays != 0);
+    if (zone == NULL) {
+        zone = zone_open("UTC", &err);
+    }
+    walk(&cron, zone);
+    return true;
+}
+
+bool fuzz_zone(const uint8_t *bytes, size_t size)
+{
+    struct err err;
+    struct cron cron;
+    autozone struct zone *zone = zone_decode(bytes, size);
+    if (zone == NULL) {
+        return false;
+    }
+    for (int64_t at_s = -NOW_MS / 1000; at_s < 4 * (NOW_MS / 1000); at_s += 12345678) {
+        struct zone_span span = zone_span_at(zone, at_s);
+        FUZZ_MUST(span.begin <= at_s && at_s < span.end);
+    }
+    FUZZ_MUST(cron_read("30 2 * * *", &cron, &err));
+    walk(&cron, zone);
     return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the controller reads of files beside its database, which a crash or a disk may have damaged: indices
- * of logs, rings of samples, manifests of backups; and what nodes say of files that ranks kept. */
+ * of logs, rings of samples, manifests of backups; what nodes say of files that ranks kept; and lists of
+ * objects that servers of S3 send to nodes. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
-#include "proto/wire/kept_files.h"
+#include "proto/wire/files/checkpoint.h"
+#include "proto/wire/files/kept_files.h"
 #include "tests/fuzz/fuzz.h"
 
 /* --- indices of logs ------------------------------------------------------------------------------------ */
@@ -210,4 +212,33 @@ bool fuzz_manifest(const uint8_t *bytes, size_t size)
     err = (struct err){0};
     FUZZ_MUST(!backup_verify(fuzz_folder(), &err) && err.text[0] != '\0'); /* none of its files is there */
     return taken;
+}
+
+/* --- checkpoints ---------------------------------------------------------------------------------------- */
+
+/* A manifest that is taken has no path that leads out of the folder, and is written as it was read. */
+bool fuzz_checkpoint(const uint8_t *bytes, size_t size)
+{
+    struct checkpoint_manifest manifest, joined;
+    autotext struct text again = {0};
+    struct err err = {0};
+    if (!manifest_decode(bytes, size, &manifest, &err)) {
+        FUZZ_MUST(err.code == ERR_MALFORMED);
+        return false;
+    }
+    int64_t sum = 0;
+    for (size_t i = 0; i < manifest.file_count; i++) {
+        FUZZ_MUST(kept_path_is_good(manifest.files[i].path) && manifest.files[i].path[0] != '/');
+        FUZZ_MUST(manifest.files[i].first + manifest.files[i].count <= manifest.piece_count);
+        sum += manifest.files[i].size;
+    }
+    FUZZ_MUST(sum == manifest.bytes);
+    manifest_join(&manifest, &manifest, &joined);
+    joined.left_files = manifest.left_files;
+    manifest_encode(&joined, &again);
+    manifest_finish(&joined);
+    manifest_finish(&manifest);
+    FUZZ_MUST(manifest_decode(again.bytes, again.length, &manifest, &err) && manifest.bytes == sum);
+    manifest_finish(&manifest);
+    return true;
 }

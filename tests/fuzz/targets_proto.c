@@ -9,7 +9,7 @@
 #include "proto/limits.h"
 #include "proto/spec/account_limits.h"
 #include "proto/spec/jobspec.h"
-#include "proto/spec/trace_context.h"
+#include "proto/trace_context.h"
 #include "proto/wire/messages.h"
 #include "proto/wire/staging.h"
 #include "proto/wire/views.h"

@@ -10,7 +10,7 @@
 #include "daemon/http/request/head.h"
 #include "daemon/http/usage/prices.h"
 #include "daemon/identity/group_roles.h"
-#include "daemon/notify/networks.h"
+#include "proto/base/http/networks.h"
 #include "daemon/simulate/replay.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/crypto/pin.h"
@@ -189,7 +189,7 @@ static bool read_networks(const char *text)
 {
     struct err err = {0};
     struct networks networks;
-    if (!networks_parse(text, &networks, &err)) {
+    if (!networks_parse("--webhook-networks", text, &networks, &err)) {
         return refused(&err);
     }
     for (size_t i = 0; i < networks.count; i++) {

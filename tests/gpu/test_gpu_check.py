@@ -147,6 +147,7 @@ def run_check(scratch: Path, *words: str, **environment: str) -> subprocess.Comp
 
 
 @without_gpu
+@pytest.mark.thorough
 def test_without_a_gpu_the_check_passes_what_it_can_and_exits_with_77(bundle: Path, tmp_path: Path) -> None:
     said = run_check(tmp_path, str(bundle))
     assert said.returncode == NO_GPU, said.stdout + said.stderr
@@ -157,6 +158,7 @@ def test_without_a_gpu_the_check_passes_what_it_can_and_exits_with_77(bundle: Pa
 
 
 @without_gpu
+@pytest.mark.thorough
 def test_a_driver_that_shows_gpus_which_compute_nothing_fails_the_check(bundle: Path, tmp_path: Path) -> None:
     said = run_check(tmp_path, str(bundle), LD_LIBRARY_PATH=make_driver(tmp_path / "driver", 99999999))
     assert said.returncode == FAILED, said.stdout + said.stderr
@@ -171,6 +173,7 @@ def test_a_driver_that_shows_gpus_which_compute_nothing_fails_the_check(bundle: 
 
 
 @without_gpu
+@pytest.mark.thorough
 def test_a_gang_over_all_gpus_of_a_type_is_run_where_all_are_empty_and_fails_without_real_ones(bundle: Path, tmp_path: Path) -> None:
     said = run_check(tmp_path, str(bundle), LD_LIBRARY_PATH=make_driver(tmp_path / "driver", 0))
     assert said.returncode == FAILED, said.stdout + said.stderr

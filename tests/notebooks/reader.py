@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,17 @@ class Reader:
         return str(self.tab.locator("body").inner_text())
 
     def sees(self, *words: str) -> None:
+        self._until(lambda: all(word in self.text() for word in words), f"{words} on the page")
+
+    def awaits(self, locator: Any, what: str) -> None:
+        """Wait until it is there to be seen."""
+        self._until(lambda: locator.count() > 0 and locator.is_visible(), what)
+
+    def _until(self, holds: Callable[[], object], what: str) -> None:
         try:
-            eventually(lambda: all(word in self.text() for word in words), f"{words} on the page")
+            eventually(holds, what)
         except AssertionError as fault:
-            raise AssertionError(f"{fault}, which says:\n{self.text()[:2000]}\nand was told {self.told[-20:]}") from None
+            raise AssertionError(f"{fault}, but the page says:\n{self.text()[:2000]}\nand was told {self.told[-20:]}") from None
 
     def sign_in(self, token: str) -> None:
         self.tab.get_by_label("Token").fill(token)

@@ -509,6 +509,7 @@ def test_what_a_function_returned_is_shown_by_rank(cluster: Cluster, browser: An
     reader.context.close()
 
 
+@pytest.mark.thorough
 @with_axe
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_has_no_findings_in_any_view(cluster: Cluster, browser: Any, dark: bool) -> None:

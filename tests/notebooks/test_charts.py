@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -42,7 +43,7 @@ def run(cluster: Cluster, inside: str, name: str, params: dict[str, str], metric
 def chart_of(reader: Reader, name: str) -> tuple[Any, Any]:
     """The picture of a chart and the figure around it."""
     chart = reader.tab.get_by_role("img", name=name)
-    chart.wait_for()
+    reader.awaits(chart, f"the chart {name}")
     return chart, reader.tab.locator("figure", has=chart)
 
 
@@ -107,6 +108,27 @@ def test_without_what_draws_charts_their_values_are_still_said(cluster: Cluster,
     reader.tab.reload()
     chart, _ = chart_of(reader, "loss over steps")
     eventually(lambda: drawn(chart, BLUE), "the line")
+    reader.context.close()
+
+
+def test_points_that_got_no_answer_are_asked_for_again(cluster: Cluster, browser: Any) -> None:
+    inside = experiment(cluster, "unanswered")
+    made = run(cluster, inside, "line", {}, {"loss": [3, 1, 2]})
+    reader = opened(browser, cluster.api, cluster.url, "/jobs")
+    reader.sees("jobs")
+    refused: list[str] = []
+
+    def answer(route: Any) -> None:
+        if refused:
+            route.continue_()
+        else:
+            refused.append(route.request.url)
+            route.fulfill(status=503, json={"error_code": "TEMPORARILY_UNAVAILABLE", "message": "too many at once"})
+
+    reader.tab.route("**/metrics/get-history?*", answer)
+    reader.tab.goto(f"{cluster.url}/#/experiments/{inside}/runs/{made}")
+    chart_of(reader, "loss over steps: last 2, from 1 to 3")
+    assert len(refused) == 1
     reader.context.close()
 
 
@@ -310,6 +332,7 @@ def test_files_are_shown_as_what_they_are(cluster: Cluster, browser: Any) -> Non
     reader.context.close()
 
 
+@pytest.mark.thorough
 @with_axe
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_has_no_findings_in_runs_and_their_comparison(cluster: Cluster, browser: Any, dark: bool) -> None:
@@ -321,4 +344,35 @@ def test_axe_has_no_findings_in_runs_and_their_comparison(cluster: Cluster, brow
         reader.tab.goto(f"{cluster.url}/#/experiments/{inside}{view}")
         reader.sees("loss", "run 0")
         assert reader.findings() == []
+    reader.context.close()
+
+
+KEEPS = """
+import os
+from pathlib import Path
+from serverless_gpu import runtime
+runtime.log_metric("loss", 1.0)
+kept = Path(os.environ["GPUCTL_OUTPUT_DIR"], "model")
+kept.mkdir()
+(kept / "config.json").write_text('{"layers": 12}')
+"""
+
+
+def test_the_page_of_a_run_has_what_its_ranks_kept_among_the_artifacts(cluster: Cluster, browser: Any) -> None:
+    path = os.pathsep.join([str(ROOT / "client" / "python" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    job = cluster.api.submit([sys.executable, "-c", KEEPS], name="keeps", env={"PYTHONPATH": path})
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
+    (run,) = eventually(lambda: cluster.api.get(f"/v1/jobs/{job}/runs")["runs"], "the run", 3 * PATIENCE)
+    reader = opened(browser, cluster.api, cluster.url, f"/experiments/{run['experiment_id']}/runs/{run['run_id']}")
+    reader.sees("Artifacts", "gpuctl.outputs")
+    for folder in ("gpuctl.outputs", "0", "model"):
+        reader.tab.locator("summary", has_text=re.compile(f"^{re.escape(folder)}$")).click()
+    reader.sees("config.json", "14 B")
+    reader.tab.get_by_role("button", name="Show").click()
+    reader.sees('"layers": 12')
+    with reader.tab.expect_download() as download:
+        reader.tab.get_by_role("button", name="Download").click()
+    assert Path(download.value.path()).read_text() == '{"layers": 12}'
+    reader.shoot("page-run-kept")
+    assert reader.said == [] and reader.fits()
     reader.context.close()

@@ -128,6 +128,7 @@ def views_of(day: Day) -> dict[str, tuple[str, list[str]]]:
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 @in_chromium
 @with_axe
 def test_no_view_of_a_day_is_complained_of(day: Day, browser: Any) -> None:

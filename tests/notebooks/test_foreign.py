@@ -93,6 +93,7 @@ def nodes(cluster: Cluster, name: str) -> list[list[str]]:
     return [sorted(node["node"] for node in job["nodes"]) for job in jobs]
 
 
+@pytest.mark.thorough
 def test_a_fine_tuning_notebook_has_one_run_of_its_experiment_with_the_model(pair: Cluster, execute: Execute) -> None:
     _, _, _, call, printed, runs, history, model = execute(pair, "fine_tuning.ipynb")
     (card,) = cards(call)

@@ -126,6 +126,7 @@ def test_a_node_is_drained_on_the_map_and_keys_lead_through_it(cluster: Cluster,
     reader.context.close()
 
 
+@pytest.mark.thorough
 @with_axe
 @pytest.mark.parametrize(("dark", "width"), [(False, 1300), (True, 400)], ids=["light", "dark-narrow"])
 def test_axe_has_no_findings_whatever_the_colours_show(cluster: Cluster, browser: Any, dark: bool, width: int) -> None:
@@ -143,6 +144,7 @@ def test_axe_has_no_findings_whatever_the_colours_show(cluster: Cluster, browser
     reader.context.close()
 
 
+@pytest.mark.thorough
 def test_eight_thousand_gpus_are_drawn_once_and_later_only_what_changes(cluster: Cluster, browser: Any) -> None:
     reader = opened(browser, cluster.api, cluster.url, "/")
     reader.sees("Overview")

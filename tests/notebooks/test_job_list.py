@@ -78,6 +78,7 @@ def scrolled(reader: Reader) -> list[str]:
     return list(found)
 
 
+@pytest.mark.thorough
 def test_of_a_long_list_the_rows_exist_that_are_seen_and_it_stays_whole_while_jobs_come_go_and_change(many: Cluster, browser: Any) -> None:
     ann = many.user("ann")
     reader = opened(browser, ann, many.url, "/jobs")

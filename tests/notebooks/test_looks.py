@@ -95,6 +95,7 @@ def look_at(reader: Reader, blank: Any) -> str:
     return looks[-1]
 
 
+@pytest.mark.thorough
 @in_chromium
 def test_every_view_looks_as_it_did_in_both_themes(day: Day, browser: Any) -> None:
     before, now, wrong = known(), {}, []

@@ -151,10 +151,11 @@ def test_a_webhook_is_changed_disabled_and_enabled(told: Cluster, browser: Any, 
     field(reader, "URL").fill(receiver.url + "/2")
     field(reader, "idle").check()
     field(reader, "Also of each task of an array").check()
-    button(reader, "Save").click()
-    eventually(lambda: ann.get(path)["tasks"], "the change")
-    assert (ann.get(path)["url"], ann.get(path)["events"]) == (receiver.url + "/2", ["failed", "idle"])
     reader.tab.get_by_text("Other events").click()
+    with reader.tab.expect_response(lambda answer: answer.request.method == "GET" and answer.url.endswith(path)) as read:
+        button(reader, "Save").click()
+        eventually(lambda: ann.get(path)["tasks"], "the change")
+    assert read.value.ok and (ann.get(path)["url"], ann.get(path)["events"]) == (receiver.url + "/2", ["failed", "idle"])
     for kind in ("failed", "idle"):
         field(reader, kind).uncheck()
     button(reader, "Save").click()

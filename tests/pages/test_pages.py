@@ -57,7 +57,7 @@ def test_a_comment_above_a_block_says_how_it_is_executed(monkeypatch: pytest.Mon
 def test_the_blocks_of_administrators_come_in_the_order_of_the_navigation() -> None:
     found = [page for page, blocks in PAGES.items() if any(each.is_machine for each in blocks)]
     admin = [page for page in found if page.startswith("docs/admin/")]
-    names = ("install", "cluster", "security", "backup", "retention", "upgrade")
+    names = ("install", "cluster", "security", "backup", "retention", "object-store", "upgrade")
     assert found[0] == "README.md" and admin == [f"docs/admin/{name}.md" for name in names]
 
 

@@ -56,6 +56,7 @@ static char *draw_spec(struct world *world, struct submission *submission)
     static const char *const manners[] = {"short", "short", "short", "long", "fail", "hang"};
     static const char *const disconnects[] = {"requeue", "requeue", "keep", "fail"};
     static const char *const projects[] = {"red", "blue"};
+    static const char *const data_sets[] = {"a", "b"};
     const char *manner = pick(world, manners, 6);
     bool by_command = world_of(world, 60) || strcmp(manner, "hang") == 0;
     submission->gpus = world_between(world, 1, world_of(world, 70) ? 2 : 6);
@@ -76,6 +77,9 @@ static char *draw_spec(struct world *world, struct submission *submission)
     if (submission->limited) {
         text_printf(&spec, ",\"time_limit_s\":%lld", (long long)world_between(world, 20, 400));
     }
+    if (world_of(world, 20)) {
+        text_printf(&spec, ",\"keep_on_failure_s\":%lld", (long long)world_between(world, 1, 200));
+    }
     if (world_of(world, 50)) {
         text_append(&spec, world_of(world, 50) ? ",\"gpu_type\":\"A10\"" : ",\"gpu_type\":\"H100\"");
     }
@@ -87,6 +91,9 @@ static char *draw_spec(struct world *world, struct submission *submission)
     }
     if (world_of(world, 15)) {
         text_append(&spec, ",\"environment\":{\"requirements\":[\"numpy==1.0\"]}");
+        if (world_of(world, 50)) {
+            text_printf(&spec, ",\"inputs\":[\"https://h/%s\"]", pick(world, data_sets, 2));
+        }
     }
     text_append(&spec, "}");
     return spec.bytes;

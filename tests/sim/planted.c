@@ -133,6 +133,11 @@ static bool is_dropped(const struct change *change)
     case CHANGE_SECRET_PUT:
     case CHANGE_SECRET_SEAL:
     case CHANGE_SECRET_DELETE:
+    case CHANGE_SCHEDULE_INSERT:
+    case CHANGE_SCHEDULE_UPDATE:
+    case CHANGE_SCHEDULE_RUN:
+    case CHANGE_SCHEDULE_DELETE:
+    case CHANGE_SCHEDULE_USE_PUT:
     case CHANGE_WEBHOOK_PUT:
     case CHANGE_WEBHOOK_DELETE:
     case CHANGE_DELIVERY_INSERT:

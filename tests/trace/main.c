@@ -25,6 +25,7 @@ int main(void)
     srunner_add_suite(runner, restart_suite());
     srunner_add_suite(runner, result_suite());
     srunner_add_suite(runner, staging_suite());
+    srunner_add_suite(runner, locality_suite());
     srunner_add_suite(runner, dependency_suite());
     srunner_add_suite(runner, hold_suite());
     srunner_add_suite(runner, amend_suite());
@@ -40,6 +41,7 @@ int main(void)
     srunner_add_suite(runner, remove_suite());
     srunner_add_suite(runner, simulate_reader_suite());
     srunner_add_suite(runner, idle_suite());
+    srunner_add_suite(runner, kept_suite());
     srunner_add_suite(runner, warning_suite());
     srunner_add_suite(runner, window_suite());
     srunner_run_all(runner, CK_ENV);

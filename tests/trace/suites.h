@@ -27,6 +27,7 @@ Suite *loaded_suite(void);
 Suite *restart_suite(void);
 Suite *result_suite(void);
 Suite *staging_suite(void);
+Suite *locality_suite(void);
 Suite *dependency_suite(void);
 Suite *hold_suite(void);
 Suite *amend_suite(void);
@@ -40,6 +41,7 @@ Suite *plan_suite(void);
 Suite *simulate_reader_suite(void);
 Suite *warning_suite(void);
 Suite *idle_suite(void);
+Suite *kept_suite(void);
 Suite *window_suite(void);
 
 #endif

@@ -236,11 +236,12 @@ static const struct verb verb_rotate = {
     .run = rotate_run,
 };
 
-static const struct verb *const nested[] = {&verb_backups, &verb_backup,    &verb_restore, &verb_check,
-                                            &verb_lost,    &verb_retention, &verb_rotate,  NULL};
+static const struct verb *const nested[] = {&verb_backups, &verb_backup, &verb_restore,
+                                            &verb_check,   &verb_lost,   &verb_retention,
+                                            &verb_rotate,  &verb_store,  NULL};
 
 const struct verb verb_admin = {
     .name = "admin",
-    .summary = "Make backups, put them back, check them, and remove what is old.",
+    .summary = "Make backups, put them back, check them, remove what is old, and move stored bytes.",
     .nested = nested,
 };

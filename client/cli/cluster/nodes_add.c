@@ -98,20 +98,6 @@ static bool find_files(struct addition *addition, struct err *err)
 
 /* --- the script --- */
 
-/* Appends the text as one word of a shell. */
-static void append_quoted(struct text *out, const char *word)
-{
-    text_append(out, "'");
-    for (; *word != '\0'; word++) {
-        if (*word == '\'') {
-            text_append(out, "'\\''");
-        } else {
-            text_append_bytes(out, word, 1);
-        }
-    }
-    text_append(out, "'");
-}
-
 /* Packages are installed by root. Programs go into the folder of the user who logs in, and are started by
  * hand: no unit knows them. */
 static const char begin_packaged[] =
@@ -141,18 +127,18 @@ static char *make_script(const struct addition *addition, const char *url, const
     text_printf(&script, "set -e\ndir=%s\ntrap 'rm -rf \"$dir\"' EXIT\n", addition->folder);
     text_append(&script, addition->packaged ? begin_packaged : begin_programs);
     text_printf(&script, "printf '%%s\\n' '%s' | $as_root \"$agent\" join ", view->token);
-    append_quoted(&script, url);
+    text_append_shell_word(&script, url);
     text_append(&script, " --token -");
     join_append_trust(url, view, &script);
     text_append(&script, addition->packaged ? "" : " --no-start");
     if (options->name != NULL) {
         text_append(&script, " --name ");
-        append_quoted(&script, options->name);
+        text_append_shell_word(&script, options->name);
     }
     for (size_t i = 0; i < options->settings.count; i++) {
         autofree char *word = xprintf("--%s", options->settings.items[i]);
         text_append(&script, " ");
-        append_quoted(&script, word);
+        text_append_shell_word(&script, word);
     }
     text_append(&script, "\n");
     if (!addition->packaged) {

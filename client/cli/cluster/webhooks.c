@@ -9,36 +9,10 @@
 #include "proto/base/text/json.h"
 #include "proto/limits_controller.h"
 
-/* The webhook that the first argument names, a new reference. */
 static json_t *find(const struct call *call, struct err *err)
 {
-    const char *name = call->rest[0];
-    autojson json_t *all =
-        api_list(call->api, "/v1/webhooks?limit=200", "webhooks", "cursor", LIMIT_WEBHOOKS, err);
-    json_t *found = NULL, *each;
-    size_t i;
-    if (all == NULL) {
-        return NULL;
-    }
-    json_array_foreach (all, i, each) {
-        const char *id = json_string_of(each, "id"), *its = json_string_of(each, "name");
-        if (its != NULL && strcmp(its, name) == 0) {
-            return json_incref(each);
-        }
-        if (id != NULL && strncmp(id, name, strlen(name)) == 0) {
-            if (found != NULL) {
-                err_field(err, ERR_USAGE, "ID", "write more of it", "more than one webhook begins with %s",
-                          name);
-                return NULL;
-            }
-            found = each;
-        }
-    }
-    if (found == NULL) {
-        err_field(err, ERR_NOT_FOUND, "ID", "see gpuctl webhooks list", "no webhook has the id or name %s",
-                  name);
-    }
-    return found != NULL ? json_incref(found) : NULL;
+    return answer_find(call, "/v1/webhooks?limit=200", "webhooks", "webhook", "see gpuctl webhooks list",
+                       err);
 }
 
 /* "a,b" as an array of texts. */

@@ -4,7 +4,9 @@
 #include "client/cli/common/answer.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cli/common/jobs.h"
 #include "client/cli/common/wait.h"
@@ -122,7 +124,62 @@ bool list_run(const struct call *call, int *ret_exit, struct err *err)
     return watch_run(call, show_list, err);
 }
 
+static bool is_named(const json_t *item, const char *member, const char *name)
+{
+    const char *text = json_string_of(item, member);
+    return text != NULL && strcmp(text, name) == 0;
+}
+
+json_t *answer_find(const struct call *call, const char *path, const char *list, const char *what,
+                    const char *hint, struct err *err)
+{
+    const char *name = call->rest[0];
+    autojson json_t *all = api_list(call->api, path, list, "cursor", LIMIT_LISTED, err);
+    json_t *named = NULL, *begun = NULL, *each;
+    size_t i, names = 0, beginnings = 0;
+    if (all == NULL) {
+        return NULL;
+    }
+    json_array_foreach (all, i, each) {
+        const char *id = json_string_of(each, "id");
+        if (is_named(each, "name", name)) {
+            named = each;
+            names++;
+        } else if (id != NULL && strncmp(id, name, strlen(name)) == 0) {
+            begun = each;
+            beginnings++;
+        }
+    }
+    if (names == 1 || (names == 0 && beginnings == 1)) {
+        return json_incref(names == 1 ? named : begun);
+    }
+    if (names == 0 && beginnings == 0) {
+        err_field(err, ERR_NOT_FOUND, "ID", hint, "no %s has the id or name %s", what, name);
+    } else {
+        err_field(err, ERR_USAGE, "ID", "write more of its id",
+                  "more than one %s is called or begins with %s", what, name);
+    }
+    return NULL;
+}
+
 /* --- several jobs --- */
+
+bool answer_agrees(bool yes, const char *deed, size_t count)
+{
+    char answer[16] = "";
+    if (yes) {
+        return true;
+    }
+    fprintf(stderr, "%s %zu job%s? [y/N] ", deed, count, count == 1 ? "" : "s");
+    return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+bool answer_may_ask(bool yes, const char *deed, struct err *err)
+{
+    return yes || isatty(STDIN_FILENO) == 1 ||
+           err_field(err, ERR_USAGE, "yes", "add --yes; `gpuctl ps` shows the jobs",
+                     "there is no terminal to ask how many jobs may be %s", deed);
+}
 
 static bool ask_one(const struct call *call, const char *method, const char *argument, bool wait,
                     json_t *jobs, struct err *err)

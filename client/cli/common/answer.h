@@ -55,7 +55,18 @@ bool list_run(const struct call *call, int *ret_exit, struct err *err);
 void list_print(const struct call *call, const struct listing *listing, const json_t *items,
                 struct text *out);
 
+/* The item of a list of the API that the first argument names by its id, the beginning of it, or its name: a
+ * new reference. NULL with ERR_NOT_FOUND, or ERR_USAGE when it fits several. what: "webhook". */
+json_t *answer_find(const struct call *call, const char *path, const char *list, const char *what,
+                    const char *hint, struct err *err);
+
 /* --- several jobs --- */
+
+/* Asks a person whether so many jobs may be dealt with: "End 3 jobs? [y/N]". Anything but a "y" at the
+ * beginning is a no. yes: they have said so already. */
+bool answer_agrees(bool yes, const char *deed, size_t count);
+/* With neither --yes nor a terminal nobody could be asked: ERR_USAGE. */
+bool answer_may_ask(bool yes, const char *deed, struct err *err);
 
 /* Takes the arguments of the call for jobs. Posts to each of them the name of the verb, the last part of the
  * path; with the method DELETE, deletes it. With wait it waits until each has ended. Shows a note with `said`

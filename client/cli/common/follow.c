@@ -21,6 +21,9 @@ struct follow {
     struct api *api;
     const char *id;
     bool quiet;
+    bool cancels;  /* Ctrl-C cancels the job; else it leaves the job alone */
+    bool to_start; /* until it runs: */
+    bool runs;     /* as far as the events tell */
     struct feed *logs, *events;
     struct output *output;
     bool ranks_known;     /* whether lines get a prefix is decided */
@@ -199,6 +202,7 @@ static bool drain_events(struct follow *follow, struct err *err)
         if (json == NULL || !event_view_decode(json, &view, err)) {
             return false;
         }
+        follow->runs = view.kind == EVENT_RUNNING;
         follow->waiting = view.kind == EVENT_SUBMITTED || view.kind == EVENT_REQUEUED ||
                           view.kind == EVENT_STAGING || view.kind == EVENT_STAGED;
         note_event(follow, &view);
@@ -219,6 +223,10 @@ static bool ask_cancel(struct follow *follow, struct err *err)
 /* *ret_left is set when the person does not want to wait any more. */
 static bool heed_interrupts(struct follow *follow, bool *ret_left, struct err *err)
 {
+    if (!follow->cancels) {
+        *ret_left = api_interrupts(follow->api) > 0;
+        return true;
+    }
     if (follow->interrupts == 0 && api_interrupts(follow->api) > 0) {
         follow->interrupts = 1;
         if (!ask_cancel(follow, err) && api_interrupts(follow->api) < 2) {
@@ -251,8 +259,9 @@ static int64_t patience_ms(const struct follow *follow)
 /* The events may lag behind the output a little, and are waited for only as long. */
 static bool is_over(const struct follow *follow)
 {
-    return follow->ended_at_ms != 0 &&
-           (feed_ended(follow->events) || clock_boot_ms() >= follow->ended_at_ms + CLIENT_FOLLOW_END_MS);
+    return (follow->to_start && follow->runs) ||
+           (follow->ended_at_ms != 0 &&
+            (feed_ended(follow->events) || clock_boot_ms() >= follow->ended_at_ms + CLIENT_FOLLOW_END_MS));
 }
 
 static bool tend(struct follow *follow, struct err *err)
@@ -288,28 +297,51 @@ static bool conclude(struct follow *follow, int *ret_exit, struct err *err)
     return true;
 }
 
-bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *ret_exit, struct err *err)
+/* Follows the job as the caller has said, and shows its end where it comes to that. */
+static bool follow_it(struct follow *follow, const struct job_view *job, int *ret_exit, struct err *err)
 {
     autofree char *logs_path = xprintf("/v1/jobs/%s/logs", job->id);
     autofree char *events_path = xprintf("/v1/jobs/%s/events", job->id);
-    struct follow follow = {.api = api, .id = job->id, .quiet = quiet, .waiting = follow_waits(job->state)};
-    follow.ranks_known = job->gpus == 1;
-    follow.ask_at_ms = clock_boot_ms() + (job->reason != NULL ? CLIENT_REASON_MS : 0);
-    follow.output = output_create(stdout, stderr, -1);
-    follow.logs = feed_create(api, logs_path, NULL);
-    follow.events = feed_create(api, events_path, NULL);
-    note_reason(&follow, job);
+    follow->id = job->id;
+    follow->waiting = follow_waits(job->state);
+    follow->ranks_known = job->gpus == 1;
+    follow->ask_at_ms = clock_boot_ms() + (job->reason != NULL ? CLIENT_REASON_MS : 0);
+    follow->output = output_create(stdout, stderr, -1);
+    follow->logs = feed_create(follow->api, logs_path, NULL);
+    follow->events = feed_create(follow->api, events_path, NULL);
+    note_reason(follow, job);
     bool left = false;
-    bool good = follow_to_end(&follow, &left, err);
-    feed_destroy(follow.logs);
-    feed_destroy(follow.events);
-    output_destroy(follow.output);
+    bool good = follow_to_end(follow, &left, err);
+    feed_destroy(follow->logs);
+    feed_destroy(follow->events);
+    output_destroy(follow->output);
     if (good && left) {
-        print_note("left job %s, which ends by itself", job->id);
+        print_note("left job %s, which %s", job->id, follow->cancels ? "ends by itself" : "goes on");
         *ret_exit = EXIT_LEFT;
-    } else if (good) {
-        good = conclude(&follow, ret_exit, err);
+    } else if (good && !(follow->to_start && follow->runs)) {
+        good = conclude(follow, ret_exit, err);
     }
-    free(follow.reason);
+    free(follow->reason);
+    return good;
+}
+
+bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *ret_exit, struct err *err)
+{
+    struct follow follow = {.api = api, .quiet = quiet, .cancels = true};
+    return follow_it(&follow, job, ret_exit, err);
+}
+
+bool follow_attach(struct api *api, const struct job_view *job, bool quiet, int *ret_exit, struct err *err)
+{
+    struct follow follow = {.api = api, .quiet = quiet};
+    return follow_it(&follow, job, ret_exit, err);
+}
+
+bool follow_start(struct api *api, const struct job_view *job, bool quiet, bool *ret_runs, int *ret_exit,
+                  struct err *err)
+{
+    struct follow follow = {.api = api, .quiet = quiet, .cancels = true, .to_start = true};
+    bool good = follow_it(&follow, job, ret_exit, err);
+    *ret_runs = good && follow.runs;
     return good;
 }

@@ -87,6 +87,38 @@ bool resolve_job(struct api *api, const char *prefix, char ret_id[RESOLVED_BYTES
     return true;
 }
 
+static bool is_array(struct api *api, const char *id, bool *ret_array, struct err *err)
+{
+    struct job_view job;
+    if (!ranks_get_job(api, id, false, &job, err)) {
+        return false;
+    }
+    *ret_array = job.array.tasks > 0;
+    job_view_finish(&job);
+    return true;
+}
+
+bool resolve_rank(struct api *api, const char *word, char ret_id[RESOLVED_BYTES], int64_t *ret_rank,
+                  struct err *err)
+{
+    const char *dot = strrchr(word, '.');
+    int64_t rank;
+    bool array = false;
+    if (dot == NULL || !text_to_int(dot + 1, 0, LIMIT_GPUS - 1, &rank)) {
+        return resolve_job(api, word, ret_id, err);
+    }
+    autofree char *job = xstrndup(word, (size_t)(dot - word));
+    if (!resolve_job(api, job, ret_id, err) ||
+        (strchr(job, '.') == NULL && !is_array(api, ret_id, &array, err))) {
+        return false;
+    }
+    if (array) {
+        return resolve_job(api, word, ret_id, err);
+    }
+    *ret_rank = rank;
+    return true;
+}
+
 /* --- states --- */
 
 char *states_in_capitals(const char *states)
@@ -96,6 +128,22 @@ char *states_in_capitals(const char *states)
         *at = (char)toupper((unsigned char)*at);
     }
     return capitals;
+}
+
+/* --- lists --- */
+
+bool jobs_query_mine(struct api *api, struct text *path, struct err *err)
+{
+    autojson json_t *session = api_get(api, err, "/v1/session");
+    api_query(path, "owner", json_string_of(session, "owner"));
+    return session != NULL;
+}
+
+bool jobs_check_label(const char *label, struct err *err)
+{
+    const char *equals = label != NULL ? strchr(label, '=') : NULL;
+    return label == NULL || (equals != NULL && equals > label) ||
+           err_field(err, ERR_USAGE, "label", "write --label KEY=VALUE", "--label \"%s\" is none", label);
 }
 
 /* --- ranks --- */

@@ -17,8 +17,18 @@
  * of a task behind a dot stays. ERR_NOT_FOUND, or ERR_AMBIGUOUS, which lists the matches. */
 bool resolve_job(struct api *api, const char *prefix, char ret_id[RESOLVED_BYTES], struct err *err);
 
+/* The same for a job and a rank of it: "x7k2", "x7k2.3" for rank 3, and "x7k2.17.3" for rank 3 of task 17 of
+ * an array; of an array "x7k2.17" is the task. *ret_rank stays as it is where the word names none. */
+bool resolve_rank(struct api *api, const char *word, char ret_id[RESOLVED_BYTES], int64_t *ret_rank,
+                  struct err *err);
+
 /* States as people write them, as the controller knows them: "queued,RUNNING" in capitals. The caller's. */
 char *states_in_capitals(const char *states);
+
+/* Appends the owner that the caller is to the query of a list of jobs. */
+bool jobs_query_mine(struct api *api, struct text *path, struct err *err);
+/* Is it KEY=VALUE? NULL is. */
+bool jobs_check_label(const char *label, struct err *err);
 
 /* --- ranks --- */
 

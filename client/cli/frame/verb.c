@@ -12,16 +12,16 @@
 #include "proto/base/text/text.h"
 
 static const struct verb *const all[] = {
-    &verb_run,     &verb_submit,  &verb_sbatch,     &verb_convert,      &verb_ps,
-    &verb_queue,   &verb_top,     &verb_get,        &verb_logs,         &verb_results,
-    &verb_ls,      &verb_cp,      &verb_exec,       &verb_port_forward, &verb_metrics,
-    &verb_open,    &verb_events,  &verb_wait,       &verb_cancel,       &verb_rm,
-    &verb_retry,   &verb_explain, &verb_plan,       &verb_preempt,      &verb_hold,
-    &verb_release, &verb_update,  &verb_up,         &verb_down,         &verb_nodes,
-    &verb_gpus,    &verb_pools,   &verb_quotas,     &verb_shares,       &verb_usage,
-    &verb_login,   &verb_logout,  &verb_context,    &verb_whoami,       &verb_doctor,
-    &verb_secret,  &verb_token,   &verb_audit,      &verb_webhooks,     &verb_admin,
-    &verb_mcp,     &verb_version, &verb_completion, &verb_simulate,     NULL,
+    &verb_run,          &verb_submit,   &verb_sbatch,   &verb_convert,    &verb_ps,      &verb_queue,
+    &verb_top,          &verb_get,      &verb_logs,     &verb_attach,     &verb_results, &verb_ls,
+    &verb_cp,           &verb_exec,     &verb_ssh,      &verb_ssh_config, &verb_debug,   &verb_notebook,
+    &verb_port_forward, &verb_metrics,  &verb_open,     &verb_events,     &verb_wait,    &verb_cancel,
+    &verb_rm,           &verb_retry,    &verb_clone,    &verb_explain,    &verb_plan,    &verb_preempt,
+    &verb_hold,         &verb_release,  &verb_update,   &verb_schedule,   &verb_up,      &verb_down,
+    &verb_nodes,        &verb_gpus,     &verb_pools,    &verb_quotas,     &verb_shares,  &verb_usage,
+    &verb_login,        &verb_logout,   &verb_context,  &verb_whoami,     &verb_doctor,  &verb_secret,
+    &verb_token,        &verb_audit,    &verb_webhooks, &verb_admin,      &verb_mcp,     &verb_version,
+    &verb_completion,   &verb_simulate, NULL,
 };
 
 const struct verb *const *verb_all(void)
@@ -142,6 +142,17 @@ bool verb_can_send(const struct verb *verb, const void *options, struct err *err
     return good;
 }
 
+/* A letter of the last option is free for it only if no option before has it: squeue's -h is not --help. */
+static void drop_letter(struct option_table *table)
+{
+    struct option_spec *last = &table->items[table->count - 1];
+    for (struct option_spec *spec = table->items; spec < last; spec++) {
+        if (spec->letter == last->letter) {
+            last->letter = 0;
+        }
+    }
+}
+
 void option_table_add(struct option_table *table, const struct option_row *rows, void *options)
 {
     for (const struct option_row *row = rows; row->spec.name != NULL; row++) {
@@ -150,6 +161,7 @@ void option_table_add(struct option_table *table, const struct option_row *rows,
         *spec = row->spec;
         spec->target = (char *)(row->is_common ? table->common : options) + row->offset;
         set_absent(row, spec->target);
+        drop_letter(table);
     }
 }
 

@@ -134,6 +134,8 @@ struct verb {
     /* *ret_exit starts as 0. */
     bool (*run)(const struct call *call, int *ret_exit, struct err *err);
     const struct verb *const *nested; /* ends with NULL; then the fields from argument on do not apply */
+    /* The nested verb that may be left out before this word; returns NULL where none may. Or NULL. */
+    const struct verb *(*choose)(const char *word);
 };
 
 /* Members of verbs about one job, about several jobs, about a node, and of verbs that only need the
@@ -150,12 +152,13 @@ extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, ver
     verb_token, verb_version, verb_completion, verb_sbatch, verb_convert, verb_simulate, verb_hold,
     verb_release, verb_update, verb_quotas, verb_shares, verb_pools, verb_explain, verb_plan, verb_preempt,
     verb_admin, verb_login, verb_logout, verb_open, verb_mcp, verb_usage, verb_top, verb_retry, verb_queue,
-    verb_gpus, verb_webhooks, verb_audit, verb_ls, verb_cp, verb_exec, verb_port_forward, verb_context,
-    verb_whoami, verb_doctor;
+    verb_gpus, verb_webhooks, verb_audit, verb_ls, verb_cp, verb_exec, verb_attach, verb_debug, verb_ssh,
+    verb_ssh_config, verb_port_forward, verb_context, verb_whoami, verb_doctor, verb_clone, verb_notebook,
+    verb_schedule;
 
 /* Nested verbs that are in another file than their group. */
 extern const struct verb verb_windows, verb_nodes_join_command, verb_nodes_add, verb_nodes_remove,
-    verb_retention;
+    verb_retention, verb_store;
 
 /* All verbs in the order of the help; ends with NULL. */
 const struct verb *const *verb_all(void);

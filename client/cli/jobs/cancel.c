@@ -2,9 +2,7 @@
 /* `gpuctl cancel`: ends the jobs that are named, or with --mine and --all those of a list. It promises to end
  * no more of a list than it has counted, and only after somebody has agreed to the number. */
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/cli/common/answer.h"
 #include "client/cli/common/jobs.h"
@@ -18,7 +16,7 @@
 
 struct cancel_options {
     bool wait, mine, all, yes;
-    const char *state, *name, *project;
+    const char *state, *name, *project, *label;
 };
 
 static const struct option_row rows[] = {
@@ -28,25 +26,35 @@ static const struct option_row rows[] = {
     ROW_TEXT(struct cancel_options, state, 's', "state", "STATE,...", "of these, only those in these states"),
     ROW_TEXT(struct cancel_options, name, 'n', "name", "NAME", "of these, only those of this name"),
     ROW_TEXT(struct cancel_options, project, 0, "project", "NAME", "of these, only those of this project"),
+    ROW_TEXT(struct cancel_options, label, 0, "label", "KEY=VALUE",
+             "all jobs of yours with this label; with --all those of others, too"),
     ROW_FLAG(struct cancel_options, yes, 'y', "yes", "do not ask how many may be ended"),
     ROW_FORMAT,
     ROWS_END};
 
 /* --- what was asked for --- */
 
+static bool asks_for_list(const struct cancel_options *options)
+{
+    return options->mine || options->all || options->label != NULL;
+}
+
 static bool refuse_words(const struct call *call, struct err *err)
 {
     const struct cancel_options *options = call->options;
-    bool list = options->mine || options->all;
+    bool list = asks_for_list(options);
     if (options->mine && options->all) {
         return err_field(err, ERR_USAGE, "all", "give one of the two", "--mine and --all exclude each other");
     }
     if (list && call->rest_count > 0) {
-        return err_field(err, ERR_USAGE, "id", "give ids, or --mine or --all", "\"%s\" is an id beside --%s",
-                         call->rest[0], options->mine ? "mine" : "all");
+        return err_field(err, ERR_USAGE, "id", "give ids, or --mine, --label or --all",
+                         "\"%s\" is an id beside --%s", call->rest[0],
+                         options->mine  ? "mine"
+                         : options->all ? "all"
+                                        : "label");
     }
     if (!list && call->rest_count == 0) {
-        err_set(err, ERR_USAGE, "gpuctl cancel needs ID..., --mine or --all");
+        err_set(err, ERR_USAGE, "gpuctl cancel needs ID..., --mine, --label or --all");
         return err_hint(err, "see gpuctl cancel --help");
     }
     const char *filter = options->state != NULL     ? "state"
@@ -54,8 +62,8 @@ static bool refuse_words(const struct call *call, struct err *err)
                          : options->project != NULL ? "project"
                                                     : NULL;
     return list || filter == NULL ||
-           err_field(err, ERR_USAGE, filter, "add --mine or --all", "--%s chooses among --mine or --all",
-                     filter);
+           err_field(err, ERR_USAGE, filter, "add --mine or --all",
+                     "--%s chooses among --mine, --label or --all", filter);
 }
 
 /* States in which a job has ended choose nothing; the controller refuses words that are no states. */
@@ -76,13 +84,9 @@ static bool refuse_ended(const char *states, struct err *err)
 static bool check(const struct call *call, struct err *err)
 {
     const struct cancel_options *options = call->options;
-    if (!refuse_words(call, err) || !refuse_ended(options->state, err)) {
-        return false;
-    }
-    bool list = options->mine || options->all;
-    return !list || options->yes || isatty(STDIN_FILENO) == 1 ||
-           err_field(err, ERR_USAGE, "yes", "add --yes; `gpuctl ps` shows the jobs",
-                     "there is no terminal to ask how many jobs may be ended");
+    return refuse_words(call, err) && refuse_ended(options->state, err) &&
+           jobs_check_label(options->label, err) &&
+           (!asks_for_list(options) || answer_may_ask(options->yes, "ended", err));
 }
 
 /* --- the list --- */
@@ -107,10 +111,6 @@ static bool take_page(const json_t *page, void *closure, struct err *err)
 static json_t *find(const struct call *call, struct err *err)
 {
     const struct cancel_options *options = call->options;
-    autojson json_t *session = options->mine ? api_get(call->api, err, "/v1/session") : NULL;
-    if (options->mine && session == NULL) {
-        return NULL;
-    }
     autotext struct text path = {0};
     autofree char *states = options->state != NULL ? states_in_capitals(options->state) : NULL;
     text_printf(&path, "/v1/jobs?limit=%d", LIMIT_LIST_ROWS);
@@ -119,7 +119,10 @@ static json_t *find(const struct call *call, struct err *err)
     } else {
         pages_states(&path, false);
     }
-    api_query(&path, "owner", json_string_of(session, "owner"));
+    if (!options->all && !jobs_query_mine(call->api, &path, err)) {
+        return NULL;
+    }
+    api_query(&path, "label", options->label);
     api_query(&path, "name", options->name);
     api_query(&path, "project", options->project);
     autojson json_t *ids = json_array();
@@ -127,17 +130,6 @@ static json_t *find(const struct call *call, struct err *err)
 }
 
 /* --- their end --- */
-
-/* Anything but a "y" at the beginning is a no. */
-static bool agrees(const struct cancel_options *options, size_t count)
-{
-    char answer[16] = "";
-    if (options->yes) {
-        return true;
-    }
-    fprintf(stderr, "End %zu job%s? [y/N] ", count, count == 1 ? "" : "s");
-    return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
-}
 
 struct tally {
     json_t *jobs;   /* that were ended */
@@ -191,7 +183,7 @@ static bool end_all(const struct call *call, const json_t *ids, int *ret_exit, s
     const struct cancel_options *options = call->options;
     autojson json_t *jobs = json_array();
     struct tally tally = {.jobs = jobs};
-    if (json_array_size(ids) > 0 && !agrees(options, json_array_size(ids))) {
+    if (json_array_size(ids) > 0 && !answer_agrees(options->yes, "End", json_array_size(ids))) {
         print_note("no job was ended");
         *ret_exit = 1;
         return true;
@@ -225,15 +217,16 @@ const struct verb verb_cancel = {
     .name = "cancel",
     .arguments = "[ID...]",
     .summary = "End jobs: those named, or all of yours.",
-    .details =
-        "--mine and --all end what waits and runs at this moment, and ask first how many that is. Without a "
-        "terminal they need\n"
-        "--yes. An array counts as one job.\n"
-        "\n"
-        "Examples:\n"
-        "  gpuctl cancel x7k2 b3qa              the first characters of an id are enough\n"
-        "  gpuctl cancel --mine --state QUEUED  what has not begun\n"
-        "  gpuctl cancel --all --project vision --yes",
+    .details = "--mine, --label and --all end what waits and runs at this moment, and ask first how many "
+               "that is. Without a "
+               "terminal they need\n"
+               "--yes. An array counts as one job.\n"
+               "\n"
+               "Examples:\n"
+               "  gpuctl cancel x7k2 b3qa              the first characters of an id are enough\n"
+               "  gpuctl cancel --mine --state QUEUED  what has not begun\n"
+               "  gpuctl cancel --label phase=2        yours with this label\n"
+               "  gpuctl cancel --all --project vision --yes",
     .argument = ARGUMENT_JOB,
     .most = SIZE_MAX,
     .reach = REACH_CONTROLLER,

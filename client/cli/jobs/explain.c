@@ -72,6 +72,8 @@ static void print_reason(const json_t *answer, struct text *out)
     }
     if (json_is_object(reason)) {
         add_line(out, "why", "%s (%s)", print_text_of(reason, "text"), print_text_of(reason, "code"));
+    } else if (json_string_of(answer, "kept") != NULL) {
+        add_line(out, "why", "%s", print_text_of(answer, "kept"));
     } else if (json_object_get(answer, "admitted") == NULL) { /* a plan's */
         add_line(out, "why", "it waits for nothing");
     }

@@ -182,6 +182,7 @@ static const struct column facts[] = {
     COLUMN("ended", "ended_at", show_moment),
     COLUMN("ran", "started_at", show_span),
     COLUMN("idle since", "idle_since", show_moment),
+    COLUMN("kept until", "kept_until", show_moment),
     COLUMN("exit code", "exit_code", cell_plain),
     COLUMN("failed rank", "failed_rank", cell_plain),
     COLUMN("failed node", "failed_node", cell_plain),
@@ -233,12 +234,30 @@ static void print_placements(const json_t *placements, struct text *out)
     }
 }
 
+/* Where the next attempt begins. */
+static void print_checkpoint(const json_t *answer, struct text *out)
+{
+    const json_t *checkpoint = json_object_get(answer, "checkpoint");
+    const char *problem = json_string_of(answer, "problem");
+    if (json_is_object(checkpoint)) {
+        text_printf(out, "\ncheckpoint: %lld bytes in %lld files, of attempt %lld, taken at %s\n",
+                    (long long)json_integer_value(json_object_get(checkpoint, "bytes")),
+                    (long long)json_integer_value(json_object_get(checkpoint, "files")),
+                    (long long)json_integer_value(json_object_get(checkpoint, "attempt")),
+                    json_string_of(checkpoint, "taken_at"));
+    }
+    if (problem != NULL) {
+        text_printf(out, "\ncheckpoint refused: %s\n", problem);
+    }
+}
+
 /* --- the verb --- */
 
 static void print_job(const struct call *call, const json_t *job, struct text *out)
 {
     print_people(job, wait_is_over(job), out);
     print_placements(json_object_get(job, "nodes"), out);
+    print_checkpoint(json_object_get(job, "checkpoint"), out);
     text_append(out, "\n");
     events_table(json_object_get(job, "events"), call->format == FORMAT_WIDE, 0, out);
 }
@@ -248,7 +267,11 @@ static bool show(const struct call *call, struct text *out, bool *ret_last, stru
     autojson json_t *job = api_get(call->api, err, "/v1/jobs/%s", call->id);
     autojson json_t *runs = job != NULL ? runs_get(call->api, call->id, err) : NULL;
     autojson json_t *events = runs != NULL ? events_get(call->api, call->id, err) : NULL;
+    struct err none; /* an array has no checkpoint, and an earlier controller does not know of any */
+    autojson json_t *checkpoint =
+        events != NULL ? api_get(call->api, &none, "/v1/jobs/%s/checkpoint", call->id) : NULL;
     *ret_last = wait_is_over(job);
+    json_object_set(job, "checkpoint", checkpoint);
     json_object_set(job, "runs", runs);
     json_object_set(job, "events", events);
     return answer_document(call, events != NULL ? job : NULL, print_job, out);

@@ -24,7 +24,8 @@ const struct verb verb_hold = {
 const struct verb verb_release = {
     .name = "release",
     .arguments = "ID...",
-    .summary = "Let held jobs wait for GPUs again.",
+    .summary = "Let held jobs wait for GPUs again, or end the time in which a failed job is kept.",
+    .details = "A job with --keep-on-failure whose rank failed goes on: with its next attempt, or as FAILED.",
     OF_JOBS,
     .rows = {rows_format},
     .run = run,

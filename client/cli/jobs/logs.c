@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl logs`: shows the output of a job, merged or of one stream, so far or as it comes; or the lines of
- * it that have a pattern. */
+ * it that have a pattern. logs_array.c does so for all tasks of an array. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "client/cli/jobs/logs.h"
 #include "client/cli/transport/feed.h"
 #include "client/cli/common/follow.h"
+#include "client/cli/common/jobs.h"
 #include "client/cli/show/output.h"
 #include "client/cli/transport/pages.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
 
 #define LIMIT_TAIL_LINES 1000000 /* that are kept in memory */
-struct logs_options {
-    bool follow;
-    int64_t rank, attempt, tail; /* -1: not given */
-    const char *stream;
-    const char *grep; /* or NULL */
-    bool errors, ignore_case, fixed_strings;
-};
 
 static const struct option_row rows[] = {
     ROW_FLAG(struct logs_options, follow, 'f', "follow", "wait for more, until the job has ended"),
@@ -32,6 +28,10 @@ static const struct option_row rows[] = {
             LIMIT_TAIL_LINES, .absent = NOT_GIVEN),
     ROW_INT(struct logs_options, attempt, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1,
             INT32_MAX, .absent = NOT_GIVEN),
+    ROW_TEXT(struct logs_options, since, 0, "since", "WHEN",
+             "only what came in so long ago at most (10m), or since a moment (2026-11-21T09:30:00Z)"),
+    ROW_FLAG(struct logs_options, timestamps, 't', "timestamps",
+             "begin each line with when it came in, in UTC"),
     ROW_TEXT(struct logs_options, grep, 0, "grep", "PATTERN",
              "only lines that match an extended regular expression"),
     ROW_FLAG(struct logs_options, errors, 0, "errors", "only lines that look like an error"),
@@ -42,6 +42,23 @@ static const struct option_row rows[] = {
 static bool searches(const struct logs_options *options)
 {
     return options->grep != NULL || options->errors;
+}
+
+/* *ret_since_ms: -1 without --since. */
+static bool read_since(const struct logs_options *options, int64_t *ret_since_ms, struct err *err)
+{
+    int64_t ms;
+    *ret_since_ms = -1;
+    if (options->since == NULL || text_to_wall_ms(options->since, ret_since_ms)) {
+        return true;
+    }
+    if (!text_to_duration_ms(options->since, &ms)) {
+        return err_field(err, ERR_USAGE, "since", "write 10m, or 2026-11-21T09:30:00Z",
+                         "\"%s\" is neither a duration nor a moment", options->since);
+    }
+    int64_t now_ms = clock_wall_ms();
+    *ret_since_ms = ms < now_ms ? now_ms - ms : 0;
+    return true;
 }
 
 static bool check(const struct call *call, struct err *err)
@@ -56,17 +73,35 @@ static bool check(const struct call *call, struct err *err)
                          "leave it out, or pipe into grep", "--%s does not go with a search",
                          options->follow ? "follow" : "tail");
     }
+    int64_t since_ms;
+    if (!read_since(options, &since_ms, err)) {
+        return false;
+    }
     return options->grep != NULL || (!options->ignore_case && !options->fixed_strings) ||
            err_field(err, ERR_USAGE, "grep", "add --grep PATTERN",
                      "--ignore-case and --fixed-strings are about --grep");
 }
 
-static void make_path(const struct logs_options *options, const char *id, struct text *path)
+void logs_path(const struct logs_options *options, const char *id, int64_t since_ms, struct text *path)
 {
     text_printf(path, "/v1/jobs/%s/logs%s", id, searches(options) ? "/search" : "");
     pages_number(path, "rank", options->rank);
     pages_number(path, "attempt", options->attempt);
+    pages_number(path, "since", since_ms);
     api_query(path, "stream", options->stream);
+}
+
+struct output *logs_output(const struct logs_options *options, const struct job_view *job, int64_t task)
+{
+    struct output *output = output_create(stdout, stderr, options->tail);
+    if (options->rank == NOT_GIVEN && follow_many_ranks(job)) {
+        output_prefix(output);
+    }
+    if (options->timestamps) {
+        output_stamp(output);
+    }
+    output_task(output, task);
+    return output;
 }
 
 /* One stream that is not followed comes as it is, byte by byte. */
@@ -80,9 +115,8 @@ static bool copy_stream(struct api *api, const char *path, const char *stream, s
 
 /* --- merged --- */
 
-/* What is stored; *ret_last_id is where it ended, the caller's. */
-static bool read_stored(struct api *api, const char *path, struct output *output, char **ret_last_id,
-                        struct err *err)
+bool logs_read_stored(struct api *api, const char *path, struct output *output, char **ret_last_id,
+                      struct err *err)
 {
     autotext struct text stored = {0};
     text_append(&stored, path);
@@ -95,16 +129,13 @@ static bool read_stored(struct api *api, const char *path, struct output *output
     return true;
 }
 
-static bool merge_streams(struct api *api, const struct logs_options *options, const char *id,
+static bool merge_streams(struct api *api, const struct logs_options *options, const struct job_view *job,
                           const char *path, struct err *err)
 {
-    autooutput struct output *output = output_create(stdout, stderr, options->tail);
+    autooutput struct output *output = logs_output(options, job, -1);
     autofree char *last_id = NULL;
-    if (options->rank == NOT_GIVEN && !follow_prefix(api, id, false, output, err)) {
-        return false;
-    }
     bool stored_first = !options->follow || options->tail != NOT_GIVEN;
-    if (stored_first && !read_stored(api, path, output, &last_id, err)) {
+    if (stored_first && !logs_read_stored(api, path, output, &last_id, err)) {
         return false;
     }
     output_release(output);
@@ -134,52 +165,74 @@ static bool take_page(const json_t *page, void *closure, struct err *err)
     json_array_foreach (matches, i, match) {
         const json_t *line = json_object_get(match, "text");
         int64_t rank = json_integer_value(json_object_get(match, "rank"));
-        output_write(search->output, rank, STREAM_STDOUT, json_string_value(line), json_string_length(line));
-        output_write(search->output, rank, STREAM_STDOUT, "\n", 1);
+        const char *at = json_string_of(match, "at");
+        output_write(search->output, rank, STREAM_STDOUT, at, json_string_value(line),
+                     json_string_length(line));
+        output_write(search->output, rank, STREAM_STDOUT, at, "\n", 1);
         search->found = true;
     }
     return output_flush(search->output, err);
 }
 
-/* As grep: 1 when no line has it. All lines go to stdout. */
-static bool search_output(const struct call *call, struct text *path, int *ret_exit, struct err *err)
+bool logs_search(struct api *api, const struct logs_options *options, struct text *path,
+                 struct output *output, bool *ret_found, struct err *err)
 {
-    const struct logs_options *options = call->options;
-    autooutput struct output *output = output_create(stdout, stderr, -1);
     struct search search = {.output = output};
     api_query(path, "q", options->grep);
     api_query(path, options->errors ? "errors" : "regex", options->fixed_strings ? "0" : "1");
     api_query(path, "case", options->ignore_case ? "0" : "1");
     pages_number(path, "limit", LIMIT_LIST_ROWS);
-    if ((options->rank == NOT_GIVEN && !follow_prefix(call->api, call->id, false, output, err)) ||
-        !pages_each(call->api, path->bytes, "cursor", take_page, &search, err)) {
-        return false;
-    }
-    *ret_exit = search.found ? 0 : 1;
-    return true;
+    bool good = pages_each(api, path->bytes, "cursor", take_page, &search, err);
+    *ret_found = *ret_found || search.found;
+    return good;
 }
 
-static bool run(const struct call *call, int *ret_exit, struct err *err)
+/* --- all --- */
+
+static bool show_job(const struct call *call, const struct job_view *job, int64_t since_ms, bool *ret_found,
+                     struct err *err)
 {
     const struct logs_options *options = call->options;
     autotext struct text path = {0};
-    make_path(options, call->id, &path);
+    logs_path(options, call->id, since_ms, &path);
     if (searches(options)) {
-        return search_output(call, &path, ret_exit, err);
+        autooutput struct output *output = logs_output(options, job, -1);
+        return logs_search(call->api, options, &path, output, ret_found, err);
     }
     bool as_it_is = options->rank != NOT_GIVEN && options->stream != NULL && !options->follow &&
-                    options->tail == NOT_GIVEN;
+                    options->tail == NOT_GIVEN && options->since == NULL && !options->timestamps;
     return as_it_is ? copy_stream(call->api, path.bytes, options->stream, err)
-                    : merge_streams(call->api, options, call->id, path.bytes, err);
+                    : merge_streams(call->api, options, job, path.bytes, err);
+}
+
+/* Of a search the exit code is grep's: 1 when no line matches. */
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct logs_options *options = call->options;
+    int64_t since_ms;
+    struct job_view job;
+    if (!read_since(options, &since_ms, err) || !ranks_get_job(call->api, call->id, false, &job, err)) {
+        return false;
+    }
+    bool found = false;
+    bool good = job.array.tasks > 0 ? logs_array(call->api, options, &job, since_ms, &found, err)
+                                    : show_job(call, &job, since_ms, &found, err);
+    job_view_finish(&job);
+    *ret_exit = searches(options) && !found ? 1 : 0;
+    return good;
 }
 
 const struct verb verb_logs = {
     .name = "logs",
     .arguments = "ID",
-    .summary = "Show the output of a job.",
+    .summary = "Show the output of a job, or of all tasks of an array.",
     .details =
         "Without --rank the ranks are merged, and each line says whose it is. What ranks wrote to "
         "stderr goes to stderr.\n"
+        "Lines of an array begin with [TASK], or [TASK:RANK], one task after the other; with --follow as "
+        "they "
+        "come.\n"
+        "--tail counts the lines of each task. A line's time is that of its beginning at the controller.\n"
         "--grep and --errors print matching lines of all streams on stdout, in the order of their arrival.\n"
         "The exit code is 0 when there is one, and 1 when there is none.",
     OF_A_JOB,

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl ps`: lists jobs. */
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "client/cli/transport/api.h"
 #include "client/cli/spec/short_forms.h"
 #include "client/cli/common/answer.h"
 #include "client/cli/transport/pages.h"
 #include "client/cli/common/jobs.h"
+#include "client/cli/common/task_metrics.h"
 #include "client/cli/common/watch.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -15,8 +18,9 @@
 #include "proto/spec/tasks.h"
 
 struct ps_options {
-    bool all;
-    const char *state, *name, *project, *owner, *node, *array;
+    bool all, wide;
+    const char *state, *name, *project, *owner, *label, *node, *array;
+    const char *sort; /* a column, a sweep parameter or a metric, "-" before it: the largest first; or NULL */
     int64_t since_ms; /* 0: not given */
     int64_t limit;
 };
@@ -27,12 +31,16 @@ static const struct option_row rows[] = {
     ROW_TEXT(struct ps_options, name, 'n', "name", "NAME", "only those of this name"),
     ROW_TEXT(struct ps_options, project, 0, "project", "NAME", "only those of this project"),
     ROW_TEXT(struct ps_options, owner, 0, "owner", "NAME", "only those of this person"),
+    ROW_TEXT(struct ps_options, label, 0, "label", "KEY=VALUE", "only those with this label"),
     ROW_TEXT(struct ps_options, node, 0, "node", "NAME",
              "only those that were placed on this node, tasks too"),
     ROW_TEXT(struct ps_options, array, 0, "array", "ID", "the tasks of an array"),
     ROW_DURATION(struct ps_options, since_ms, 0, "since", "only those made so long ago at most"),
     ROW_INT(struct ps_options, limit, 0, "limit", "N", "at most so many, newest first (default 200)", 1,
             LIMIT_LISTED, .absent = LIMIT_LIST_ROWS),
+    ROW_TEXT(struct ps_options, sort, 0, "sort", "[-]COLUMN",
+             "by this column, of an array also by a parameter or a metric; -: the largest first"),
+    ROW_FLAG(struct ps_options, wide, 0, "wide", "all columns, as -o wide"),
     ROW_QUIET("ids alone"),
     ROW_WATCH,
     ROW_FORMAT,
@@ -51,6 +59,7 @@ static void make_path(const struct ps_options *options, const char *array, struc
     api_query(path, "name", options->name);
     api_query(path, "project", options->project);
     api_query(path, "owner", options->owner);
+    api_query(path, "label", options->label);
     api_query(path, "node", options->node);
     api_query(path, "array", array);
     if (options->since_ms > 0) {
@@ -116,7 +125,7 @@ static void show_name(const json_t *job, const char *member, struct text *out)
         "REASON", false, "reason", show_reason                                                               \
     }
 
-static const struct column columns[] = {COLUMN("ID", "id", cell_plain), OF_ALL};
+static const struct column job_columns[] = {COLUMN("ID", "id", cell_plain), OF_ALL};
 static const struct column task_columns[] = {COLUMN("ID", "id", cell_plain),
                                              COLUMN("TASK", "task", cell_plain),
                                              COLUMN("VALUES", "sweep", show_values), OF_ALL};
@@ -133,7 +142,7 @@ static const struct column node_columns[] = {COLUMN("ID", "id", cell_plain),
                                              COLUMN("CAUSE", "cause", show_there),
                                              WIDE_COLUMN("REASON", "reason", show_there)};
 
-static const struct listing jobs = {.name = "jobs", LIST_COLUMNS(columns), .key = "id"};
+static const struct listing jobs = {.name = "jobs", LIST_COLUMNS(job_columns), .key = "id"};
 static const struct listing on_node = {.name = "jobs", LIST_COLUMNS(node_columns), .key = "id"};
 static const struct listing tasks = {.name = "jobs", LIST_COLUMNS(task_columns), .key = "id"};
 
@@ -150,6 +159,164 @@ static bool tell_sweep(const struct call *call, const char *array, json_t *items
     return whole != NULL;
 }
 
+/* --- order --- */
+
+#define COLUMNS_MOST 32
+
+static void show_metric(const json_t *job, const char *member, struct text *out)
+{
+    cell_number(json_object_get(job, "metrics"), member, out);
+}
+
+/* The value of a sweep's parameter. */
+static void show_parameter(const json_t *job, const char *member, struct text *out)
+{
+    const json_t *sweep = json_object_get(job, "sweep");
+    struct task_values values;
+    task_values_make(sweep, task_values_count(sweep), json_integer_value(json_object_get(job, "task")),
+                     &values);
+    for (size_t i = 1; i < values.count; i++) {
+        text_append(out, strcmp(values.items[i].name, member) == 0 ? values.items[i].text : "");
+    }
+    task_values_finish(&values);
+}
+
+/* What a job is sorted by. A job without a value comes last, whatever the order. */
+struct sort_key {
+    json_t *job;
+    char *text; /* "": no value */
+    double number;
+    bool is_number;
+    size_t place; /* in the list, which decides between equal ones */
+    bool backwards;
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct sort_key *x = a, *y = b;
+    bool x_none = x->text[0] == '\0', y_none = y->text[0] == '\0';
+    if (x_none != y_none) {
+        return x_none ? 1 : -1;
+    }
+    int order = x->is_number && y->is_number ? (x->number > y->number) - (x->number < y->number)
+                                             : strcmp(x->text, y->text);
+    order = x->backwards ? -order : order;
+    return order != 0 ? order : x->place < y->place ? -1 : 1;
+}
+
+/* Times and numbers as the API has them; what has no member of its own, as it is shown. */
+static void sort_text(const struct column *column, const json_t *job, struct text *out)
+{
+    const json_t *value = json_object_get(job, column->member);
+    bool shown = column->show == show_metric || column->show == show_parameter ||
+                 column->show == show_values || column->show == show_name || column->show == show_there;
+    text_append(out, "");
+    if (shown) {
+        column->show(job, column->member, out);
+    } else if (json_is_real(value)) {
+        text_printf(out, "%.17g", json_real_value(value));
+    } else {
+        cell_plain(job, column->member, out);
+    }
+}
+
+static void sort_by(const struct column *column, bool backwards, json_t *items)
+{
+    size_t count = json_array_size(items), i;
+    autofree struct sort_key *keys = xzalloc((count + 1) * sizeof *keys);
+    for (i = 0; i < count; i++) {
+        autotext struct text text = {0};
+        char *end;
+        json_t *job = json_array_get(items, i);
+        const json_t *metric = json_object_get(json_object_get(job, "metrics"), column->member);
+        sort_text(column, job, &text);
+        keys[i] = (struct sort_key){.job = json_incref(job), .place = i, .backwards = backwards};
+        keys[i].text = xstrdup(text.bytes);
+        keys[i].number = strtod(keys[i].text, &end);
+        keys[i].is_number = end != keys[i].text && *end == '\0';
+        if (column->show == show_metric && json_is_number(metric)) {
+            keys[i].number = json_number_value(metric); /* the cell is rounded */
+        }
+    }
+    qsort(keys, count, sizeof *keys, compare_keys);
+    json_array_clear(items);
+    for (i = 0; i < count; i++) {
+        json_array_append_new(items, keys[i].job);
+        free(keys[i].text);
+    }
+}
+
+static const struct column *find_column(const struct listing *listing, const char *name)
+{
+    for (size_t i = 0; i < listing->count; i++) {
+        if (strcasecmp(listing->columns[i].title, name) == 0) {
+            return &listing->columns[i];
+        }
+    }
+    return NULL;
+}
+
+static bool has_metric(const json_t *items, const char *name)
+{
+    size_t i;
+    json_t *job;
+    json_array_foreach (items, i, job) {
+        if (json_object_get(json_object_get(job, "metrics"), name) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool refuse_sort(const struct listing *listing, const char *name, bool array, struct err *err)
+{
+    autotext struct text titles = {0};
+    for (size_t i = 0; i < listing->count; i++) {
+        text_printf(&titles, "%s%s", i > 0 ? ", " : "", listing->columns[i].title);
+    }
+    return err_field(err, ERR_USAGE, "sort", titles.bytes,
+                     array ? "\"%s\" is no column, no parameter of the sweep, and no metric of these tasks"
+                           : "\"%s\" is no column",
+                     name);
+}
+
+/* Sorts the jobs. A parameter or a metric becomes a column behind the numbers of the tasks: *ret_listing,
+ * whose columns are put into `columns`. */
+static bool sort_items(const struct call *call, const char *array, json_t *items, struct listing *ret_listing,
+                       struct column columns[COLUMNS_MOST], struct err *err)
+{
+    const struct ps_options *options = call->options;
+    bool backwards = options->sort[0] == '-';
+    const char *name = options->sort + backwards;
+    const struct column *column = find_column(ret_listing, name);
+    if (column != NULL) {
+        sort_by(column, backwards, items);
+        return true;
+    }
+    if (array == NULL) {
+        return refuse_sort(ret_listing, name, false, err);
+    }
+    const json_t *sweep = json_object_get(json_array_get(items, 0), "sweep");
+    struct column own = {.title = name, .member = name, .show = show_parameter};
+    if (json_object_get(sweep, name) == NULL) {
+        own.show = show_metric;
+        if (!task_metrics_add(call->api, items, err)) {
+            return false;
+        }
+        if (json_array_size(items) > 0 && !has_metric(items, name)) {
+            return refuse_sort(ret_listing, name, true, err);
+        }
+    }
+    const size_t front = 2; /* ID and TASK */
+    memcpy(columns, ret_listing->columns, front * sizeof *columns);
+    columns[front] = own;
+    memcpy(columns + front + 1, ret_listing->columns + front, (ret_listing->count - front) * sizeof *columns);
+    ret_listing->columns = columns;
+    ret_listing->count++;
+    sort_by(&own, backwards, items);
+    return true;
+}
+
 static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
     const struct ps_options *options = call->options;
@@ -157,12 +324,17 @@ static bool show(const struct call *call, struct text *out, bool *ret_last, stru
     autotext struct text path = {0};
     make_path(options, array, &path);
     autojson json_t *items = api_list(call->api, path.bytes, "jobs", "cursor", options->limit, err);
-    bool table = !call->common->quiet && !print_is_json(call->format);
+    bool table = (!call->common->quiet && !print_is_json(call->format)) || options->sort != NULL;
+    struct listing listing = array != NULL ? tasks : options->node != NULL ? on_node : jobs;
+    struct column columns[COLUMNS_MOST];
     *ret_last = false;
     if (items == NULL || (array != NULL && table && !tell_sweep(call, array, items, err))) {
         return false;
     }
-    list_print(call, array != NULL ? &tasks : options->node != NULL ? &on_node : &jobs, items, out);
+    if (options->sort != NULL && !sort_items(call, array, items, &listing, columns, err)) {
+        return false;
+    }
+    list_print(call, &listing, items, out);
     return true;
 }
 
@@ -170,6 +342,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct ps_options *options = call->options;
     struct call of_array = *call;
+    of_array.format = options->wide && !print_is_json(call->format) ? FORMAT_WIDE : call->format;
     return (options->array == NULL || resolve_job(call->api, options->array, of_array.id, err)) &&
            watch_run(&of_array, show, err);
 }
@@ -177,6 +350,14 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 const struct verb verb_ps = {
     .name = "ps",
     .summary = "List running and waiting jobs, or all jobs.",
+    .details = "--sort takes the title of a column. With --array it also takes a parameter of the sweep, or "
+               "a metric that "
+               "the tasks have\n"
+               "logged, with the last value of each as a column. Jobs without a value come last.\n"
+               "\n"
+               "Examples:\n"
+               "  gpuctl ps --all --sort -gpus\n"
+               "  gpuctl ps --all --array b3qa --sort loss   the best task of a sweep first",
     OF_THE_CONTROLLER,
     .options_size = sizeof(struct ps_options),
     .rows = {rows},

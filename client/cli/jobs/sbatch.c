@@ -35,12 +35,12 @@ static const struct option_row rows[] = {
 static bool read_script(const struct call *call, struct batch *ret_batch, struct err *err)
 {
     const struct sbatch_options *options = call->options;
-    bool wrapped = options->batch.wrap != NULL;
-    if (wrapped == (call->rest_count > 0)) {
-        return err_field(err, ERR_USAGE, NULL, "write gpuctl sbatch SCRIPT [ARGUMENT]..., or --wrap COMMAND",
+    bool wrapped = options->batch.wrap != NULL, named = call->rest_count > 0;
+    if ((wrapped && named) || (!wrapped && !named && isatty(STDIN_FILENO) == 1)) {
+        return err_field(err, ERR_USAGE, NULL, "write SCRIPT [ARGUMENT]..., or --wrap COMMAND",
                          wrapped ? "a script and --wrap exclude each other" : "there is no script");
     }
-    return batch_read(wrapped ? NULL : call->rest[0], &options->batch, ret_batch, err);
+    return batch_read(wrapped ? NULL : named ? call->rest[0] : "/dev/stdin", &options->batch, ret_batch, err);
 }
 
 /* Checks what otherwise only the controller would find wrong. */
@@ -130,15 +130,13 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 
 const struct verb verb_sbatch = {
     .name = "sbatch",
-    .arguments = "SCRIPT [ARGUMENT]...",
+    .arguments = "[SCRIPT [ARGUMENT]...]",
     .summary = "Submit a batch script that was written for Slurm.",
-    .details = "Options are Slurm's, here or on #SBATCH lines of the script; here wins. The script runs on "
-               "every node of "
-               "the job, and\n"
-               "srun in it starts the tasks of that node. `gpuctl convert SCRIPT` shows what is made of it. "
-               "With --wait "
-               "it exits as the\n"
-               "job did, and with 125 when gpuctl could not tell.",
+    .details = "Options are Slurm's, here or on #SBATCH lines of the script; here wins. Without SCRIPT it is "
+               "read from stdin. The script runs\n"
+               "on every node of the job, and srun in it starts the tasks of that node. `gpuctl convert "
+               "SCRIPT` shows what is made of it. With\n"
+               "--wait it exits as the job did, and with 125 when gpuctl could not tell.",
     .argument = ARGUMENT_COMMAND,
     .most = SIZE_MAX,
     .stop_at_positional = true,

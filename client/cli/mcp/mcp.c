@@ -24,7 +24,7 @@ struct mcp_options {
 
 static const struct option_row rows[] = {
     ROW_FLAG(struct mcp_options, allow_changes, 0, "allow-changes",
-             "offer tools that submit, cancel, hold and release jobs, too"),
+             "offer tools that submit, clone, cancel, hold and release jobs, too"),
     ROWS_END};
 
 /* A request that is being answered. */

@@ -42,8 +42,8 @@ static void add_wholes(struct text *path, const json_t *arguments, const char *c
 
 bool mcp_list_jobs(const struct mcp_call *call, struct text *out, struct err *err)
 {
-    static const char *const texts[] = {"state", "name",  "project", "owner", "node",
-                                        "array", "since", "cursor",  NULL};
+    static const char *const texts[] = {"state", "name",  "project", "owner",  "node",
+                                        "array", "label", "since",   "cursor", NULL};
     autotext struct text path = {0};
     text_append(&path, "/v1/jobs");
     pages_number(&path, "limit", mcp_arguments_whole(call->arguments, "limit", DEFAULT_MCP_ROWS));
@@ -159,20 +159,31 @@ static bool take_key(json_t *spec, char ret_key[LIMIT_IDEMPOTENCY_KEY + 1], stru
     return true;
 }
 
-bool mcp_submit_job(const struct mcp_call *call, struct text *out, struct err *err)
+/* Appends the answer with its key, which an error names where nobody knows whether there is a job. */
+static bool put_made(json_t *job, const char *key, struct text *out, struct err *err)
 {
-    autojson json_t *spec = json_copy((json_t *)(uintptr_t)call->arguments);
-    char key[LIMIT_IDEMPOTENCY_KEY + 1];
-    if (!take_key(spec, key, err)) {
-        return false;
-    }
-    json_t *job = api_submit(call->api, spec, key, err);
     if (job != NULL) {
         json_object_set_new(job, "idempotency_key", json_string(key));
     } else if (err_retryable(err->code)) {
         err_hint(err, "the job may exist: submit the same again with idempotency_key \"%s\"", key);
     }
     return put(job, out);
+}
+
+bool mcp_submit_job(const struct mcp_call *call, struct text *out, struct err *err)
+{
+    autojson json_t *spec = json_copy((json_t *)(uintptr_t)call->arguments);
+    char key[LIMIT_IDEMPOTENCY_KEY + 1];
+    return take_key(spec, key, err) && put_made(api_submit(call->api, spec, key, err), key, out, err);
+}
+
+bool mcp_clone_job(const struct mcp_call *call, struct text *out, struct err *err)
+{
+    autojson json_t *changes = json_copy((json_t *)(uintptr_t)call->arguments);
+    char key[LIMIT_IDEMPOTENCY_KEY + 1];
+    json_object_del(changes, "job");
+    return take_key(changes, key, err) &&
+           put_made(api_clone(call->api, call->id, changes, key, err), key, out, err);
 }
 
 bool mcp_cancel_job(const struct mcp_call *call, struct text *out, struct err *err)

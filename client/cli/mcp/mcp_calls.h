@@ -32,6 +32,8 @@ bool mcp_list_secrets(const struct mcp_call *call, struct text *out, struct err 
 /* In the answer is the Idempotency-Key, which is also in the hint of an error after which nobody knows
  * whether there is a job. */
 bool mcp_submit_job(const struct mcp_call *call, struct text *out, struct err *err);
+/* The same. */
+bool mcp_clone_job(const struct mcp_call *call, struct text *out, struct err *err);
 bool mcp_cancel_job(const struct mcp_call *call, struct text *out, struct err *err);
 bool mcp_hold_job(const struct mcp_call *call, struct text *out, struct err *err);
 bool mcp_release_job(const struct mcp_call *call, struct text *out, struct err *err);

@@ -25,6 +25,10 @@
 #define ATTEMPT_ARGUMENT                                                                                     \
     ARGUMENT("attempt", MCP_WHOLE, "Number of the attempt. The newest when absent.", .min = 1,               \
              .max = INT32_MAX)
+#define KEY_ARGUMENT                                                                                         \
+    ARGUMENT("idempotency_key", MCP_TEXT,                                                                    \
+             "The same key never makes two jobs. Use the key of the first try when trying again. "           \
+             "One is drawn when absent.")
 #define ARGUMENTS_END                                                                                        \
     {                                                                                                        \
         .name = NULL                                                                                         \
@@ -41,6 +45,7 @@ static const struct mcp_argument list_jobs_arguments[] = {
     ARGUMENT("owner", MCP_TEXT, "Only jobs of this owner."),
     ARGUMENT("node", MCP_TEXT, "Name of a node: jobs and tasks that were placed on it."),
     ARGUMENT("array", MCP_TEXT, "Id of an array: its tasks."),
+    ARGUMENT("label", MCP_TEXT, "Only jobs with this label, KEY=VALUE."),
     ARGUMENT("since", MCP_TEXT, "Only jobs submitted at this moment (RFC 3339) or later."),
     ROWS_ARGUMENT("At most so many jobs (default 20)."),
     CURSOR_ARGUMENT,
@@ -106,6 +111,9 @@ static const struct mcp_argument spec_arguments[] = {
     ARGUMENT("time_limit_s", MCP_NUMBER,
              "Seconds after which the job is ended. A job with a limit may start earlier."),
     ARGUMENT("grace_s", MCP_NUMBER, "Seconds between SIGTERM and SIGKILL (default 30)."),
+    ARGUMENT(
+        "keep_on_failure_s", MCP_NUMBER,
+        "Seconds that nodes and folders of a failed attempt stay as they are, so that a person can look."),
     ARGUMENT("retries", MCP_WHOLE, "Further attempts after a failure of the program (default 0)."),
     ARGUMENT("env", MCP_TEXT_MAP, "Environment variables of the ranks."),
     ARGUMENT(
@@ -114,6 +122,14 @@ static const struct mcp_argument spec_arguments[] = {
         "file. list_secrets has the names."),
     ARGUMENT("volumes", MCP_TEXTS,
              "Folders that nodes have by these names: [\"data:/data:ro\"]. list_nodes shows them as labels."),
+    ARGUMENT("image", MCP_TEXT,
+             "Container image whose files the ranks see: registry/name:tag, or name@sha256:<digest>."),
+    ARGUMENT("worker_image", MCP_TEXT,
+             "The same for all nodes but that of rank 0, where they need another one."),
+    ARGUMENT("image_secret", MCP_TEXT, "Name of the secret with which nodes pull a private image."),
+    ARGUMENT("inputs", MCP_TEXTS,
+             "Data that nodes fetch once, [NAME=]URL[:PATH]: [\"train=https://example.org/train.csv\", "
+             "\"s3://bucket/data/#secret=S3_KEY\"]. Ranks find a path in $GPUCTL_INPUT_NAME."),
     ARGUMENT("labels", MCP_TEXT_MAP, "Labels of the job."),
     ARGUMENT("constraints", MCP_OBJECT,
              "Labels that its nodes must have: {\"zone\": [\"a\", \"b\"], \"disk\": {\"not\": \"hdd\"}}."),
@@ -134,11 +150,20 @@ static const struct mcp_argument spec_arguments[] = {
     ARGUMENT("hold", MCP_FLAG, "Keep the job back until it is released."),
     ARGUMENTS_END};
 
-static const struct mcp_argument key_arguments[] = {
-    ARGUMENT("idempotency_key", MCP_TEXT,
-             "The same key never makes two jobs. Use the key of the first try when trying again. "
-             "One is drawn when absent."),
+static const struct mcp_argument clone_job_arguments[] = {
+    JOB_ARGUMENT,
+    ARGUMENT(
+        "set", MCP_TEXT_MAP,
+        "New values of parameters: {\"lr\": \"0.1\"}. Each replaces the values in the sweep, or the one in "
+        "the command where it stands as --lr V, --lr=V or lr=V."),
+    ARGUMENT("env", MCP_TEXT_MAP, "Environment variables beside those of the job."),
+    ARGUMENT("gpus", MCP_WHOLE, "GPUs in total (default: those of the job).", .min = 0, .max = LIMIT_GPUS),
+    ARGUMENT("name", MCP_TEXT, "Another name."),
+    ARGUMENT("arguments", MCP_TEXTS, "Words that are added at the end of the command."),
+    KEY_ARGUMENT,
     ARGUMENTS_END};
+
+static const struct mcp_argument key_arguments[] = {KEY_ARGUMENT, ARGUMENTS_END};
 
 /* --- tools ---------------------------------------------------------------------------------------------- */
 
@@ -213,6 +238,12 @@ static const struct mcp_tool tools[] = {
      .run = mcp_submit_job,
      .description = "Submit a job that runs a command, and return its id. Repeat a submission only "
                     "with the idempotency_key of the first one."},
+    {.name = "clone_job",
+     .effect = MCP_ADDS,
+     .arguments = clone_job_arguments,
+     .run = mcp_clone_job,
+     .description = "Submit a job with the spec of another and some changes, and return its id. The other "
+                    "stays as it is. Repeat a call only with the idempotency_key of the first one."},
     {.name = "cancel_job",
      .effect = MCP_ENDS,
      .arguments = job_arguments,

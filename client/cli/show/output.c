@@ -16,10 +16,14 @@
 /* stdout and stderr; the other streams of a rank are no output */
 #define OUTPUT_FILES 2
 
+/* Room for "2026-11-21T09:30:00.000Z". */
+#define STAMP_BYTES 32
+
 /* What one stream of one rank has begun and not ended. */
 struct partial {
     int64_t rank;
     enum stream stream;
+    char at[STAMP_BYTES]; /* when its first byte came in; "": not known */
     struct text line;
 };
 
@@ -32,7 +36,8 @@ struct kept {
 struct output {
     FILE *files[OUTPUT_FILES]; /* by stream */
     struct terminal terminals[OUTPUT_FILES];
-    bool prefix;
+    bool prefix, stamp;
+    int64_t task; /* -1: none */
     struct partial *partials;
     size_t partial_count;
     struct kept *kept; /* a ring of `tail` lines */
@@ -45,6 +50,7 @@ struct output *output_create(FILE *out, FILE *errors, int64_t tail)
     struct output *output = xzalloc(sizeof *output);
     output->files[STREAM_STDOUT] = out;
     output->files[STREAM_STDERR] = errors;
+    output->task = -1;
     output->keeping = tail >= 0;
     output->tail = tail > 0 ? (size_t)tail : 0;
     output->kept = xzalloc((output->tail + 1) * sizeof output->kept[0]);
@@ -60,6 +66,16 @@ static void put(struct output *output, enum stream stream, const char *bytes, si
 void output_prefix(struct output *output)
 {
     output->prefix = true;
+}
+
+void output_task(struct output *output, int64_t task)
+{
+    output->task = task;
+}
+
+void output_stamp(struct output *output)
+{
+    output->stamp = true;
 }
 
 /* --- lines --- */
@@ -80,14 +96,30 @@ static void keep_line(struct output *output, enum stream stream, const char *tex
     output->kept[slot].stream = stream;
 }
 
+static bool by_lines(const struct output *output)
+{
+    return output->prefix || output->stamp || output->task >= 0 || output->keeping;
+}
+
+/* "2026-11-21T09:30:00.000Z [7:0] ", as far as it was asked for. */
+static void begin_line(const struct output *output, int64_t rank, const char *at, struct text *line)
+{
+    if (output->stamp) {
+        text_printf(line, "%s ", at[0] != '\0' ? at : "-");
+    }
+    if (output->task >= 0 && output->prefix) {
+        text_printf(line, "[%lld:%lld] ", (long long)output->task, (long long)rank);
+    } else if (output->task >= 0 || output->prefix) {
+        text_printf(line, "[%lld] ", (long long)(output->prefix ? rank : output->task));
+    }
+}
+
 /* A whole line, or the start of one that got too long. */
-static void show_line(struct output *output, int64_t rank, enum stream stream, const char *text,
-                      size_t length)
+static void show_line(struct output *output, int64_t rank, enum stream stream, const char *at,
+                      const char *text, size_t length)
 {
     autotext struct text line = {0};
-    if (output->prefix) {
-        text_printf(&line, "[%lld] ", (long long)rank);
-    }
+    begin_line(output, rank, at, &line);
     text_append_bytes(&line, text, length);
     if (length == 0 || text[length - 1] != '\n') {
         text_append(&line, "\n");
@@ -118,8 +150,8 @@ static struct partial *add_partial(struct output *output, int64_t rank, enum str
 }
 
 /* Shows the whole lines and keeps the rest; *partial may be NULL until there is a rest. */
-static void write_lines(struct output *output, int64_t rank, enum stream stream, const char *text,
-                        size_t length)
+static void write_lines(struct output *output, int64_t rank, enum stream stream, const char *at,
+                        const char *text, size_t length)
 {
     struct partial *partial = find_partial(output, rank, stream);
     while (length > 0) {
@@ -127,14 +159,17 @@ static void write_lines(struct output *output, int64_t rank, enum stream stream,
         size_t size = end != NULL ? (size_t)(end - text) + 1 : length;
         bool begun = partial != NULL && partial->line.length > 0;
         if (end != NULL && !begun) {
-            show_line(output, rank, stream, text, size);
+            show_line(output, rank, stream, at, text, size);
         } else {
             partial = partial != NULL ? partial : add_partial(output, rank, stream);
+            if (!begun) {
+                snprintf(partial->at, sizeof partial->at, "%s", at);
+            }
             text_append_bytes(&partial->line, text, size);
         }
         if (partial != NULL && partial->line.length > 0 &&
             (end != NULL || partial->line.length >= CLIENT_LINE_BYTES)) {
-            show_line(output, rank, stream, partial->line.bytes, partial->line.length);
+            show_line(output, rank, stream, partial->at, partial->line.bytes, partial->line.length);
             text_clear(&partial->line);
         }
         text += size;
@@ -142,10 +177,11 @@ static void write_lines(struct output *output, int64_t rank, enum stream stream,
     }
 }
 
-void output_write(struct output *output, int64_t rank, enum stream stream, const char *text, size_t length)
+void output_write(struct output *output, int64_t rank, enum stream stream, const char *at, const char *text,
+                  size_t length)
 {
-    if (output->prefix || output->keeping) {
-        write_lines(output, rank, stream, text, length);
+    if (by_lines(output)) {
+        write_lines(output, rank, stream, at != NULL ? at : "", text, length);
     } else {
         put(output, stream, text, length);
     }
@@ -165,7 +201,8 @@ bool output_write_event(struct output *output, const char *data, size_t length, 
     if (!stream_from_text(stream_name, &stream) || !stream_is_output(stream) || !json_is_string(text)) {
         return err_set(err, ERR_MALFORMED, "the controller's log stream has an event without stream or text");
     }
-    output_write(output, rank, stream, json_string_value(text), json_string_length(text));
+    output_write(output, rank, stream, json_string_of(event, "at"), json_string_value(text),
+                 json_string_length(text));
     return true;
 }
 
@@ -176,7 +213,8 @@ static void show_partials(struct output *output)
     for (size_t i = 0; i < output->partial_count; i++) {
         struct partial *partial = &output->partials[i];
         if (partial->line.length > 0) {
-            show_line(output, partial->rank, partial->stream, partial->line.bytes, partial->line.length);
+            show_line(output, partial->rank, partial->stream, partial->at, partial->line.bytes,
+                      partial->line.length);
             text_clear(&partial->line);
         }
     }

@@ -25,10 +25,17 @@ static inline void cleanup_output(struct output **output)
 }
 #define autooutput __attribute__((cleanup(cleanup_output)))
 
-/* From now on lines start with "[rank] " and are shown whole. Before the first write. */
+/* From now on lines start with "[rank] " and are shown whole. This and the next two: before the first write.
+ */
 void output_prefix(struct output *output);
-void output_write(struct output *output, int64_t rank, enum stream stream, const char *text, size_t length);
-/* One event of a log stream: {"rank", "stream", "text"}. */
+/* The same with the number of an array's task: "[task] ", or "[task:rank] " with ranks. */
+void output_task(struct output *output, int64_t task);
+/* From now on lines start with the moment at which they came in, before the prefix, and are shown whole. */
+void output_stamp(struct output *output);
+/* at: when the text came in, as the API writes it; NULL: not known. */
+void output_write(struct output *output, int64_t rank, enum stream stream, const char *at, const char *text,
+                  size_t length);
+/* One event of a log stream: {"rank", "stream", "text", "at"}. */
 bool output_write_event(struct output *output, const char *data, size_t length, struct err *err);
 /* Shows what a tail has kept, and from now on everything. */
 void output_release(struct output *output);

@@ -122,6 +122,9 @@ void terminal_finish(struct terminal *terminal, struct text *out)
 
 bool terminal_write(struct terminal *terminal, FILE *file, const char *bytes, size_t length)
 {
+    if (length == 0) {
+        return true; /* bytes may be NULL then */
+    }
     if (!terminal_is(file)) {
         return fwrite(bytes, 1, length, file) == length;
     }

@@ -25,8 +25,8 @@ enum batch_fate {
 
 #define NOT_HERE "means nothing here"
 
-/* X(member, letter, name, value, help, fate, remark) */
-#define BATCH_TEXTS(X)                                                                                       \
+/* X(member, letter, name, value, help, fate, remark): options of sbatch and of srun, */
+#define JOB_TEXTS(X)                                                                                         \
     X(nodes, 'N', "nodes", "N", "nodes", BATCH_HONOURED, "")                                                 \
     X(ntasks, 'n', "ntasks", "N", "tasks that srun starts, over all nodes", BATCH_HONOURED, "")              \
     X(ntasks_per_node, 0, "ntasks-per-node", "N", "tasks of each node", BATCH_HONOURED, "")                  \
@@ -36,20 +36,14 @@ enum batch_fate {
     X(gres, 0, "gres", "gpu[:TYPE]:N", "GPUs of each node", BATCH_HONOURED, "")                              \
     X(time, 't', "time", "TIME", "limit: MINUTES, HH:MM:SS, DAYS-HH:MM", BATCH_HONOURED, "")                 \
     X(job_name, 'J', "job-name", "NAME", "of the job", BATCH_HONOURED, "")                                   \
-    X(output, 'o', "output", "PATTERN", "with --wait: write what ranks say there", BATCH_HONOURED, "")       \
-    X(error, 'e', "error", "PATTERN", "with --wait: the same for stderr", BATCH_HONOURED, "")                \
-    X(signal, 0, "signal", "[B:]SIG@SECONDS", "before the time limit", BATCH_HONOURED, "")                   \
     X(partition, 'p', "partition", "NAME", "the pool", BATCH_HONOURED, "")                                   \
     X(account, 'A', "account", "NAME", "the project", BATCH_HONOURED, "")                                    \
     X(cpus_per_task, 'c', "cpus-per-task", "N", "CPUs of each task", BATCH_HONOURED, "")                     \
     X(export_, 0, "export", "NAME[=VALUE],...", "variables of the job", BATCH_HONOURED, "")                  \
     X(chdir, 'D', "chdir", "DIR", "run there on the nodes", BATCH_HONOURED, "")                              \
-    X(wrap, 0, "wrap", "COMMAND", "a line of shell instead of a script", BATCH_HONOURED, "")                 \
-    X(array, 'a', "array", "INDEXES", "not supported", BATCH_REFUSED,                                        \
-      "submit the script once for each index with --export SLURM_ARRAY_TASK_ID=INDEX")                       \
     X(dependency, 'd', "dependency", "LIST", "start after others: afterok:ID:ID,afterany:ID",                \
       BATCH_HONOURED, "")                                                                                    \
-    X(begin, 'b', "begin", "TIME", "not supported", BATCH_REFUSED, "submit it at that time")                 \
+    X(begin, 'b', "begin", "TIME", "not before: now+1hour, 18:00, 2026-11-30T18:00", BATCH_HONOURED, "")     \
     X(nodelist, 'w', "nodelist", "NODES", "not supported", BATCH_REFUSED,                                    \
       "--constraint node=NODE keeps the job on them")                                                        \
     X(exclude, 'x', "exclude", "NODE,...", "not on these nodes", BATCH_HONOURED, "")                         \
@@ -58,7 +52,6 @@ enum batch_fate {
     X(nice, 0, "nice", "N", "the priority is -N", BATCH_HONOURED, "")                                        \
     X(priority, 0, "priority", "N", "the higher, the earlier: -1000 to 1000", BATCH_HONOURED, "")            \
     X(container, 0, "container", "PATH", "not supported", BATCH_REFUSED, "install it on the nodes")          \
-    X(input, 'i', "input", "FILE", "not supported", BATCH_REFUSED, "read the file inside of the script")     \
     X(mem, 0, "mem", "SIZE", "memory of each node, in MiB without a unit", BATCH_HONOURED, "")               \
     X(mem_per_cpu, 0, "mem-per-cpu", "SIZE", "of each CPU", BATCH_HONOURED, "")                              \
     X(mem_per_gpu, 0, "mem-per-gpu", "SIZE", "of each GPU", BATCH_HONOURED, "")                              \
@@ -73,20 +66,33 @@ enum batch_fate {
       "reserved pools are named by --partition")                                                             \
     X(mail_type, 0, "mail-type", "TYPES", NOT_HERE, BATCH_NOTED, "nobody is sent mail")                      \
     X(mail_user, 0, "mail-user", "USER", NOT_HERE, BATCH_NOTED, "nobody is sent mail")                       \
-    X(comment, 0, "comment", "TEXT", NOT_HERE, BATCH_NOTED, "it is not kept")                                \
+    X(comment, 0, "comment", "TEXT", NOT_HERE, BATCH_NOTED, "it is not kept")
+
+/* and of sbatch alone. */
+#define BATCH_TEXTS(X)                                                                                       \
+    JOB_TEXTS(X)                                                                                             \
+    X(output, 'o', "output", "PATTERN", "with --wait: write what ranks say there", BATCH_HONOURED, "")       \
+    X(error, 'e', "error", "PATTERN", "with --wait: the same for stderr", BATCH_HONOURED, "")                \
+    X(signal, 0, "signal", "[B:]SIG@SECONDS", "before the time limit", BATCH_HONOURED, "")                   \
+    X(wrap, 0, "wrap", "COMMAND", "a line of shell instead of a script", BATCH_HONOURED, "")                 \
+    X(array, 'a', "array", "INDEXES", "a task for each index: 0-15%4, 1,3,5-7:2", BATCH_HONOURED, "")        \
+    X(input, 'i', "input", "FILE", "not supported", BATCH_REFUSED, "read the file inside of the script")     \
     X(open_mode, 0, "open-mode", "MODE", NOT_HERE, BATCH_NOTED, "output is kept by the controller")
 
-/* X(member, letter, name, help, fate, remark) */
+/* X(member, letter, name, help, fate, remark), likewise */
+#define JOB_FLAGS(X)                                                                                         \
+    X(exclusive, 0, "exclusive", NOT_HERE, BATCH_NOTED, "only the GPUs of a node are the job's own")         \
+    X(oversubscribe, 's', "oversubscribe", NOT_HERE, BATCH_NOTED, "GPUs are never shared")                   \
+    X(verbose, 'v', "verbose", NOT_HERE, BATCH_NOTED, "it changes nothing")
+
 #define BATCH_FLAGS(X)                                                                                       \
+    JOB_FLAGS(X)                                                                                             \
     X(wait, 'W', "wait", "wait for the end, and exit as the job did", BATCH_HONOURED, "")                    \
     X(parsable, 0, "parsable", "print nothing but the id", BATCH_HONOURED, "")                               \
     X(requeue, 0, "requeue", "start again when a node fails (so it is anyway)", BATCH_HONOURED, "")          \
     X(no_requeue, 0, "no-requeue", "do not", BATCH_HONOURED, "")                                             \
     X(hold, 'H', "hold", "wait until gpuctl release ID", BATCH_HONOURED, "")                                 \
-    X(exclusive, 0, "exclusive", NOT_HERE, BATCH_NOTED, "only the GPUs of a node are the job's own")         \
-    X(oversubscribe, 's', "oversubscribe", NOT_HERE, BATCH_NOTED, "GPUs are never shared")                   \
     X(get_user_env, 0, "get-user-env", NOT_HERE, BATCH_NOTED, "name variables by --export")                  \
-    X(verbose, 'v', "verbose", NOT_HERE, BATCH_NOTED, "it changes nothing")                                  \
     X(quiet, 'Q', "quiet", NOT_HERE, BATCH_NOTED, "it changes nothing")
 
 #define BATCH_TEXT_MEMBER(member, ...) const char *member;
@@ -147,6 +153,11 @@ bool batch_measure(const struct batch_options *options, struct batch_size *ret_s
 bool batch_amounts(const struct batch_options *options, const struct batch_size *size, json_t *spec,
                    struct notes *notes, struct err *err);
 
+/* --- arrays --- */
+
+/* Adds the array to the spec, and what Slurm says of it to env. ERR_USAGE names the option. */
+bool batch_array(const struct batch_options *options, json_t *spec, json_t *env, struct err *err);
+
 /* --- place --- */
 
 /* Adds to the spec the jobs to follow, hold, priority, nodes to exclude and constraints. Jobs are named as
@@ -155,7 +166,8 @@ bool batch_place(const struct batch_options *options, json_t *spec, struct notes
 
 /* --- output --- */
 
-/* Does nothing where neither was given. Without --error both streams go into the one file. */
+/* Does nothing where neither was given, and for an array. Without --error both streams go into the one file.
+ */
 bool batch_write_output(struct api *api, const struct batch_options *options, const struct job_view *job,
                         struct err *err);
 

@@ -68,7 +68,7 @@ static bool copy_all(struct api *api, const struct job_view *job, FILE *out, FIL
 bool batch_write_output(struct api *api, const struct batch_options *options, const struct job_view *job,
                         struct err *err)
 {
-    if (options->output == NULL && options->error == NULL) {
+    if ((options->output == NULL && options->error == NULL) || job->array.tasks > 0) {
         return true;
     }
     autofclose FILE *out = open_pattern(options->output != NULL ? options->output : options->error, job, err);

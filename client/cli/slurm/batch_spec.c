@@ -12,6 +12,7 @@
 #include "client/cli/slurm/parts.h"
 #include "client/cli/slurm/slurm_values.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/spec/jobspec_parts.h"
@@ -185,6 +186,23 @@ static bool set_signal(struct translation *t, int64_t limit_ms)
     return true;
 }
 
+static bool set_begin(struct translation *t)
+{
+    const char *begin = t->options->begin;
+    int64_t at_ms;
+    char moment[32];
+    if (begin == NULL) {
+        return true;
+    }
+    if (!slurm_begin(begin, clock_wall_ms(), &at_ms)) {
+        return err_field(t->err, ERR_USAGE, "begin", "now+1hour, 18:00 or 2026-11-30T18:00",
+                         "--begin \"%s\" is no time", begin);
+    }
+    clock_format_wall(at_ms, moment, sizeof moment);
+    json_object_set_new(t->spec, "not_before", json_string(moment));
+    return true;
+}
+
 static bool set_time(struct translation *t)
 {
     int64_t limit_ms = 0;
@@ -274,9 +292,10 @@ static void put_start(struct translation *t, json_t *command)
     put_word(command, "to", t->signal.to_batch ? "batch" : "");
     put_word(command, "directory", directory);
     if (directory[0] == '\0') {
-        notes_add(t->notes,
-                  "the nodes do not share this folder: the script runs in the job's own, with what --file "
-                  "sends; --chdir names a folder of the nodes");
+        notes_add(
+            t->notes,
+            "the nodes do not share this folder: the job runs in its own, with what --file sends; --chdir "
+            "names a folder of the nodes");
     }
 }
 
@@ -307,10 +326,10 @@ static void note_differences(struct translation *t)
                   "the script runs on each of the %lld nodes, and srun starts the tasks of that node",
                   (long long)t->size.nodes);
     }
-    if ((o->output != NULL || o->error != NULL) && !o->wait) {
-        notes_add(t->notes,
-                  "--%s: output is kept by the controller, see gpuctl logs; files are written with --wait",
-                  o->output != NULL ? "output" : "error");
+    if ((o->output != NULL || o->error != NULL) && (!o->wait || o->array != NULL)) {
+        notes_add(t->notes, "--%s: output is kept by the controller, see gpuctl logs%s",
+                  o->output != NULL ? "output" : "error",
+                  o->array == NULL ? "; files are written with --wait" : "");
     }
 }
 
@@ -328,6 +347,7 @@ json_t *batch_spec(const struct batch *batch, char **arguments, size_t count, co
     json_object_set_new(spec, "env", t.env);
     if (!take_fates(t.options, ignore, notes, err) || !batch_measure(t.options, &t.size, notes, err) ||
         !batch_amounts(t.options, &t.size, spec, notes, err) || !set_names(&t) || !set_time(&t) ||
+        !set_begin(&t) || !batch_array(t.options, spec, t.env, err) ||
         !batch_place(t.options, spec, notes, err) || !set_env(&t) || !set_command(&t, arguments, count)) {
         return NULL;
     }

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "proto/base/cleanup.h"
 #include "proto/base/text/text.h"
 
-#define LIMIT_UNITS        100000 /* of one part of a time */
+#define LIMIT_UNITS        100000  /* of one part of a time */
+#define BEGIN_MOST         1000000 /* units that a job waits */
 #define DEFAULT_SIGNAL_S   60
 #define LIMIT_SIGNAL_S     65535
 #define LIMIT_SIGNAL_VALUE 64
@@ -28,6 +30,71 @@ static int read_parts(const char *text, int64_t parts[3])
         }
     }
     return count;
+}
+
+/* "1hour", "30": seconds without a unit. */
+static bool read_wait(const char *text, int64_t *ret_ms)
+{
+    static const struct {
+        const char *name;
+        int64_t seconds;
+    } units[] = {{"", 1},         {"second", 1},    {"seconds", 1},   {"minute", 60},
+                 {"minutes", 60}, {"hour", 3600},   {"hours", 3600},  {"day", 86400},
+                 {"days", 86400}, {"week", 604800}, {"weeks", 604800}};
+    size_t digits = strspn(text, "0123456789");
+    autofree char *number = xstrndup(text, digits);
+    int64_t count;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(text + digits, units[i].name) == 0) {
+            *ret_ms = 1000 * units[i].seconds;
+            return text_to_int(number, 0, BEGIN_MOST, &count) && (*ret_ms *= count) >= 0;
+        }
+    }
+    return false;
+}
+
+/* Reads all of the text by one of the forms of strptime. */
+static bool read_form(const char *text, const char *const *forms, struct tm *time)
+{
+    for (; *forms != NULL; forms++) {
+        struct tm read = *time;
+        const char *end = strptime(text, *forms, &read);
+        if (end != NULL && *end == '\0') {
+            *time = read;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool slurm_begin(const char *text, int64_t now_ms, int64_t *ret_ms)
+{
+    static const char *const clocks[] = {"%H:%M:%S", "%H:%M", NULL};
+    static const char *const dates[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d", NULL};
+    time_t now = (time_t)(now_ms / 1000);
+    struct tm time;
+    int64_t wait_ms = 0;
+    if (strncmp(text, "now", 3) == 0) {
+        *ret_ms = now_ms;
+        bool good = text[3] == '\0' || (text[3] == '+' && read_wait(text + 4, &wait_ms));
+        *ret_ms += wait_ms;
+        return good;
+    }
+    localtime_r(&now, &time);
+    time.tm_hour = time.tm_min = time.tm_sec = 0;
+    time.tm_isdst = -1;
+    bool clock = read_form(text, clocks, &time);
+    if (!clock && !read_form(text, dates, &time)) {
+        return false;
+    }
+    struct tm copy = time;
+    time_t at = mktime(&copy);
+    if (clock && at < now) {
+        time.tm_mday++;
+        at = mktime(&time);
+    }
+    *ret_ms = (int64_t)at * 1000;
+    return at > 0;
 }
 
 bool slurm_time(const char *text, int64_t *ret_ms)

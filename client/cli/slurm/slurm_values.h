@@ -13,6 +13,10 @@
  * DAYS-HOURS:MINUTES:SECONDS; UNLIMITED, INFINITE and 0 are 0, no limit. */
 bool slurm_time(const char *text, int64_t *ret_ms);
 
+/* "now", "now+COUNT[seconds|minutes|hours|days|weeks]", "HH:MM[:SS]", which is the next such time, and
+ * "YYYY-MM-DD[THH:MM[:SS]]", by the local clock. Wall clock ms. */
+bool slurm_begin(const char *text, int64_t now_ms, int64_t *ret_ms);
+
 struct slurm_gpus {
     char type[LIMIT_NAME_BYTES + 1]; /* "": any */
     int64_t count;

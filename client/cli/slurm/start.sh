@@ -46,6 +46,10 @@ export SLURM_JOB_ID=${id%% *} SLURM_JOBID=${id%% *} SLURM_NNODES=$nodes SLURM_JO
 export SLURM_JOB_NODELIST=$list SLURM_NODELIST=$list SLURM_SUBMIT_DIR=$PWD SLURM_RESTART_COUNT=$((GPUCTL_ATTEMPT - 1))
 export SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks
 ((gpus == 0)) || export SLURM_GPUS_ON_NODE=$share
+if [[ -n ${GPUCTL_ARRAY_ID-} ]]; then
+    id=$(printf %s "$GPUCTL_ARRAY_ID" | cksum)
+    export SLURM_ARRAY_JOB_ID=${id%% *} SLURM_ARRAY_TASK_ID=$GPUCTL_ARRAY_TASK
+fi
 per=$((tasks / nodes))
 export SLURM_TASKS_PER_NODE=$per
 ((nodes == 1)) || SLURM_TASKS_PER_NODE="$per(x$nodes)"

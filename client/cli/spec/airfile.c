@@ -228,6 +228,18 @@ static bool take_dependencies(struct air *air, const char *field, json_t *value)
     return lines != NULL;
 }
 
+static bool take_image(struct air *air, const char *field, json_t *value)
+{
+    json_object_set(air->spec, "image", value);
+    return need_text(air, field, value);
+}
+
+static bool take_docker_image(struct air *air, const char *field, json_t *value)
+{
+    static const struct air_field fields[] = {{"url", take_image, NULL}};
+    return need_map(air, field, value) && take_map(air, "environment.docker_image.", value, fields, 1);
+}
+
 static bool take_environment(struct air *air, const char *field, json_t *value)
 {
     static const struct air_field fields[] = {
@@ -235,7 +247,7 @@ static bool take_environment(struct air *air, const char *field, json_t *value)
         {"version", NULL, "name the Python of the packages with --python-version"},
         {"dependencies", take_dependencies, NULL},
         {"secrets", NULL, "store each with `gpuctl secret set NAME`, ask for it with --secret NAME"},
-        {"docker_image", NULL, "install on the nodes what the image has"},
+        {"docker_image", take_docker_image, NULL},
     };
     return need_map(air, field, value) &&
            take_map(air, "environment.", value, fields, sizeof fields / sizeof fields[0]);

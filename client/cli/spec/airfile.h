@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "client/cli/show/notes.h"
-#include "client/cli/spec/yaml_read.h"
+#include "proto/base/text/yaml_read.h"
 #include "proto/base/err.h"
 
 /* By its top-level fields: compute and experiment_name are those that every such file has. */

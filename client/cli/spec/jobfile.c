@@ -134,8 +134,8 @@ static bool take_own(struct jobfile *file, struct err *err)
     }
     return take_duration(file, "time_limit", "time_limit_s", err) &&
            take_duration(file, "grace", "grace_s", err) && take_duration(file, "lease", "lease_s", err) &&
-           take_early_signal(file, err) && environment_read(file->folder, file->spec, err) &&
-           bundle_read(file->folder, file->spec, err);
+           take_duration(file, "keep_on_failure", "keep_on_failure_s", err) && take_early_signal(file, err) &&
+           environment_read(file->folder, file->spec, err) && bundle_read(file->folder, file->spec, err);
 }
 
 /* --- files --- */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "client/cli/show/notes.h"
-#include "client/cli/spec/yaml_read.h"
+#include "proto/base/text/yaml_read.h"
 #include "proto/base/err.h"
 
 struct jobfile {

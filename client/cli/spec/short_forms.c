@@ -63,6 +63,22 @@ const char *after_job(const json_t *item)
     return json_string_of(item, "job");
 }
 
+/* Whether a job of the caller has the name. The controller looks for it at the submission; but of a file with
+ * several jobs none is submitted if one cannot be. *ret_named false: *err says so. */
+static bool find_name(struct api *api, const char *name, bool *ret_named, struct err *err)
+{
+    autojson json_t *session = api_get(api, err, "/v1/session");
+    const char *owner = json_string_of(session, "owner");
+    autojson json_t *page =
+        owner != NULL ? api_get(api, err, "/v1/jobs?limit=1&name=%s&owner=%s", name, owner) : NULL;
+    *ret_named = json_array_size(json_object_get(page, "jobs")) > 0;
+    if (page != NULL && !*ret_named) {
+        err_set(err, ERR_NOT_FOUND, "no job of yours is called %s, and no job's id starts with it", name);
+        err_hint(err, "`gpuctl ps --all` shows the jobs that there are");
+    }
+    return page != NULL;
+}
+
 bool after_fill(struct api *api, json_t *spec, bool (*is_ours)(const char *job, const void *closure),
                 const void *closure, struct err *err)
 {
@@ -75,6 +91,13 @@ bool after_fill(struct api *api, json_t *spec, bool (*is_ours)(const char *job, 
             continue;
         }
         if (!resolve_job(api, job, id, err)) {
+            bool named = false;
+            if (err->code == ERR_NOT_FOUND && text_is_name(job, LIMIT_NAME_BYTES) &&
+                find_name(api, job, &named, err) && named) {
+                json_object_set(item, "name", json_object_get(item, "job"));
+                json_object_del(item, "job");
+                continue;
+            }
             const struct err why = *err;
             autofree char *field = xprintf("after[%zu]", i);
             return err_field(err, why.code, field, why.hint, "%s: %s", field, why.text);

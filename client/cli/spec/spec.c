@@ -11,6 +11,7 @@
 #include "client/cli/spec/short_forms.h"
 #include "client/cli/spec/launcher.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
@@ -48,6 +49,18 @@ const struct option_row spec_rows[] = {
     ROW_LIST(
         struct spec_options, volumes, 0, "volume", "NAME[:PATH][:ro]",
         "folder that the nodes have under this name; ranks find it at PATH, and ro forbids them to write"),
+    ROW_TEXT(struct spec_options, image, 0, "image", "NAME",
+             "container image whose files the ranks see: registry/name:tag or name@sha256:...",
+             .sent_as = "image"),
+    ROW_TEXT(struct spec_options, worker_image, 0, "worker-image", "NAME",
+             "the same for all nodes but that of rank 0, where they need another one",
+             .sent_as = "worker_image"),
+    ROW_TEXT(struct spec_options, image_secret, 0, "image-secret", "NAME",
+             "secret with which nodes pull it: the credentials of a registry, as docker login writes them",
+             .sent_as = "image_secret"),
+    ROW_LIST(
+        struct spec_options, inputs, 0, "input", "[NAME=]URL[:PATH]",
+        "https://, s3:// or volume:NAME/PATH: data that nodes fetch once; $GPUCTL_INPUT_NAME has its path"),
     ROW_TEXT(struct spec_options, job_file, 'f', "job-file", "FILE",
              "YAML that describes the job; options win over it"),
     ROW_FLAG(struct spec_options, ignore_unsupported, 0, "ignore-unsupported",
@@ -82,6 +95,9 @@ const struct option_row spec_rows[] = {
                  .sent_as = "time_limit_s"),
     ROW_DURATION(struct spec_options, grace_ms, 0, "grace", "from TERM to KILL", .absent = NOT_GIVEN,
                  .sent_as = "grace_s"),
+    ROW_DURATION(struct spec_options, keep_ms, 0, "keep-on-failure",
+                 "keep the nodes when a rank failed, to look with `gpuctl exec`: 1h", .absent = NOT_GIVEN,
+                 .sent_as = "keep_on_failure_s"),
     ROW_TEXT(struct spec_options, early_signal, 0, "early-signal", "SIGNAL[@TIME]",
              "sent TIME (60s) before the limit, and on preemption: USR1@2m"),
     ROW_INT(struct spec_options, retries, 0, "retries", "N", "attempts after the program failed", 0,
@@ -92,8 +108,11 @@ const struct option_row spec_rows[] = {
                "keep|requeue|fail", .sent_as = "on_disconnect"),
     ROW_DURATION(struct spec_options, lease_ms, 0, "lease", "how long a node may be silent",
                  .absent = NOT_GIVEN, .sent_as = "lease_s"),
-    ROW_LIST(struct spec_options, after, 0, "after", "ID[:WHEN]",
-             "wait until that job has started (after), succeeded (afterok, the default) or ended (afterany)"),
+    ROW_TEXT(struct spec_options, not_before, 0, "not-before", "WHEN",
+             "do not begin before a moment: +2h, or 2026-11-21T09:30:00Z"),
+    ROW_LIST(struct spec_options, after, 0, "after", "JOB[:WHEN]",
+             "wait until that job, an id or a name, has started (after), succeeded (afterok, the default) or "
+             "ended (afterany)"),
     ROW_LIST(struct spec_options, notify, 0, "notify", "WEBHOOK[,...]",
              "tell these of it, by id or name; see `gpuctl webhooks`"),
     ROW_FLAG(struct spec_options, hold, 0, "hold", "keep it back until `gpuctl release`", .sent_as = "hold"),
@@ -298,7 +317,8 @@ static void set_workdir(json_t *spec, const struct spec_options *options, const 
     const char *workdir = options->workdir;
     if (workdir == NULL) {
         bool settled = options->files.count > 0 || json_object_get(spec, "files") != NULL ||
-                       json_object_get(spec, "bundle") != NULL || json_object_get(spec, "workdir") != NULL;
+                       json_object_get(spec, "bundle") != NULL || json_object_get(spec, "workdir") != NULL ||
+                       json_object_get(spec, "image") != NULL;
         set_text(spec, "workdir", settled ? NULL : here);
     } else if (workdir[0] != '/' && here != NULL) {
         autofree char *absolute = xprintf("%s/%s", here, workdir);
@@ -376,6 +396,18 @@ static bool set_cpus(json_t *spec, const char *text, struct err *err)
     return true;
 }
 
+/* A URL may have commas. */
+static void set_inputs(json_t *spec, const struct option_list *list)
+{
+    json_t *inputs = list->count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        json_array_append_new(inputs, json_string(list->items[i]));
+    }
+    if (inputs != NULL) {
+        json_object_set_new(spec, "inputs", inputs);
+    }
+}
+
 static void set_place(json_t *spec, const struct spec_options *options,
                       const struct spec_surroundings *around)
 {
@@ -384,6 +416,7 @@ static void set_place(json_t *spec, const struct spec_options *options,
     set_nodes(spec, "notify", &options->notify);
     set_nodes(spec, "secrets", &options->secrets);
     set_nodes(spec, "volumes", &options->volumes);
+    set_inputs(spec, &options->inputs);
     if (options->local) {
         json_object_set_new(spec, "remote", json_false());
     }
@@ -400,6 +433,22 @@ static bool set_early_signal(json_t *spec, const char *text, struct err *err)
         json_object_set_new(spec, "early_signal", early);
     }
     return text == NULL || early != NULL;
+}
+
+static bool set_moment(json_t *spec, const char *text, struct err *err)
+{
+    int64_t at_ms;
+    char moment[32];
+    if (text == NULL) {
+        return true;
+    }
+    if (!text_to_moment_ms(text, clock_wall_ms(), &at_ms)) {
+        return err_field(err, ERR_USAGE, "not-before", "write +2h, or 2026-11-21T09:30:00Z",
+                         "--not-before \"%s\" is no moment", text);
+    }
+    clock_format_wall(at_ms, moment, sizeof moment);
+    json_object_set_new(spec, "not_before", json_string(moment));
+    return true;
 }
 
 /* The output of many jobs is not shown as that of one. */
@@ -427,7 +476,7 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
                 set_pairs(spec, "labels", "label", &options->labels, refuse_bare, err) &&
                 set_constraints(spec, &options->constraints, err) &&
                 set_early_signal(spec, options->early_signal, err) && after_add(spec, &options->after, err) &&
-                array_put(&options->array, spec, err);
+                set_moment(spec, options->not_before, err) && array_put(&options->array, spec, err);
     set_launch_mode(spec);
     return good && (!around->one_job || refuse_array(spec, err)) ? give(spec) : NULL;
 }

@@ -18,20 +18,22 @@ struct spec_options {
     int64_t nodes, gpus_per_node; /* 0: not given */
     const char *cpus, *memory;    /* NULL: not given */
     const char *gpu_type, *pool;
-    struct option_list constraints, avoid, exclude, notify, secrets, volumes;
+    struct option_list constraints, avoid, exclude, notify, secrets, volumes, inputs;
     const char *placement;
     bool reserved, no_reserved;
     bool local;
     const char *launch_mode;
     struct option_list env, files, labels, after;
+    const char *not_before; /* NULL: at once */
     bool hold;
     struct array_options array;
     const char *name, *project, *python;
-    int64_t priority;                    /* SPEC_NO_PRIORITY: not given */
-    int64_t time_ms, grace_ms, lease_ms; /* -1: not given */
-    const char *early_signal;            /* SIGNAL[@TIME], or NULL */
-    int64_t retries, infra_retries;      /* -1: not given */
+    int64_t priority;                             /* SPEC_NO_PRIORITY: not given */
+    int64_t time_ms, grace_ms, lease_ms, keep_ms; /* -1: not given */
+    const char *early_signal;                     /* SIGNAL[@TIME], or NULL */
+    int64_t retries, infra_retries;               /* -1: not given */
     const char *on_disconnect;
+    const char *image, *worker_image, *image_secret;
     const char *workdir;
     const char *requirements, *python_version;
     const char *bundle;

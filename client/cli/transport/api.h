@@ -66,6 +66,8 @@ json_t *api_ask(struct api *api, const char *method, const json_t *body, struct 
                 ...) __attribute__((format(printf, 5, 6)));
 /* Makes a job. key NULL: one is drawn. */
 json_t *api_submit(struct api *api, const json_t *spec, const char *key, struct err *err);
+/* Makes one with the spec of another and some changes. key NULL: one is drawn. */
+json_t *api_clone(struct api *api, const char *id, const json_t *changes, const char *key, struct err *err);
 /* Makes many, of which each has its spec on a line. The answer has a part for each line. key NULL: one is
  * drawn. */
 json_t *api_submit_batch(struct api *api, const struct text *lines, const char *key, struct err *err);

@@ -95,6 +95,12 @@ json_t *api_submit(struct api *api, const json_t *spec, const char *key, struct 
     return send_change(api, "POST", "/v1/jobs", spec, key, true, err);
 }
 
+json_t *api_clone(struct api *api, const char *id, const json_t *changes, const char *key, struct err *err)
+{
+    autofree char *path = xprintf("/v1/jobs/%s/clone", id);
+    return send_change(api, "POST", path, changes, key, false, err);
+}
+
 json_t *api_submit_batch(struct api *api, const struct text *lines, const char *key, struct err *err)
 {
     char drawn[ID_LENGTH + 1];

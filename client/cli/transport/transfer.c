@@ -12,7 +12,7 @@
 #include "proto/base/http/curl_use.h"
 #include "proto/base/text/text.h"
 #include "proto/limits_client.h"
-#include "proto/spec/trace_context.h"
+#include "proto/trace_context.h"
 #include "proto/wire/token.h"
 #include "proto/wire/views.h"
 

@@ -127,6 +127,11 @@ static void write_other(struct question *question)
         text_append(question->out, "null,\"turn\":null,\"nodes\":null");
     }
     text_append(question->out, ",\"start\":null,\"smallest_change\":null");
+    if (question->job->kept_until_ms != 0) {
+        autotext struct text kept = {0};
+        record_kept(question->job, &kept);
+        field_write_text(question->out, ",\"kept\":", kept.bytes);
+    }
 }
 
 static void write_job(struct question *question)

@@ -18,6 +18,7 @@
 #include "daemon/core/scheduler/fit.h"
 #include "daemon/core/scheduler/place.h"
 #include "daemon/core/scheduler/prospect.h"
+#include "proto/base/clock.h"
 
 /* --- words ---------------------------------------------------------------------------------------------- */
 
@@ -566,7 +567,13 @@ enum wait_reason reason_of(struct core *core, const struct job *job, const struc
         return WAIT_HELD;
     }
     if (job->state == JOB_BLOCKED) {
-        text_append(text, "it waits for the jobs that it depends on");
+        if (job->not_before_ms != 0) {
+            char until[32];
+            clock_format_wall(job->not_before_ms, until, sizeof until);
+            text_printf(text, "it is not to begin before %s", until);
+        } else {
+            text_append(text, "it waits for the jobs that it depends on");
+        }
         return WAIT_BLOCKED;
     }
     return reason_of_waiting(core, job, outlook, ahead, text);

@@ -185,7 +185,7 @@ bool departure_expire(struct core *core, struct node *node, int64_t expires_at_m
 static bool may_be_stopped(const struct attempt *attempt)
 {
     return attempt->state == ATTEMPT_RESERVED || attempt->state == ATTEMPT_PREPARING ||
-           attempt->state == ATTEMPT_STARTED;
+           attempt->state == ATTEMPT_STARTED || attempt->state == ATTEMPT_KEPT;
 }
 
 int64_t departure_due_ms(const struct member *member)

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "daemon/core/fleet/locality.h"
 #include "daemon/core/fleet/pool.h"
 #include "daemon/core/fleet/staging.h"
 #include "daemon/core/model/device.h"
@@ -117,6 +118,7 @@ static void go(struct core *core, struct node *node)
     node->hold_until_ms = 0;
     node->declines = 0;
     staging_forget_node(core, node);
+    locality_forget_node(core, node);
     pool_leave(core, node);
     staging_node_changed(core, node);
 }

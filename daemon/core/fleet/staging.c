@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "daemon/core/fleet/locality.h"
 #include "daemon/core/fleet/orders.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
@@ -95,6 +96,7 @@ static void environment_free(struct core *core, struct environment *environment)
 {
     assert(environment->copies == NULL && environment->job_class_count == 0);
     staging_take_change(core, environment);
+    locality_leave(core, environment);
     HASH_DEL(core->environments, environment);
     free(environment->key);
     free(environment->text);
@@ -118,6 +120,8 @@ static struct environment *environment_create(struct core *core, const struct en
     struct environment *environment = xzalloc(sizeof *environment);
     environment->key = xstrdup(spec->key);
     environment->text = xstrdup(spec->text);
+    environment->unpinned = spec->unpinned;
+    locality_join(core, environment, spec->parts);
     HASH_ADD_KEYPTR(hh, core->environments, environment->key, strlen(environment->key), environment);
     return environment;
 }
@@ -160,6 +164,17 @@ void staging_leave(struct core *core, struct environment *environment)
     }
 }
 
+void staging_renew(struct core *core, struct environment *environment)
+{
+    struct environment_copy *copy = environment != NULL && environment->unpinned ? environment->copies : NULL;
+    for (; copy != NULL; copy = copy->hh.next) {
+        if (copy->state == COPY_READY) {
+            copy_set(core, copy, COPY_FREE);
+            core->place_wanted = true; /* for others that wait for it, if the job is held */
+        }
+    }
+}
+
 const char *staging_key(const struct environment *environment)
 {
     return environment != NULL ? environment->key : NULL;
@@ -187,6 +202,9 @@ bool staging_allows(const struct environment *environment, const struct node *no
         return false;
     case READINESS_COMING:
         return copy != NULL && copy->state == COPY_ORDERED;
+    case READINESS_KNOWN:
+        return copy != NULL && (copy->state == COPY_ORDERED || (copy->known && copy->state == COPY_FREE &&
+                                                                may_be_told(copy, node, readiness)));
     case READINESS_POSSIBLE:
     case READINESS_EVER:
         return (copy != NULL && copy->state == COPY_ORDERED) || may_be_told(copy, node, readiness);
@@ -276,6 +294,17 @@ const char *staging_last_failure(struct core *core, const struct environment *en
 
 /* --- orders --------------------------------------------------------------------------------------------- */
 
+static void say_order(struct core *core, const struct environment *environment, const struct node *node)
+{
+    size_t held = locality_count(environment, node);
+    if (held > 0) {
+        trace_line(core, "node %s prepares environment %.*s, of which it has %zu of %zu parts", node->name,
+                   SHOWN_KEY, environment->key, held, environment->part_count);
+    } else {
+        trace_line(core, "node %s prepares environment %.*s", node->name, SHOWN_KEY, environment->key);
+    }
+}
+
 void staging_order(struct core *core, struct environment *environment, struct node *node)
 {
     struct environment_copy *copy = copy_find(environment, node);
@@ -287,7 +316,7 @@ void staging_order(struct core *core, struct environment *environment, struct no
         return;
     }
     copy_set(core, copy, COPY_ORDERED);
-    trace_line(core, "node %s prepares environment %.*s", node->name, SHOWN_KEY, environment->key);
+    say_order(core, environment, node);
 }
 
 void staging_doubt(struct core *core, struct environment *environment, const struct node *node)
@@ -322,6 +351,7 @@ static int64_t hold_ms(const struct environment_copy *copy)
 static void hold(struct core *core, struct environment_copy *copy, bool lasting, const char *text)
 {
     copy->failures++;
+    copy->known = false;
     copy->failed_ms = core->now_ms;
     copy->hold_until_ms = lasting ? NEVER : core->now_ms + hold_ms(copy);
     free(copy->text);
@@ -373,7 +403,9 @@ bool staging_take(struct core *core, struct node *node, const struct staging_mes
     case STAGING_READY:
         trace_line(core, "node %s is ready for %.*s", node->name, SHOWN_KEY, environment->key);
         copy->failures = 0;
+        copy->known = true;
         copy_set(core, copy, COPY_READY);
+        locality_note(environment, node);
         return false;
     case STAGING_FAILED:
         take_failure(core, copy, message, ret_failure);
@@ -424,6 +456,7 @@ void staging_clear(struct core *core)
         forget_oldest(core);
     }
     assert(core->environments == NULL);
+    locality_clear(core);
 }
 
 /* --- invariants ----------------------------------------------------------------------------------------- */
@@ -436,6 +469,8 @@ static void check_environment(const struct core *core, const struct environment 
         assert(copy->environment == environment && copy->node->state != NODE_LOST);
         assert(copy->state != COPY_HELD || (copy->text != NULL && core->deadline_ms <= copy->hold_until_ms));
         assert(environment->job_class_count > 0 || copy->state == COPY_READY);
+        assert(copy->state != COPY_READY ||
+               locality_count(environment, copy->node) == environment->part_count);
     }
     assert(ordered == environment->ordered_count);
 }
@@ -454,4 +489,5 @@ void staging_check(const struct core *core)
         assert(ordered == core->nodes[i]->ordered_count && ordered <= LIMIT_NODE_STAGINGS);
     }
     assert(core->idle_environment_count <= LIMIT_STAGINGS_KEPT);
+    locality_check(core);
 }

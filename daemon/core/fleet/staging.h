@@ -16,6 +16,7 @@ struct text;
 enum readiness {
     READINESS_READY,
     READINESS_COMING,   /* or staging was ordered */
+    READINESS_KNOWN,    /* or it was ready, and is asked whether it still is */
     READINESS_POSSIBLE, /* or staging can be ordered: it has not failed lately */
     READINESS_EVER,     /* or staging will be possible again without a change */
 };
@@ -25,6 +26,10 @@ enum readiness {
  * no environment. */
 struct environment *staging_join(struct core *core, const struct environment_spec *spec);
 void staging_leave(struct core *core, struct environment *environment);
+
+/* A job came that needs the environment: what may have changed since nodes were ready for it is looked at
+ * again. */
+void staging_renew(struct core *core, struct environment *environment);
 
 const char *staging_key(const struct environment *environment);
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "daemon/core/lifecycle/attempt.h"
 #include "daemon/core/lifecycle/availability.h"
 #include "daemon/core/lifecycle/expiry.h"
 #include "daemon/core/lifecycle/job.h"
@@ -133,9 +134,11 @@ bool amend_release(struct core *core, const struct input *input, struct err *err
     }
     core->change_set.answer = job;
     if (job->state == JOB_HELD) {
-        enum job_event event = dependency_is_open(job) ? JOB_EVENT_BLOCK : JOB_EVENT_RELEASE;
+        enum job_event event = job_waits_to_be_ready(job) ? JOB_EVENT_BLOCK : JOB_EVENT_RELEASE;
         const char *by = input->hold.by;
         job_fire(core, job, event, record_detail(core, "by", by), record_text(core, ": released by %s", by));
+    } else if (job->kept_until_ms != 0) {
+        attempt_end_look(core, job->attempt, record_text(core, "released by %s", input->hold.by));
     }
     return true;
 }

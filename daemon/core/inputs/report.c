@@ -312,8 +312,10 @@ static void take_failed(struct core *core, struct member *member, const struct r
     }
     enum cause cause = report->cause != CAUSE_NONE ? believed(report->cause) : CAUSE_RANK_FAILED;
     struct fault fault = fault_of(core, member, report, cause);
-    fault.stops_itself = true;
-    attempt_stop(core, member->attempt, &fault);
+    fault.stops_itself = member->attempt->job->keep_ms == 0; /* else its shim waits for a stop */
+    if (!attempt_keep(core, member->attempt, &fault)) {
+        attempt_stop(core, member->attempt, &fault);
+    }
 }
 
 static void keep_ranks(struct core *core, struct attempt *attempt, const struct report_message *report)

@@ -4,9 +4,11 @@
 #include "daemon/core/inputs/submit.h"
 
 #include "daemon/core/fleet/constraint.h"
+#include "daemon/core/fleet/staging.h"
 #include "daemon/core/lifecycle/array.h"
 #include "daemon/core/lifecycle/dependency.h"
 #include "daemon/core/lifecycle/job.h"
+#include "daemon/core/lifecycle/start_time.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/lifecycle/timing.h"
@@ -55,6 +57,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     }
     struct job *job = job_create(core, core->next_job_key++, input->submit.id, input->submit.owner, spec,
                                  input->submit.environment);
+    staging_renew(core, job->job_class->environment);
     queue_stamp(core, job, core->steady_ms);
     timing_submit(core, job, input);
     account_join(core, job, job_spec_project(spec), input->submit.owner);
@@ -67,11 +70,12 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     record_birth(core, job, input);
     note_uses(core, job, input);
     if (spec->tasks > 0) {
-        array_create(core, job, spec->tasks, spec->parallel);
+        array_create(core, job, spec);
         record_array(core, job->array);
     }
     record_event(core, job, EVENT_SUBMITTED, NULL);
     const char *never = dependency_join(core, job, input);
+    start_time_set(core, job, spec->not_before_ms);
     job_begin(core, job, spec->hold ? input->submit.owner : NULL);
     if (never != NULL) {
         job_never(core, job, never);

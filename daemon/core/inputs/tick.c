@@ -12,12 +12,23 @@
 #include "daemon/core/lifecycle/eviction.h"
 #include "daemon/core/lifecycle/expiry.h"
 #include "daemon/core/lifecycle/idle.h"
+#include "daemon/core/lifecycle/job.h"
+#include "daemon/core/lifecycle/start_time.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/trace.h"
 #include "daemon/core/quota/account.h"
 
 #define BRAKE_NODES 3 /* with fewer nodes, one broken machine is half of them */
+
+static void watch_start_times(struct core *core)
+{
+    for (struct job *job; (job = start_time_next(core)) != NULL;) {
+        if (job->state == JOB_BLOCKED && !job_waits_to_be_ready(job)) {
+            job_fire(core, job, JOB_EVENT_READY, NULL, ": its time has come");
+        }
+    }
+}
 
 /* --- nodes ---------------------------------------------------------------------------------------------- */
 
@@ -130,6 +141,7 @@ bool tick_pass(struct core *core, const struct input *input, struct err *err)
     }
     account_watch(core);
     departure_watch(core);
+    watch_start_times(core);
     eviction_watch(core);
     return true;
 }
@@ -139,6 +151,7 @@ bool tick_boot(struct core *core, const struct input *input, struct err *err)
 {
     core->booted = true;
     core->calm_since_ms = core->now_ms;
+    core->wall_offset_ms = input->wall_ms - core->now_ms;
     for (size_t i = 0; i < core->node_count; i++) {
         if (core->nodes[i]->state != NODE_LOST) {
             node_heard(core, core->nodes[i]);
@@ -149,8 +162,8 @@ bool tick_boot(struct core *core, const struct input *input, struct err *err)
         attempt->idle_told_ms = core->now_ms;
     }
     account_boot(core);
-    core->wall_offset_ms = input->wall_ms - core->now_ms;
     departure_judge_all(core);
+    watch_start_times(core);
     core->place_wanted = true;
     return true;
 }

@@ -15,17 +15,23 @@
 
 /* --- creation and removal ------------------------------------------------------------------------------- */
 
-void array_create(struct core *core, struct job *whole, int64_t tasks, int64_t parallel)
+void array_create(struct core *core, struct job *whole, const struct job_spec *spec)
 {
-    assert(whole->array == NULL && tasks > 0);
+    assert(whole->array == NULL && spec->tasks > 0);
     struct array *array = xzalloc(sizeof *array);
     array->whole = whole;
-    array->counts = (struct array_row){.whole = whole->key, .tasks = tasks, .parallel = parallel};
+    array->of = spec->tasks;
+    array->only = task_list_copy(spec->only);
+    array->counts =
+        (struct array_row){.whole = whole->key,
+                           .tasks = spec->only != NULL ? task_list_count(spec->only) : spec->tasks,
+                           .parallel = spec->parallel};
     whole->array = array;
 }
 
 void array_free(struct array *array)
 {
+    free(array->only);
     free(array->text);
     free(array);
 }
@@ -90,7 +96,7 @@ struct job *array_send(struct core *core, struct job *job)
     struct array *array = job->array;
     assert(array_is_open(array));
     char id[ID_LENGTH + 1];
-    int64_t number = array->counts.placed++;
+    int64_t number = array_number(array, array->counts.placed++);
     array->counts.running++;
     task_id(job->id, number, id);
     struct job *task = job_create_task(core, core->next_job_key++, id, job, number);
@@ -247,7 +253,8 @@ void array_check_all(struct core *core)
         if (array_is_task(job)) {
             char id[ID_LENGTH + 1];
             task_id(job->array->whole->id, job->task, id);
-            assert(strcmp(id, job->id) == 0 && job->task < job->array->counts.placed);
+            int64_t place = array_place(job->array, job->task);
+            assert(strcmp(id, job->id) == 0 && place >= 0 && place < job->array->counts.placed);
             assert(job->place == job->array->whole->key && job->job_class == job->array->whole->job_class);
             job->array->seen++;
         }

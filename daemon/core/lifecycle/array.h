@@ -12,9 +12,10 @@
 struct array;
 struct core;
 struct job;
+struct job_spec;
 
-/* Makes a new job stand for this many tasks; parallel 0: any number at a time. */
-void array_create(struct core *core, struct job *whole, int64_t tasks, int64_t parallel);
+/* Makes a new job stand for the tasks of the spec. */
+void array_create(struct core *core, struct job *whole, const struct job_spec *spec);
 void array_free(struct array *array);
 
 /* The job to place for the first job in the queue: that job itself, or a new job for the array's next

@@ -21,6 +21,8 @@
 #include "daemon/core/model/trace.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/quota/hours.h"
+#include "proto/base/clock.h"
+#include "proto/limits.h"
 #include "proto/limits_controller.h"
 
 /* The events of an attempt. */
@@ -28,6 +30,7 @@ enum attempt_event {
     ATTEMPT_EVENT_PREPARED, /* one more member is prepared */
     ATTEMPT_EVENT_ALL_PREPARED,
     ATTEMPT_EVENT_START,
+    ATTEMPT_EVENT_KEEP, /* a rank failed, and the job wants its nodes kept */
     ATTEMPT_EVENT_STOP,
     ATTEMPT_EVENT_GONE,    /* no member is left, but log bytes are still arriving */
     ATTEMPT_EVENT_FLUSHED, /* no member is left, and nothing is still arriving */
@@ -38,6 +41,7 @@ enum attempt_event {
 
 static void start(struct core *core, struct attempt *attempt);
 static void tell_start(struct core *core, struct attempt *attempt);
+static void end_look(struct core *core, struct attempt *attempt);
 static void end(struct core *core, struct attempt *attempt);
 static void end_cut(struct core *core, struct attempt *attempt);
 
@@ -54,6 +58,8 @@ static const struct attempt_rule {
     {ATTEMPT_RESERVED, ATTEMPT_EVENT_STOP, ATTEMPT_STOPPING, NULL},
     {ATTEMPT_PREPARING, ATTEMPT_EVENT_STOP, ATTEMPT_STOPPING, NULL},
     {ATTEMPT_STARTED, ATTEMPT_EVENT_STOP, ATTEMPT_STOPPING, NULL},
+    {ATTEMPT_STARTED, ATTEMPT_EVENT_KEEP, ATTEMPT_KEPT, NULL},
+    {ATTEMPT_KEPT, ATTEMPT_EVENT_STOP, ATTEMPT_STOPPING, end_look},
     {ATTEMPT_STARTED, ATTEMPT_EVENT_GONE, ATTEMPT_FLUSHING, NULL},
     {ATTEMPT_STOPPING, ATTEMPT_EVENT_GONE, ATTEMPT_FLUSHING, NULL},
     {ATTEMPT_STARTED, ATTEMPT_EVENT_FLUSHED, ATTEMPT_ENDED, end},
@@ -81,7 +87,9 @@ static bool fire(struct core *core, struct attempt *attempt, enum attempt_event 
     trace_line(core, "attempt %s/%lld %s -> %s", attempt->job->id, (long long)attempt->number,
                attempt_state_text(rule->from), attempt_state_text(rule->to));
     attempt->state = rule->to;
-    if (rule->to != ATTEMPT_PREPARING) { /* there the expiry of RESERVED continues */
+    if (rule->from == ATTEMPT_KEPT) { /* its rank failed when the look began */
+        expiry_renew(core, attempt);
+    } else if (rule->to != ATTEMPT_PREPARING) { /* there the expiry of RESERVED continues */
         expiry_set(core, attempt);
     }
     record_attempt(core, attempt);
@@ -286,7 +294,8 @@ void attempt_note_prepared(struct core *core, struct attempt *attempt)
 
 void attempt_note_running(struct core *core, struct attempt *attempt)
 {
-    if (attempt->state == ATTEMPT_STARTED && all_in(attempt, has_run)) {
+    bool started = attempt->state == ATTEMPT_STARTED || attempt->state == ATTEMPT_KEPT;
+    if (started && all_in(attempt, has_run)) {
         assert(attempt->job->state == JOB_PLACED); /* the last member has just started */
         job_fire(core, attempt->job, JOB_EVENT_RUN, NULL, NULL);
     }
@@ -305,7 +314,7 @@ static void keep_fault(struct attempt *attempt, const struct fault *fault)
     attempt->failed_node = fault->member != NULL ? fault->member->node->name : NULL;
 }
 
-/* Tells the members that are up to stop, and counts them. */
+/* Tells the members that are up to stop, or to end their ranks, and counts them. */
 static size_t tell_stop(struct core *core, struct attempt *attempt, const struct member *except)
 {
     size_t up = 0;
@@ -326,15 +335,24 @@ static bool is_infrastructures(enum cause cause)
     return cause == CAUSE_NODE_LOST || cause == CAUSE_SHIM_LOST || cause == CAUSE_PORT_TAKEN;
 }
 
-/* Whether a stopping attempt's failed rank failed because of this fault. A rank whose peer is gone fails and
- * reports that at once, but the loss of the peer's node is known only later. Then the node failed first,
- * unless it was heard after the rank had failed. */
-static bool is_behind(const struct attempt *attempt, const struct fault *fault)
+/* Whether the fault may be older than the failure of the rank, although it is reported later. A look may lie
+ * between the two. */
+static bool may_be_older(const struct core *core, const struct attempt *attempt, const struct fault *fault)
 {
-    return attempt->state == ATTEMPT_STOPPING && attempt->cause == CAUSE_RANK_FAILED && fault->witnessed &&
-           is_infrastructures(fault->cause) && fault->member->node->name != attempt->failed_node &&
-           (fault->cause != CAUSE_NODE_LOST || fault->member->state != MEMBER_LOST ||
-            fault->member->node->heartbeat_ms <= attempt->since_ms);
+    if (fault->cause == CAUSE_NODE_LOST && fault->member->state == MEMBER_LOST) {
+        return fault->member->node->heartbeat_ms <= attempt->since_ms;
+    }
+    return attempt->job->keep_ms == 0 || core->now_ms - attempt->since_ms <= FAILED_GRACE_MS;
+}
+
+/* Whether a stopping or kept attempt's failed rank failed because of this fault. A rank whose peer is gone
+ * fails and reports that at once, but the loss of the peer's node is known only later. Then the node failed
+ * first, unless it was heard after the rank had failed. */
+static bool is_behind(const struct core *core, const struct attempt *attempt, const struct fault *fault)
+{
+    return (attempt->state == ATTEMPT_STOPPING || attempt->state == ATTEMPT_KEPT) &&
+           attempt->cause == CAUSE_RANK_FAILED && fault->witnessed && is_infrastructures(fault->cause) &&
+           fault->member->node->name != attempt->failed_node && may_be_older(core, attempt, fault);
 }
 
 static void blame(struct core *core, struct attempt *attempt, const struct fault *fault)
@@ -350,13 +368,16 @@ static void blame(struct core *core, struct attempt *attempt, const struct fault
 
 void attempt_stop(struct core *core, struct attempt *attempt, const struct fault *fault)
 {
+    bool kept = attempt->state == ATTEMPT_KEPT, behind = is_behind(core, attempt, fault);
+    if (behind) {
+        blame(core, attempt, fault);
+    }
     if (!fire(core, attempt, ATTEMPT_EVENT_STOP)) {
-        if (is_behind(attempt, fault)) {
-            blame(core, attempt, fault);
-        }
         return;
     }
-    keep_fault(attempt, fault);
+    if (!kept) { /* else it has its cause */
+        keep_fault(attempt, fault);
+    }
     trace_line(core, "attempt %s/%lld ends: %s", attempt->job->id, (long long)attempt->number, fault->text);
     if (fault->cause == CAUSE_DECLINED) {
         if (node_member_returns(fault->member) == (int64_t)fault->member->device_count) {
@@ -364,9 +385,59 @@ void attempt_stop(struct core *core, struct attempt *attempt, const struct fault
         }
         staging_doubt(core, attempt->job->job_class->environment, fault->member->node);
     }
-    if (tell_stop(core, attempt, fault->stops_itself ? fault->member : NULL) > 0) {
+    if (tell_stop(core, attempt, fault->stops_itself ? fault->member : NULL) > 0 && !behind) {
         record_event(core, attempt->job, EVENT_STOPPING, record_detail(core, "reason", fault->text));
     }
+}
+
+/* --- look ----------------------------------------------------------------------------------------------- */
+
+/* The time in which people can look into an attempt whose rank failed. */
+
+static const char *kept_detail(struct core *core, const struct attempt *attempt)
+{
+    char until[32];
+    autotext struct text json = {0};
+    clock_format_wall(attempt->job->kept_until_ms, until, sizeof until);
+    text_append(&json, "{\"reason\":");
+    text_json_string(&json, attempt->cause_text, strlen(attempt->cause_text));
+    text_printf(&json, ",\"until\":\"%s\"}", until);
+    return record_text(core, "%s", json.bytes);
+}
+
+bool attempt_keep(struct core *core, struct attempt *attempt, const struct fault *fault)
+{
+    struct job *job = attempt->job;
+    bool wanted =
+        job->keep_ms > 0 && (fault->cause == CAUSE_RANK_FAILED || fault->cause == CAUSE_OUT_OF_MEMORY);
+    if (!wanted || (attempt->state != ATTEMPT_STARTED && attempt->state != ATTEMPT_KEPT)) {
+        return false;
+    }
+    if (attempt->state == ATTEMPT_KEPT) {
+        return true; /* the first failure counts */
+    }
+    int64_t limit_ms = expiry_limit_ms(attempt), until_ms = core->now_ms + job->keep_ms;
+    job->kept_until_ms = (until_ms < limit_ms ? until_ms : limit_ms) + core->wall_offset_ms;
+    job->idle_since_ms = 0; /* nobody expects it to use its GPUs */
+    keep_fault(attempt, fault);
+    fire(core, attempt, ATTEMPT_EVENT_KEEP);
+    trace_line(core, "attempt %s/%lld is kept: %s", job->id, (long long)attempt->number, fault->text);
+    record_event(core, job, EVENT_KEPT, kept_detail(core, attempt));
+    record_job(core, job);
+    tell_stop(core, attempt, fault->member);
+    return true;
+}
+
+static void end_look(struct core *core, struct attempt *attempt)
+{
+    attempt->job->kept_until_ms = 0;
+    record_job(core, attempt->job);
+}
+
+void attempt_end_look(struct core *core, struct attempt *attempt, const char *text)
+{
+    const struct fault fault = {.cause = attempt->cause, .rank = -1, .text = text};
+    attempt_stop(core, attempt, &fault);
 }
 
 void attempt_lose(struct core *core, struct member *member, const char *text)
@@ -391,6 +462,9 @@ void attempt_settle(struct core *core, struct attempt *attempt)
             return;
         }
         flushed = flushed && attempt->members[i]->state != MEMBER_EXITED;
+    }
+    if (attempt->state == ATTEMPT_KEPT) { /* nothing is left to look at */
+        fire(core, attempt, ATTEMPT_EVENT_STOP);
     }
     fire(core, attempt, flushed ? ATTEMPT_EVENT_FLUSHED : ATTEMPT_EVENT_GONE);
 }

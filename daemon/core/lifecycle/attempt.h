@@ -46,6 +46,13 @@ void attempt_note_running(struct core *core, struct attempt *attempt);
  * node was gone before that, the node's fault counts as first, whichever became known first. */
 void attempt_stop(struct core *core, struct attempt *attempt, const struct fault *fault);
 
+/* Keeps the gang after a rank failed: its other ranks are ended, and its nodes stay as they are for the time
+ * that the job has asked for, within its time limit. false: the job has not asked for it, or the fault is no
+ * failure of a rank, or the gang is stopping. attempt_end_look ends that time; attempt_stop does so as well,
+ * and the cause of the attempt stays the failure. text: why it ends. */
+bool attempt_keep(struct core *core, struct attempt *attempt, const struct fault *fault);
+void attempt_end_look(struct core *core, struct attempt *attempt, const char *text);
+
 /* Declares the member gone, on evidence. */
 void attempt_lose(struct core *core, struct member *member, const char *text);
 

@@ -203,7 +203,7 @@ static void settle(struct core *core, struct edge *edge)
     edge_destroy(core, edge);
     if (reason != NULL) {
         job_never(core, job, reason);
-    } else if (job->state == JOB_BLOCKED && !dependency_is_open(job)) {
+    } else if (job->state == JOB_BLOCKED && !job_waits_to_be_ready(job)) {
         core->change_set.lazy = false; /* other jobs wait for this, even if a lazy report caused it */
         job_fire(core, job, JOB_EVENT_READY, NULL, NULL);
     }

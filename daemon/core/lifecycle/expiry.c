@@ -28,18 +28,25 @@ static int64_t running_time(const struct attempt *attempt)
     return limit_ms > before_ms ? limit_ms - before_ms : 0;
 }
 
+/* A later attempt has its checkpoint laid out first. */
+static int64_t preparing_time(const struct attempt *attempt)
+{
+    return attempt->number > 1 ? RESTORE_EXPIRY_MS : PREPARE_EXPIRY_MS;
+}
+
 /* How long an attempt may stay in its current state. */
 static int64_t patience(const struct attempt *attempt)
 {
     switch (attempt->state) {
     case ATTEMPT_RESERVED:
     case ATTEMPT_PREPARING:
-        return PREPARE_EXPIRY_MS;
+        return preparing_time(attempt);
     case ATTEMPT_STARTED:
         return running_time(attempt);
     case ATTEMPT_FLUSHING:
         return FLUSH_EXPIRY_MS;
     case ATTEMPT_PREPARED:
+    case ATTEMPT_KEPT: /* has a moment of its own */
     case ATTEMPT_STOPPING:
     case ATTEMPT_ENDED:
         return NEVER;
@@ -59,7 +66,19 @@ void expiry_renew(struct core *core, struct attempt *attempt)
 {
     int64_t allowed = patience(attempt);
     attempt->deadline_ms = allowed < NEVER - attempt->since_ms ? attempt->since_ms + allowed : NEVER;
+    if (attempt->state == ATTEMPT_KEPT) { /* it is known also after a restart */
+        attempt->deadline_ms = attempt->job->kept_until_ms - core->wall_offset_ms;
+    }
     deadline_note(core, attempt->deadline_ms);
+}
+
+int64_t expiry_limit_ms(const struct attempt *attempt)
+{
+    const struct job_early_signal *early = &attempt->job->early_signal;
+    bool warns = early->signal != EARLY_NONE && attempt->warned_ms == 0;
+    assert(attempt->state == ATTEMPT_STARTED);
+    return attempt->deadline_ms != NEVER && warns ? attempt->deadline_ms + early->before_ms
+                                                  : attempt->deadline_ms;
 }
 
 static void expire_prepare(struct core *core, struct attempt *attempt)
@@ -77,8 +96,8 @@ static void expire_prepare(struct core *core, struct attempt *attempt)
         .cause = CAUSE_PREPARE_EXPIRED,
         .member = silent,
         .rank = -1,
-        .text = record_text(core, "node %s did not get prepared within %d s", silent->node->name,
-                            PREPARE_EXPIRY_MS / 1000),
+        .text = record_text(core, "node %s did not get prepared within %lld s", silent->node->name,
+                            (long long)preparing_time(attempt) / 1000),
     };
     attempt_stop(core, attempt, &fault);
 }
@@ -135,6 +154,9 @@ void expiry_due(struct core *core, struct attempt *attempt)
         } else {
             expire_time_limit(core, attempt);
         }
+        return;
+    case ATTEMPT_KEPT:
+        attempt_end_look(core, attempt, "its time to be looked at is over");
         return;
     case ATTEMPT_FLUSHING:
         attempt_give_up_logs(core, attempt);

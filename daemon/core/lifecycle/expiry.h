@@ -3,6 +3,8 @@
 #ifndef CORE_LIFECYCLE_EXPIRY_H
 #define CORE_LIFECYCLE_EXPIRY_H
 
+#include <stdint.h>
+
 struct attempt;
 struct core;
 
@@ -11,6 +13,9 @@ void expiry_set(struct core *core, struct attempt *attempt);
 
 /* Recalculates the deadline after a limit changed; the start of the state stays. */
 void expiry_renew(struct core *core, struct attempt *attempt);
+
+/* When the time limit of a STARTED attempt ends it; NEVER: it has none. */
+int64_t expiry_limit_ms(const struct attempt *attempt);
 
 /* Acts on an attempt whose deadline has come. */
 void expiry_due(struct core *core, struct attempt *attempt);

@@ -10,6 +10,7 @@
 
 #include "daemon/core/lifecycle/array.h"
 #include "daemon/core/lifecycle/dependency.h"
+#include "daemon/core/lifecycle/start_time.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/rule.h"
 #include "daemon/core/model/state.h"
@@ -82,6 +83,7 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const cha
     struct job *job = list_job(core, key, id);
     job->time_limit_ms = spec->time_limit_ms;
     job->grace_ms = spec->grace_ms;
+    job->keep_ms = spec->keep_ms;
     job->early_signal = spec->early_signal;
     job->lease_ms = spec->lease_ms;
     job->priority = (int32_t)spec->priority;
@@ -102,6 +104,7 @@ struct job *job_create_task(struct core *core, int64_t key, const char *id, stru
     struct job *job = list_job(core, key, id);
     job->time_limit_ms = whole->time_limit_ms;
     job->grace_ms = whole->grace_ms;
+    job->keep_ms = whole->keep_ms;
     job->lease_ms = whole->lease_ms;
     job->priority = whole->priority;
     job->retries = whole->retries;
@@ -256,7 +259,7 @@ void job_begin(struct core *core, struct job *job, const char *held_by)
     if (held_by != NULL) {
         job_enter(core, job, JOB_HELD);
         record_event(core, job, EVENT_HELD, record_detail(core, "by", held_by));
-    } else if (dependency_is_open(job)) {
+    } else if (job_waits_to_be_ready(job)) {
         job_enter(core, job, JOB_BLOCKED);
         record_event(core, job, EVENT_BLOCKED, NULL);
     } else {
@@ -271,6 +274,7 @@ void job_begin(struct core *core, struct job *job, const char *held_by)
 void job_finish(struct core *core, struct job *job, enum job_event event, int64_t exit_code, enum cause cause,
                 const char *reason)
 {
+    start_time_forget(core, job);
     job->exit_code = exit_code;
     job->cause = cause;
     job->reason = reason;
@@ -324,8 +328,14 @@ static void conclude_infra_fault(struct core *core, struct job *job, const struc
     fail(core, job, attempt, EXIT_INFRA, record_text(core, "%s, and %s", attempt->cause_text, why));
 }
 
+/* Who cancels a job whose failure is being looked at ends that look: the failure stays. */
 static void conclude_canceled(struct core *core, struct job *job, const struct attempt *attempt)
 {
+    bool failed = attempt->cause == CAUSE_RANK_FAILED || attempt->cause == CAUSE_OUT_OF_MEMORY;
+    if (failed && job->keep_ms > 0) {
+        fail(core, job, attempt, attempt->worst_code, record_text(core, "%s", attempt->cause_text));
+        return;
+    }
     bool first = attempt->cause == CAUSE_CANCELED;
     const char *reason =
         first ? record_text(core, "%s", attempt->cause_text) : cause_sentence(CAUSE_CANCELED);

@@ -8,12 +8,15 @@
 
 #include "daemon/core/model/job.h"
 #include "daemon/core/model/rows.h"
+#include "proto/task_list.h"
 #include "proto/spec/tasks.h"
 
 /* An array: many tasks of one spec. */
 struct array {
     struct job *whole; /* the job that stands for the tasks; it owns this */
     struct array_row counts;
+    int64_t of;             /* how many tasks its spec makes: more than counts.tasks where it has only some */
+    struct task_list *only; /* these, in the order of their placement; owned; NULL: all */
     char *text; /* the message of the first task that failed, or why no more will come; owned, or NULL */
     bool due;   /* it is to be queued again, and is on the core's list of due arrays */
     struct array *next;
@@ -38,6 +41,18 @@ static inline int64_t array_left(const struct array *array)
 {
     const struct array_row *counts = &array->counts;
     return counts->tasks - counts->running - counts->succeeded - counts->failed - counts->canceled;
+}
+
+/* The number of the task that is placed after so many others. */
+static inline int64_t array_number(const struct array *array, int64_t placed)
+{
+    return array->only != NULL ? task_list_at(array->only, placed) : placed;
+}
+
+/* How many tasks are placed before that one; -1: it is none of them. */
+static inline int64_t array_place(const struct array *array, int64_t task)
+{
+    return array->only != NULL ? task_list_place(array->only, task) : task;
 }
 
 /* Whether one more task may be live, and one is left: then the array waits in the queue. */

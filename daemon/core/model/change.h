@@ -54,6 +54,12 @@ enum change_kind {
     CHANGE_SECRET_PUT,
     CHANGE_SECRET_SEAL,   /* of one that is there still */
     CHANGE_SECRET_DELETE, /* owner, project and name; there need not be one */
+    CHANGE_SCHEDULE_INSERT,
+    CHANGE_SCHEDULE_UPDATE, /* its key, and the columns with the role LIFE; one that is gone stays so */
+    CHANGE_SCHEDULE_RUN,    /* the columns of the last run; next_ms, unless it is 0; paused, if it has paused
+                               itself */
+    CHANGE_SCHEDULE_DELETE, /* schedule.id, with what it uses; there need not be one */
+    CHANGE_SCHEDULE_USE_PUT,
     CHANGE_DELIVERY_INSERT,
     CHANGE_DELIVERY_UPDATE,    /* life; one that retention has removed stays so */
     CHANGE_DELIVERIES_GIVE_UP, /* the pending ones of delivery.webhook up to delivery.key, for its error */

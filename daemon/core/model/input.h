@@ -25,8 +25,10 @@ struct core_config {
 
 /* The environment spec of a job (proto/wire/staging.h), reduced to the parts that the core uses. */
 struct environment_spec {
-    const char *key;  /* equal environment specs have equal keys */
-    const char *text; /* for the nodes: JSON, as staging_decode reads it */
+    const char *key;   /* equal environment specs have equal keys */
+    const char *text;  /* for the nodes: JSON, as staging_decode reads it */
+    const char *parts; /* keys of its parts that take long to stage, separated by spaces; NULL: none */
+    bool unpinned;     /* its inputs may change at their sources */
 };
 
 enum input_kind {
@@ -112,7 +114,8 @@ struct input {
             const char
                 *body; /* the spec's JSON as received; must live until the step's changes are applied */
             size_t body_length;
-            const char *shown; /* the spec as people see it; NULL: same as body; lives as long */
+            const char *shown;  /* the spec as people see it; NULL: same as body; lives as long */
+            const char *labels; /* of the spec, as JSON; NULL: none; lives as long */
             const struct environment_spec *environment; /* or NULL; only read */
             const struct blob_row
                 *requirements; /* of its environment, to be stored with the job; or NULL; lives as long */

@@ -37,10 +37,12 @@ struct job {
     struct array *array;       /* that it stands for, or whose task it is; else NULL */
     int64_t task;              /* its number; -1: no task */
     struct edge *dependencies; /* unmet ones, while BLOCKED or HELD */
+    int64_t not_before_ms;     /* wall clock: it waits until then, while BLOCKED or HELD; 0: it does not */
     struct edge *dependents;   /* edges of jobs that depend on it */
     struct account *project, *owner;
 
     int64_t time_limit_ms, grace_ms, lease_ms;
+    int64_t keep_ms; /* that its nodes stay as they are after a rank failed; 0: they do not */
     struct job_early_signal early_signal;
     int64_t ran_ms; /* over all ended attempts */
     int32_t priority;
@@ -55,15 +57,17 @@ struct job {
     char *notify; /* webhooks that it names, separated by commas; owned; or NULL */
     int64_t started_ms, ended_ms;
     int64_t idle_since_ms; /* wall clock: its GPUs are idle, and its owner was told; 0: no */
+    int64_t kept_until_ms; /* wall clock: when the look into its KEPT attempt ends; 0: it has none */
     int64_t exit_code, failed_rank;
     const char *failed_node; /* borrowed from the node, or NULL */
     enum cause cause;        /* CANCELED while the job is live: a cancel was acknowledged */
     const char *reason;      /* set by the step that ends the job, and valid only in it; or NULL */
 
-    uint32_t slot; /* 1 + index of its change in the open change set; 0: none */
-    bool function; /* it succeeds only with a result of every rank */
-    bool fresh;    /* its submission may not be on disk yet */
-    bool trial;    /* it waits only while a question is answered: trial.h */
+    uint32_t timed; /* 1 + index among the jobs that wait for a moment; 0: it does not */
+    uint32_t slot;  /* 1 + index of its change in the open change set; 0: none */
+    bool function;  /* it succeeds only with a result of every rank */
+    bool fresh;     /* its submission may not be on disk yet */
+    bool trial;     /* it waits only while a question is answered: trial.h */
     UT_hash_handle by_id, by_key;
 };
 
@@ -98,6 +102,12 @@ struct outcome {
 static inline bool dependency_is_open(const struct job *job)
 {
     return job->dependencies != NULL;
+}
+
+/* Whether the job still waits for another job or for its time: then it is not queued. */
+static inline bool job_waits_to_be_ready(const struct job *job)
+{
+    return dependency_is_open(job) || job->not_before_ms != 0;
 }
 
 #endif

@@ -15,6 +15,7 @@
 struct capacity;
 struct environment_copy;
 struct member;
+struct part_holder;
 
 /* One device of a node. */
 struct node_device {
@@ -65,6 +66,7 @@ struct node {
     struct member *members;          /* of live attempts, by attempt id */
     struct environment_copy *copies; /* the environments that it has, or is to have */
     size_t ordered_count;            /* ordered copies */
+    struct part_holder *parts;       /* parts of environments that it has */
     uint64_t orders_version;         /* incarnation << 32 | number of changes since the start */
     bool dirty;                      /* its orders changed in this step */
     size_t index;                    /* in core->nodes */

@@ -12,6 +12,7 @@
 #include "daemon/core/model/label.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/step.h"
+#include "proto/base/clock.h"
 #include "proto/spec/program.h"
 #include "proto/spec/tasks.h"
 
@@ -82,11 +83,23 @@ static void keep(struct arena *arena, const char **text)
 }
 #define KEEP(row, type, name, role) keep(arena, ROW_TEXT(row, name));
 
+void record_kept(const struct job *job, struct text *out)
+{
+    char until[32];
+    clock_format_wall(job->kept_until_ms, until, sizeof until);
+    text_printf(out, "%s; kept until %s", job->attempt->cause_text, until);
+}
+
 /* --- what is filled in ---------------------------------------------------------------------------------- */
 
-/* Of an array that lives, what will be its reason. */
+/* Of an array that lives, what will be its reason; of a job whose attempt is kept, what has failed. */
 static const char *reason_of(struct arena *arena, const struct job *job)
 {
+    if (job->kept_until_ms != 0) {
+        autotext struct text text = {0};
+        record_kept(job, &text);
+        return arena_copy(arena, text.bytes);
+    }
     bool kept = job->reason == NULL && array_is_whole(job) && !job_state_terminal(job->state);
     return kept ? arena_copy(arena, job->array->text) : job->reason;
 }
@@ -110,6 +123,7 @@ static struct job_life life_of(struct arena *arena, const struct job *job)
         .failed_rank = job->failed_rank,
         .failed_node = arena_copy(arena, job->failed_node),
         .idle_since_ms = job->idle_since_ms,
+        .kept_until_ms = job->kept_until_ms,
         .cause = job->cause,
         .reason = reason_of(arena, job),
     };
@@ -200,6 +214,8 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
         .owner = arena_copy(arena, input->submit.owner),
         .name = arena_copy(arena, spec->name),
         .program = arena_copy(arena, program[0] != '\0' ? program : NULL),
+        .labels = input->submit.labels,
+        .retry_of = arena_copy(arena, spec->retry_of),
         .project = arena_copy(arena, job_spec_project(spec)),
         .spec = input->submit.body,
         .spec_length = input->submit.body_length,

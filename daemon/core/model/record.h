@@ -45,6 +45,8 @@ void record_node_gone(struct core *core, struct node *node);
 void record_window(struct core *core, const struct window_row *row);
 void record_window_gone(struct core *core, const char *id);
 
+/* The sentence for people about a job whose attempt is kept: what failed, and until when it is kept. */
+void record_kept(const struct job *job, struct text *out);
 /* A row of the job's history; detail is a JSON object in the step's memory, or NULL. */
 void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail);
 /* The next event that the step has recorded, its job and its row, each once; false: there is none yet. */

@@ -30,6 +30,8 @@
     X(S, TEXT, owner, SHARED)                                                                                \
     X(S, TEXT, name, SHARED)    /* or NULL */                                                                \
     X(S, TEXT, program, SHARED) /* program_of its command; or NULL */                                        \
+    X(S, TEXT, labels, SHARED)  /* JSON object of strings, or NULL */                                        \
+    X(S, TEXT, retry_of, ONCE)  /* id of the job that it repeats, or NULL */                                 \
     X(S, TEXT, project, SHARED)                                                                              \
     X(S, NUMBER, gpus, SHARED)                                                                               \
     X(S, TEXT, gpu_type, SHARED) /* or NULL */                                                               \
@@ -53,6 +55,7 @@
     X(S, NUMBER, failed_rank, LIFE)   /* -1: none */                                                         \
     X(S, TEXT, failed_node, LIFE)     /* or NULL */                                                          \
     X(S, NUMBER, idle_since_ms, LIFE) /* its GPUs are idle, and its owner was told; 0: no */                 \
+    X(S, NUMBER, kept_until_ms, LIFE) /* of an attempt that is KEPT; 0: it is not */                         \
     X(S, WORD(cause), cause, LIFE)                                                                           \
     X(S, TEXT, reason, LIFE) /* or NULL */
 
@@ -360,6 +363,33 @@ struct member_use {
     X(S, NUMBER, code, LIFE)    /* HTTP status of its answer; 0: there was none */                           \
     X(S, TEXT, error, LIFE)     /* or NULL */
 
+/* Jobs that are submitted by the clock. A run writes the columns with the role ONCE behind created_ms. */
+#define SCHEDULE_ROW(X, S)                                                                                   \
+    X(S, TEXT, id, KEY)                                                                                      \
+    X(S, TEXT, owner, ONCE)                                                                                  \
+    X(S, TEXT, name, ONCE) /* unique among the owner's */                                                    \
+    X(S, TEXT, project, ONCE)                                                                                \
+    X(S, TEXT, spec, ONCE)  /* of its jobs, with their label */                                              \
+    X(S, TEXT, shown, ONCE) /* the same as people see it; NULL: it hides nothing */                          \
+    X(S, NUMBER, created_ms, ONCE)                                                                           \
+    X(S, NUMBER, due_ms, ONCE)                  /* of the last run; 0: none yet */                           \
+    X(S, NUMBER, ran_ms, ONCE)                  /* when that was submitted, or not; 0: likewise */           \
+    X(S, WORD(schedule_outcome), outcome, ONCE) /* of the last run */                                        \
+    X(S, TEXT, job, ONCE)                       /* id of the last that was made; NULL: none yet */           \
+    X(S, TEXT, error, ONCE)                     /* why the last run made none; or NULL */                    \
+    X(S, TEXT, cron, LIFE)                                                                                   \
+    X(S, TEXT, time_zone, LIFE)                                                                              \
+    X(S, WORD(schedule_missed), missed, LIFE)                                                                \
+    X(S, WORD(schedule_overlap), overlap, LIFE)                                                              \
+    X(S, FLAG, paused, LIFE)                                                                                 \
+    X(S, TEXT, reason, LIFE)    /* why it has paused itself; or NULL */                                      \
+    X(S, NUMBER, next_ms, LIFE) /* when the next run is due */
+
+/* A blob that the spec of a schedule names. */
+#define SCHEDULE_USE_ROW(X, S)                                                                               \
+    X(S, TEXT, schedule, KEY)                                                                                \
+    X(S, TEXT, hash, KEY) /* in hex */
+
 /* What somebody did, or was not allowed to do. */
 #define AUDIT_ROW(X, S)                                                                                      \
     X(S, NUMBER, seq, KEY) /* 1, 2, 3 ...: none is left out */                                               \
@@ -441,6 +471,8 @@ struct job_row {
     X(lost, lost, LOST_ROW)                                                                                  \
     X(webhooks, webhook, WEBHOOK_ROW)                                                                        \
     X(deliveries, delivery, DELIVERY_ROW)                                                                    \
+    X(schedules, schedule, SCHEDULE_ROW)                                                                     \
+    X(schedule_uses, schedule_use, SCHEDULE_USE_ROW)                                                         \
     X(secrets, secret, SECRET_ROW)                                                                           \
     X(audit, audit, AUDIT_ROW)
 

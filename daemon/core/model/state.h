@@ -103,6 +103,8 @@ struct core {
     struct job *jobs_by_id, *jobs_by_key;
     size_t job_counts[JOB_STATE_COUNT]; /* live ones; of the last states, all that have ended */
     struct job_class *job_classes_by_key;
+    struct job **timed; /* jobs that wait for a moment: a heap, the earliest first; owned */
+    size_t timed_count, timed_room;
     struct edge *due;         /* to be processed before the step ends */
     struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS jobs, in a ring; owned */
     size_t outcome_count;     /* of all that ever ended */
@@ -145,6 +147,9 @@ struct core {
     struct environment *idle_environments;
     struct environment *changed_environments; /* since the last pass */
     size_t idle_environment_count;
+    struct environment_part *parts; /* by key */
+    struct environment_part *idle_parts;
+    size_t idle_part_count;
 
     struct attempt *attempts_by_attempt_id;
     struct attempt *attempts; /* live */

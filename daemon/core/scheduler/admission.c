@@ -12,9 +12,10 @@
 #include "daemon/core/fleet/request.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/queue/queue.h"
-#include "daemon/core/scheduler/place.h"
+#include "daemon/core/scheduler/largest.h"
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
+#include "proto/spec/node_label.h"
 
 /* Whether a registered node has one of the types in the resource request. */
 static bool has_a_type(const struct core *core, const char *alternatives)
@@ -162,6 +163,11 @@ static bool check_constraints(const struct core *core, const struct resource_req
                          "--volume NAME=DIR",
                          "no registered node fits: %.300s", failures.bytes);
     }
+    if (key != NULL && strcmp(key, IMAGES_LABEL) == 0) {
+        return err_field(err, ERR_CAPACITY, "image",
+                         "install crun, skopeo and umoci on a node, and start its gpuagent again",
+                         "no registered node runs jobs in container images: %.300s", failures.bytes);
+    }
     if (key != NULL) {
         bool excluded = strcmp(key, "exclude") == 0;
         snprintf(field, sizeof field, "%s%.*s", excluded ? "" : "constraints.", LIMIT_NAME_BYTES - 12, key);
@@ -193,7 +199,7 @@ static const char *capacity_hint(const struct resource_request *request)
 
 static bool would_fit(struct core *core, const struct resource_request *request)
 {
-    return place_largest(core, request, NULL) >= request->units;
+    return largest_gang(core, request, NULL) >= request->units;
 }
 
 /* Whether the job would fit if it did not name CPUs, or memory: then these are too many. A job without GPUs
@@ -218,17 +224,17 @@ static bool check_capacity(struct core *core, const struct resource_request *req
 {
     struct job_class *job_class = queue_find(core, request);
     bool known = job_class != NULL && job_class->registry == core->registry;
-    if (!known && place_fits_one_node(core, request)) { /* most do, and the largest gang is a long search */
+    if (!known && largest_fits_one_node(core, request)) { /* most do, and the largest gang is a long search */
         return true;
     }
-    if (job_class != NULL && place_job_class_largest(core, job_class) >= request->units) {
+    if (job_class != NULL && largest_of_job_class(core, job_class) >= request->units) {
         return true;
     }
     const struct partition *where;
     if (!check_amounts(core, request, err)) {
         return false;
     }
-    int64_t largest = place_largest(core, request, &where);
+    int64_t largest = largest_gang(core, request, &where);
     if (largest >= request->units) {
         return true;
     }

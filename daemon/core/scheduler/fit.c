@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/fleet/constraint.h"
+#include "daemon/core/fleet/locality.h"
 #include "daemon/core/fleet/node.h"
 #include "daemon/core/fleet/pool.h"
 #include "daemon/core/fleet/request.h"
@@ -200,13 +201,22 @@ int64_t fit_largest(const struct search *search, const struct partition *partiti
 
 /* --- fits ----------------------------------------------------------------------------------------------- */
 
-/* Compares fits: fewer new fragments are better, then fewer devices left over. */
+int64_t fit_held(const struct search *search, const struct node *node)
+{
+    return search->locality ? (int64_t)locality_count(search->environment, node) : 0;
+}
+
+/* Compares fits: fewer new fragments are better, then fewer devices left over, then more of the environment.
+ */
 static bool better(const struct resource_request *request, const struct fit *fit, const struct fit *than)
 {
     if (fit->count != than->count) {
         return request->placement == PLACEMENT_SPREAD ? fit->count > than->count : fit->count < than->count;
     }
-    return fit->growth != than->growth ? fit->growth < than->growth : fit->left < than->left;
+    if (fit->growth != than->growth) {
+        return fit->growth < than->growth;
+    }
+    return fit->left != than->left ? fit->left < than->left : fit->held > than->held;
 }
 
 /* A rank without GPU is best off where no GPU waits for the CPUs that it takes. */
@@ -230,8 +240,10 @@ static bool fit_on_one(const struct search *search, const struct partition *part
         if (count < gpus) {
             continue;
         }
-        struct fit fit = {
-            .count = 1, .growth = growth_on(each, fragments, count, gpus), .left = count - gpus};
+        struct fit fit = {.count = 1,
+                          .growth = growth_on(each, fragments, count, gpus),
+                          .left = count - gpus,
+                          .held = fit_held(search, each->node)};
         if (capacity == NULL || better(search->request, &fit, &best)) {
             best = fit;
             capacity = each;
@@ -251,7 +263,7 @@ static bool fit_on_one(const struct search *search, const struct partition *part
 static bool are_ready_enough(const struct search *search, const struct partition *partition)
 {
     const struct environment *environment = search->environment;
-    if (environment == NULL || search->readiness > READINESS_COMING ||
+    if (environment == NULL || search->readiness > READINESS_KNOWN ||
         HASH_COUNT(environment->copies) > partition->count / FEW_COPIES_SHARE) {
         return true;
     }
@@ -274,7 +286,7 @@ static bool fit_in_partition(const struct search *search, const struct partition
         return false;
     }
     struct fragments fragments;
-    search->core->pass_work += (int64_t)partition->count;
+    search->core->pass_work += (int64_t)partition->count * (search->locality ? 2 : 1);
     if (!request->gpuless) {
         fragments_count(search->core, partition, &fragments);
     }

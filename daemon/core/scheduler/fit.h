@@ -56,6 +56,7 @@ struct search {
     bool borrow;      /* devices that the job could only borrow count, too */
     int64_t lasts_ms; /* expected stay of the job, including its grace; NEVER: unknown */
     int64_t grace_ms; /* the shortest stay that the job needs */
+    bool locality;    /* of nodes that are equal otherwise, those with parts of the environment come first */
     bool departing;   /* its length is unknown, and only nodes that leave soon could ever hold it */
     bool strict;      /* nodes that the resource request avoids are excluded */
     bool boundless;   /* as if CPUs and memory had no end */
@@ -73,6 +74,8 @@ bool fit_lasts(const struct search *search, const struct node *node);
 /* Whether the resource request names the partition's pool, kind and type, or leaves them open, and
  * use_reserved = auto leads there. */
 bool fit_allowed(const struct search *search, const struct partition *partition);
+/* How many parts of the environment the node has; 0 if the search is not for locality. */
+int64_t fit_held(const struct search *search, const struct node *node);
 /* How many devices of the node capacity the search may use. */
 int64_t fit_offer(const struct search *search, const struct capacity *capacity);
 
@@ -98,6 +101,7 @@ struct fit {
     size_t count;
     int64_t growth; /* of fragments on its nodes */
     int64_t left;   /* devices left over on its nodes */
+    int64_t held;   /* parts of the environment on its nodes, if the search is for locality */
 };
 
 /* Finds the best placement of the resource request on the devices of the view, without reserved ones. false:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places gangs over several nodes. Shares are equal if possible, from as few or as many nodes as the resource
  * request wants; otherwise the largest nodes give first, or shares are as even as possible. Nodes whose idle
- * devices stay most useful to others give first, then by name. The work is a few passes over the nodes,
- * without comparing them pairwise. fit.c decides whether a gang must be on one node. */
+ * devices stay most useful to others give first, then those with most parts of the environment, then by name.
+ * The work is a few passes over the nodes, without comparing them pairwise. fit.c decides whether a gang must
+ * be on one node. */
 #include "daemon/core/scheduler/gang_placement.h"
 
 #include <string.h>
@@ -11,8 +12,10 @@
 #include "daemon/core/model/state.h"
 #include "daemon/core/queue/fragment.h"
 #include "daemon/core/scheduler/fit.h"
+#include "proto/base/cleanup.h"
 
-/* Nodes that may form one gang, by name, with the number of devices that each could give. */
+/* Nodes that may form one gang, by name, or by parts of the environment and name, with the number of devices
+ * that each could give. */
 struct candidates {
     struct share *shares; /* owned */
     size_t count;
@@ -96,7 +99,7 @@ static struct tally tally_of(const struct candidates *candidates)
     return tally;
 }
 
-/* Keeps this many nodes of each count, the first by name. */
+/* Keeps this many nodes of each count, the first ones. */
 static void keep(struct candidates *candidates, struct tally *wanted)
 {
     size_t kept = 0;
@@ -111,9 +114,32 @@ static void keep(struct candidates *candidates, struct tally *wanted)
     candidates->sum = sum_of(candidates->shares, kept);
 }
 
-/* Limits the number of nodes of a gang: keeps the nodes that offer most. */
-static void finish_candidates(struct candidates *candidates)
+/* Puts nodes with more parts of the environment first, of equal ones the first by name. */
+static void sort_by_parts(const struct search *search, struct candidates *candidates)
 {
+    autofree int64_t *held = xalloc((candidates->count + 1) * sizeof *held);
+    struct share *sorted = xalloc((candidates->count + 1) * sizeof *sorted);
+    size_t at = 0;
+    for (size_t i = 0; i < candidates->count; i++) {
+        held[i] = fit_held(search, candidates->shares[i].capacity->node);
+    }
+    for (int64_t parts = (int64_t)search->environment->part_count; parts >= 0; parts--) {
+        for (size_t i = 0; i < candidates->count; i++) {
+            if (held[i] == parts) {
+                sorted[at++] = candidates->shares[i];
+            }
+        }
+    }
+    free(candidates->shares);
+    candidates->shares = sorted;
+}
+
+/* Limits the number of nodes of a gang: keeps the nodes that offer most. */
+static void finish_candidates(const struct search *search, struct candidates *candidates)
+{
+    if (search->locality) {
+        sort_by_parts(search, candidates);
+    }
     candidates->sum = sum_of(candidates->shares, candidates->count);
     if (candidates->count > LIMIT_ATTEMPT_NODES) {
         struct tally tally = tally_of(candidates);
@@ -131,13 +157,13 @@ static struct candidates gather(const struct search *search, const struct partit
                                 int64_t wanted)
 {
     struct candidates across = collect(search, partition, partition->loopback_count > 0);
-    finish_candidates(&across);
+    finish_candidates(search, &across);
     if (across.sum >= wanted || partition->loopback_count == 0) {
         return across;
     }
     struct candidates local = collect(search, partition, false);
     keep_one_host(&local);
-    finish_candidates(&local);
+    finish_candidates(search, &local);
     bool better = local.sum > across.sum;
     free(better ? across.shares : local.shares);
     return better ? local : across;
@@ -184,7 +210,7 @@ static int64_t next_to_give(const struct tally *able, const struct fragments *fr
     return best;
 }
 
-/* Places equal shares; ranks are ordered by name. */
+/* Places equal shares; ranks are in the order of the candidates. */
 static void lay_equally(struct candidates *candidates, struct tally *tally, const struct fragments *fragments,
                         int64_t gpus, int64_t share)
 {
@@ -201,7 +227,7 @@ static void lay_equally(struct candidates *candidates, struct tally *tally, cons
 
 /* --- unequal shares ------------------------------------------------------------------------------------- */
 
-/* Sorts by the number of devices that nodes could give, largest first, then by name. */
+/* Sorts by the number of devices that nodes could give, largest first, and keeps the order of equal ones. */
 static void sort_falling(struct candidates *candidates, const struct tally *tally)
 {
     size_t first[LIMIT_NODE_DEVICES + 1], at = 0;
@@ -276,6 +302,15 @@ static int64_t growth_of(const struct candidates *candidates, const struct searc
     return growth;
 }
 
+static int64_t held_by(const struct candidates *candidates, const struct search *search)
+{
+    int64_t held = 0;
+    for (size_t i = 0; i < candidates->count; i++) {
+        held += fit_held(search, candidates->shares[i].capacity->node);
+    }
+    return held;
+}
+
 bool gang_placement_fit(const struct search *search, const struct partition *partition,
                         const struct fragments *fragments, struct fit *ret_fit)
 {
@@ -301,6 +336,7 @@ bool gang_placement_fit(const struct search *search, const struct partition *par
     *ret_fit = (struct fit){.shares = candidates.shares,
                             .count = candidates.count,
                             .growth = growth_of(&candidates, search, fragments),
-                            .left = candidates.sum - gpus};
+                            .left = candidates.sum - gpus,
+                            .held = held_by(&candidates, search)};
     return true;
 }

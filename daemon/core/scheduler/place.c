@@ -6,6 +6,7 @@
  * orders the jobs, fit.c chooses devices, and pass.c decides when and how far to walk. */
 #include "daemon/core/scheduler/place.h"
 
+#include "daemon/core/fleet/locality.h"
 #include "daemon/core/fleet/staging.h"
 #include "daemon/core/lifecycle/array.h"
 #include "daemon/core/lifecycle/attempt.h"
@@ -145,6 +146,18 @@ struct search place_search(struct core *core, const struct job *job, enum view v
                                     readiness);
 }
 
+/* Chooses nodes that should stage: those that were ready before, where these can hold the gang; of others
+ * that are equal otherwise, those that have parts of the environment. */
+static bool find_stagers(const struct job *job, const struct search *possible, struct fit *ret_fit)
+{
+    const struct environment *environment = job->job_class->environment;
+    struct search known = *possible, any = *possible;
+    known.readiness = READINESS_KNOWN;
+    any.locality = locality_is_known(environment);
+    return (environment != NULL && environment->unpinned && fit_find(&known, ret_fit)) ||
+           fit_find(&any, ret_fit);
+}
+
 /* Finds nodes that should stage for the job class. None are needed while enough others are ready or
  * staging. */
 static enum move plan_staging_ahead(struct core *core, const struct job *job, struct plan *plan)
@@ -154,7 +167,7 @@ static enum move plan_staging_ahead(struct core *core, const struct job *job, st
     if (fits(&coming)) {
         return MOVE_NONE;
     }
-    plan->stuck = !fit_find(&possible, &plan->fit);
+    plan->stuck = !find_stagers(job, &possible, &plan->fit);
     return plan->stuck ? MOVE_NONE : MOVE_STAGE;
 }
 
@@ -175,7 +188,7 @@ static enum move plan_staging(struct core *core, const struct job *job, struct r
     const struct search possible = reservation_search(core, job, VIEW_FREE, reservations, READINESS_POSSIBLE);
     bool coming = may_fit(core, job->job_class, READINESS_COMING) && fits(&soon);
     bool wanted = !coming && core_free(core) > reservations->staged;
-    if (coming || (wanted && fit_find(&possible, &plan->fit))) {
+    if (coming || (wanted && find_stagers(job, &possible, &plan->fit))) {
         reservations->staged += job->job_class->request.units;
         bool wider = coming && job->job_class->whole && job->job_class->request.placement == PLACEMENT_SPREAD;
         return wider    ? plan_staging_ahead(core, job, plan) /* over nodes that others have now, too */
@@ -639,56 +652,4 @@ int64_t place_gap_ms(struct core *core, const struct job *job, const struct rese
 bool place_reserves_all(const struct core *core)
 {
     return waiting_of(core) == WAITING_RESERVES_ALL;
-}
-
-/* --- the largest possible gang -------------------------------------------------------------------------- */
-
-static bool has_one_node(const struct search *search, const struct partition *partition)
-{
-    for (size_t i = 0; i < partition->count; i++) {
-        if (fit_offer(search, partition->capacities[i]) >= search->request->units) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool place_fits_one_node(struct core *core, const struct resource_request *request)
-{
-    const struct search search = fit_search(core, request, VIEW_REGISTERED, NULL);
-    bool fits = false;
-    for (const struct partition *partition = core->partitions;
-         partition != NULL && !fits && request->nodes <= 1; partition = partition->next) {
-        fits = fit_allowed(&search, partition) && has_one_node(&search, partition);
-    }
-    return fits;
-}
-
-int64_t place_largest(struct core *core, const struct resource_request *request,
-                      const struct partition **ret_partition)
-{
-    const struct search search = fit_search(core, request, VIEW_REGISTERED, NULL);
-    const struct partition *best = NULL;
-    int64_t largest = 0;
-    for (const struct partition *partition = core->partitions; partition != NULL;
-         partition = partition->next) {
-        int64_t here = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
-        if (here > largest) {
-            largest = here;
-            best = partition;
-        }
-    }
-    if (ret_partition != NULL) {
-        *ret_partition = best;
-    }
-    return largest;
-}
-
-int64_t place_job_class_largest(struct core *core, struct job_class *job_class)
-{
-    if (job_class->registry != core->registry) {
-        job_class->registry = core->registry;
-        job_class->largest = place_largest(core, &job_class->request, NULL);
-    }
-    return job_class->largest;
 }

@@ -10,10 +10,7 @@
 #include "daemon/core/scheduler/fit.h"
 
 struct core;
-struct partition;
 struct job;
-struct job_class;
-struct resource_request;
 
 /* Visits the queue in order, or a part of it. */
 struct walk {
@@ -73,16 +70,5 @@ bool place_is_limited(struct core *core, const struct job *job, struct account_l
 
 /* Whether a waiting job reserves all devices that it could use. */
 bool place_reserves_all(const struct core *core);
-
-/* Whether one of the registered nodes, busy or not, could hold all of a gang. */
-bool place_fits_one_node(struct core *core, const struct resource_request *request);
-
-/* The largest gang that the registered nodes, busy or not, could ever hold for such a resource request.
- * *ret_partition, unless ret_partition is NULL, is its partition; NULL for 0. */
-int64_t place_largest(struct core *core, const struct resource_request *request,
-                      const struct partition **ret_partition);
-
-/* The same for a job class, cached until the registry changes. */
-int64_t place_job_class_largest(struct core *core, struct job_class *job_class);
 
 #endif

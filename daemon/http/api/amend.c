@@ -45,9 +45,9 @@ static void copy_job(struct amending *amending, const struct job_record *job)
 {
     struct job_birth *birth = &amending->birth;
     struct job_life *life = &amending->life;
-    const char **const strings[] = {&birth->id,         &birth->owner,    &birth->name,    &birth->project,
-                                    &birth->gpu_type,   &birth->array_id, &birth->program, &life->pool,
-                                    &life->failed_node, &life->reason};
+    const char **const strings[] = {&birth->id,       &birth->owner,    &birth->name,       &birth->project,
+                                    &birth->gpu_type, &birth->array_id, &birth->program,    &birth->labels,
+                                    &birth->retry_of, &life->pool,      &life->failed_node, &life->reason};
     const size_t count = sizeof strings / sizeof *strings;
     size_t room = 1;
     *birth = job->birth;

@@ -82,6 +82,22 @@ static bool read_key(struct ask *ask, struct err *err)
     return true;
 }
 
+static bool hand_over(struct server *server, struct ask *ask, struct err *err)
+{
+    if (!writer_ask(server->config.writer, &ask->writer)) {
+        return err_set(err, ERR_UNAVAILABLE, "too many changes wait to be stored");
+    }
+    server->asks++;
+    return true;
+}
+
+bool ask_alone(struct server *server, struct ask *ask, struct err *err)
+{
+    ask->writer.input.wall_ms = server->wall_ms;
+    ask->writer.arrived_ms = server->now_ms;
+    return hand_over(server, ask, err);
+}
+
 bool ask_writer(void *asked, struct err *err)
 {
     autoask struct ask *ask = asked;
@@ -92,10 +108,9 @@ bool ask_writer(void *asked, struct err *err)
     if (ask->writer.kind != WRITER_INPUT || ask->writer.input.kind != INPUT_ASK) {
         ask->writer.audit = audit_of_change(ask->request, ask->subject, ask->detail);
     }
-    if (!writer_ask(server->config.writer, &ask->writer)) {
-        return err_set(err, ERR_UNAVAILABLE, "too many changes wait to be stored");
+    if (!hand_over(server, ask, err)) {
+        return false;
     }
-    server->asks++;
     senders_hand_on(ask->request);
     request_wait(give(ask)->request);
     return true;
@@ -121,6 +136,10 @@ void ask_answered(struct server *server, struct writer_request *writer)
 {
     struct ask *ask = (struct ask *)writer; /* its first member */
     server->asks--;
+    if (ask->request == NULL) {
+        ask->answered(server, ask);
+        return;
+    }
     senders_take_back(ask->request, writer->took_us);
     if (writer->status != 0) {
         reply_committed(ask);

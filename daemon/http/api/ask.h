@@ -13,16 +13,18 @@ struct server;
 /* First member of what a resource sends to the writer. */
 struct ask {
     struct writer_request writer;
-    struct request *request;
-    size_t size;         /* of the whole */
-    const char *subject; /* for the audit: the id of what is made; NULL: the path says it all */
-    const char *detail;  /* likewise, a JSON object; NULL: the body, where that has no secret */
+    struct request *request; /* NULL: nobody waits for it; then answered is called, and nothing else here */
+    size_t size;             /* of the whole */
+    const char *subject;     /* for the audit: the id of what is made; NULL: the path says it all */
+    const char *detail;      /* likewise, a JSON object; NULL: the body, where that has no secret */
     /* Called on the HTTP thread when the change is committed, before the reply is given; NULL: nothing to do.
      */
     void (*committed)(struct ask *ask);
     /* Called on the HTTP thread when the change was refused; true: it has given the reply itself. NULL: the
      * reply is the error. */
     bool (*refused)(struct ask *ask);
+    /* Called on the HTTP thread in place of a reply; it owns the ask. */
+    void (*answered)(struct server *server, struct ask *ask);
     /* Releases what the resource holds in it, in any case; NULL: nothing. */
     void (*finish)(struct ask *ask);
 };
@@ -37,6 +39,9 @@ void *ask_create(struct request *request, size_t size,
 /* Takes over an ask and hands it to the writer; the reply follows the writer's answer. A keyed route's
  * Idempotency-Key goes with it. false: it was not handed over; ERR_UNAVAILABLE when the writer is full. */
 bool ask_writer(void *ask, struct err *err);
+
+/* The same for a change that no request asks for. The ask stays the caller's until it is answered. */
+bool ask_alone(struct server *server, struct ask *ask, struct err *err);
 
 /* Releases an ask that was not handed over; NULL: nothing. */
 void ask_destroy(struct ask *ask);

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/state.h"
-#include "daemon/http/request/request.h"
+#include "daemon/http/base/submitter.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
@@ -17,32 +18,139 @@
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 
-static bool find_one(const struct request *request, const struct job_dependency *dependency, size_t index,
-                     struct core_dependency *on, struct err *err)
+/* A dependency with the id of its job, which the core borrows. */
+struct found {
+    struct core_dependency on;
+    char id[ID_LENGTH + 1];
+};
+
+static void take(struct found *found, const struct job_record *job)
 {
-    autorows struct rows rows = reader_job(request->server->reader, dependency->job, err);
-    struct job_record job;
-    char field[32];
-    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner, job.birth.project)) {
-        *on = (struct core_dependency){
-            .id = dependency->job, .kind = dependency->when, .key = job.birth.key, .state = job.life.state};
-        return true;
-    }
-    snprintf(field, sizeof field, "after[%zu]", index);
-    return !rows.failed && err_field(err, ERR_FIELD, field, "`gpuctl ps --all` shows the jobs that there are",
-                                     "%s: there is no job %s", field, dependency->job);
+    memcpy(found->id, job->birth.id, sizeof found->id);
+    found->on.key = job->birth.key;
+    found->on.state = job->life.state;
 }
 
-bool dependencies_read(const struct request *request, const struct job_spec *spec,
+static bool find_by_id(const struct submitter *submitter, const char *id, const char *field,
+                       struct found *found, struct err *err)
+{
+    autorows struct rows rows = reader_job(submitter->server->reader, id, err);
+    struct job_record job;
+    if (rows_job(&rows, &job) &&
+        authorize_see(submitter->server->projects, submitter->who, job.birth.owner, job.birth.project)) {
+        take(found, &job);
+        return true;
+    }
+    return !rows.failed && err_field(err, ERR_FIELD, field, "`gpuctl ps --all` shows the jobs that there are",
+                                     "%s: there is no job %s", field, id);
+}
+
+/* The jobs of a name that have not ended, as far as a sentence has room for them. */
+struct namesakes {
+    struct text ids;
+    size_t live, ended;
+};
+
+/* Of those that live the newest is found; where none lives, of those that have ended. */
+static void meet(struct namesakes *namesakes, const struct job_record *job, struct found *found)
+{
+    bool ended = job_state_terminal(job->life.state);
+    if (namesakes->live == 0 && (!ended || namesakes->ended == 0)) {
+        take(found, job);
+    }
+    if (!ended && namesakes->live < NAMED) {
+        text_printf(&namesakes->ids, "%s%s", namesakes->live > 0 ? ", " : "", job->birth.id);
+    }
+    namesakes->live += !ended;
+    namesakes->ended += ended;
+}
+
+/* Looks through the newest jobs of the sender, LIMIT_NAMED_PARTS times as many as one page of a list does. */
+static bool look_up(const struct submitter *submitter, const char *name, struct namesakes *namesakes,
+                    struct found *found, struct err *err)
+{
+    struct reader *reader = submitter->server->reader;
+    struct job_filter filter = {
+        .owner = identity_owner(submitter->who), .name = name, .limit = LIMIT_SCAN_ROWS};
+    bool over = false;
+    for (int part = 0; part < LIMIT_NAMED_PARTS && !over; part++) {
+        filter.behind_key = 0;
+        if (!reader_jobs_bound(reader, &filter, &over, err)) {
+            return false;
+        }
+        autorows struct rows rows = reader_jobs(reader, &filter, err);
+        struct job_record job;
+        while (rows_job(&rows, &job)) {
+            meet(namesakes, &job, found);
+        }
+        if (rows.failed) {
+            return false;
+        }
+        filter.before_key = filter.behind_key + 1;
+    }
+    return true;
+}
+
+static bool find_by_name(const struct submitter *submitter, const char *name, const char *field,
+                         struct found *found, struct err *err)
+{
+    struct namesakes namesakes = {0};
+    bool looked = look_up(submitter, name, &namesakes, found, err);
+    autotext struct text ids = namesakes.ids;
+    if (looked && namesakes.live > 1) {
+        return err_field(err, ERR_FIELD, field, "name the id of one",
+                         "%s: %zu jobs of yours are called %s: %s%s", field, namesakes.live, name, ids.bytes,
+                         namesakes.live > NAMED ? ", ..." : "");
+    }
+    return looked && (namesakes.live + namesakes.ended > 0 ||
+                      err_field(err, ERR_FIELD, field, "`gpuctl ps --all` shows the jobs that there are",
+                                "%s: none of your newest jobs is called %s", field, name));
+}
+
+static bool find_one(const struct submitter *submitter, const struct job_dependency *dependency, size_t index,
+                     struct found *found, struct err *err)
+{
+    char field[32];
+    snprintf(field, sizeof field, "after[%zu]", index);
+    found->on.kind = dependency->when;
+    return dependency->job != NULL ? find_by_id(submitter, dependency->job, field, found, err)
+                                   : find_by_name(submitter, dependency->name, field, found, err);
+}
+
+/* A name may stand for a job whose id is there, too. */
+static bool refuse_twice(const struct core_dependency *dependency, size_t index, struct err *err)
+{
+    char field[32];
+    snprintf(field, sizeof field, "after[%zu]", index);
+    for (size_t i = 0; i < index; i++) {
+        if (dependency[i].key == dependency[index].key) {
+            return err_field(err, ERR_FIELD, field, "name each job once", "%s names job %s again", field,
+                             dependency[index].id);
+        }
+    }
+    return true;
+}
+
+bool dependencies_read(const struct submitter *submitter, const struct job_spec *spec,
                        struct core_dependency **ret_dependencies, struct err *err)
 {
     *ret_dependencies = NULL;
     if (spec->dependency_count == 0) {
         return true;
     }
-    autofree struct core_dependency *dependency = xzalloc(spec->dependency_count * sizeof *dependency);
-    for (size_t i = 0; i < spec->dependency_count; i++) {
-        if (!find_one(request, &spec->dependencies[i], i, &dependency[i], err)) {
+    const size_t count = spec->dependency_count;
+    /* one block, which the submission frees: the dependencies, then their ids */
+    autofree struct core_dependency *dependency = xzalloc(count * (sizeof *dependency + ID_LENGTH + 1));
+    char *id = (char *)(dependency + count);
+    for (size_t i = 0; i < count; i++, id += ID_LENGTH + 1) {
+        struct found found = {0};
+        if (!find_one(submitter, &spec->dependencies[i], i, &found, err)) {
+            return false;
+        }
+        memcpy(id, found.id, sizeof found.id);
+        dependency[i] = found.on;
+        dependency[i].id = id;
+        if (!refuse_twice(dependency, i, err)) {
             return false;
         }
     }

@@ -10,11 +10,11 @@
 #include "proto/base/text/text.h"
 
 struct reader;
-struct request;
+struct submitter;
 
 /* The dependencies of the spec as they are now: one item each, borrowing from the spec. The caller frees the
  * array; NULL for none. ERR_FIELD about after[i] when there is no such job, or it belongs to someone else. */
-bool dependencies_read(const struct request *request, const struct job_spec *spec,
+bool dependencies_read(const struct submitter *submitter, const struct job_spec *spec,
                        struct core_dependency **ret_dependencies, struct err *err);
 
 /* Why a job that is HELD or BLOCKED waits: "held by ann", "waits for job A to succeed (RUNNING)". */

@@ -65,7 +65,7 @@ bool explain_plan(struct request *request, struct err *err)
     input->ask.owner = identity_owner(request->who);
     input->ask.sees_all = authorize_sees_all(request->who);
     input->ask.spec = &plan->spec;
-    if (spec_environment_of(&plan->spec, &plan->environment)) {
+    if (spec_environment_of(&plan->spec, input->ask.owner, &plan->environment)) {
         input->ask.environment = &plan->environment.core;
     }
     return ask_writer(give(plan), err);

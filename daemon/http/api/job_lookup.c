@@ -66,12 +66,26 @@ static bool missing(const char *id, struct err *err)
                      "there is no job %s", id);
 }
 
+/* Does its spec name the tasks that it has? */
+static bool has_only(const struct request *request, const struct job_facts *array)
+{
+    struct err ignored;
+    autojson json_t *spec = specs_get(request->server->specs, array->key, &ignored);
+    return json_object_get(json_object_get(spec, "array"), "only") != NULL;
+}
+
 /* Why an array has no such task. */
-static bool task_missing(const struct job_facts *array, int64_t task, struct err *err)
+static bool task_missing(const struct request *request, const struct job_facts *array, int64_t task,
+                         struct err *err)
 {
     if (array->tasks == 0) {
         return err_field(err, ERR_NOT_FOUND, "id", "leave out what is behind the dot",
                          "job %s is no array: it has no task %lld", array->id, (long long)task);
+    }
+    if (has_only(request, array)) {
+        return err_field(err, ERR_NOT_FOUND, "id", "`gpuctl ps --all --array` shows those that there are",
+                         "array %s has only some tasks, and %lld is none of those that were placed",
+                         array->id, (long long)task);
     }
     if (task >= array->tasks) {
         return err_field(err, ERR_NOT_FOUND, "id", NULL, "the last task of %s is %lld, there is no %lld",
@@ -97,7 +111,7 @@ bool job_missing(const struct request *request, struct err *err)
     if (!read_job(request, request->array_id, LOOK, &found, &array, err)) {
         return false;
     }
-    return found ? task_missing(&array, request->task, err) : missing(request->array_id, err);
+    return found ? task_missing(request, &array, request->task, err) : missing(request->array_id, err);
 }
 
 void job_name_task(struct request *request)
@@ -178,6 +192,8 @@ void job_view_fill(struct job_view *view, const struct job_birth *birth, const s
                               .state = life->state,
                               .name = birth->name,
                               .program = birth->program,
+                              .labels = birth->labels,
+                              .retry_of = birth->retry_of,
                               .owner = birth->owner,
                               .project = birth->project,
                               .gpus = birth->gpus,
@@ -195,6 +211,7 @@ void job_view_fill(struct job_view *view, const struct job_birth *birth, const s
                               .failed_rank = life->failed_rank,
                               .failed_node = life->failed_node,
                               .idle_since_ms = life->idle_since_ms,
+                              .kept_until_ms = life->kept_until_ms,
                               .cause = life->cause,
                               .reason = life->idle_since_ms != 0 ? "its GPUs are idle" : life->reason,
                               .array = view_of(array),
@@ -319,17 +336,17 @@ static char *sweep_of(const struct job_record *job)
 }
 
 /* Who gets a job in STAGING ready. What the job needs follows from its spec, as the core had it. */
-static bool say_staging(const struct server *server, struct job_view *view, int64_t job_key, struct text *out,
-                        struct err *err)
+static bool say_staging(const struct server *server, struct job_view *view, const struct job_birth *job,
+                        struct text *out, struct err *err)
 {
     struct job_spec spec;
     struct spec_environment environment;
     bool builds = false;
-    json_t *json = specs_get(server->specs, job_key, err);
+    json_t *json = specs_get(server->specs, job->key, err);
     if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
         return false;
     }
-    if (spec_environment_of(&spec, &environment)) {
+    if (spec_environment_of(&spec, job->owner, &environment)) {
         view->stagings =
             staging_board_look(server->stagings, environment.core.key, server->now_ms, &view->staging_count);
         builds = job_spec_has_environment(&spec);
@@ -337,6 +354,18 @@ static bool say_staging(const struct server *server, struct job_view *view, int6
     spec_environment_finish(&environment);
     job_spec_finish(&spec);
     staging_board_say(view->stagings, view->staging_count, builds, out);
+    return true;
+}
+
+/* "waits until 2026-11-21T09:30:00.000Z", behind the jobs that it waits for. */
+static bool say_moment(const struct server *server, const struct job_birth *birth, struct text *out)
+{
+    autojson json_t *spec = json_parse(birth->spec, birth->spec_length, NULL);
+    const char *moment = json_string_of(spec, "not_before");
+    int64_t at_ms;
+    if (moment != NULL && text_to_wall_ms(moment, &at_ms) && at_ms > server->wall_ms) {
+        text_printf(out, "%swaits until %s", out->length > 0 ? "; " : "", moment);
+    }
     return true;
 }
 
@@ -348,11 +377,12 @@ static bool say_reason(const struct server *server, const struct job_record *job
         say_queued(server->queue, &job->birth, out);
     }
     if (view->state == JOB_STAGING) {
-        return say_staging(server, view, job->birth.key, out, err);
+        return say_staging(server, view, &job->birth, out, err);
     }
     if (view->state == JOB_HELD || view->state == JOB_BLOCKED) {
         view->reason = NULL;
-        return after_say_why(server->reader, job->birth.key, view->state, out, err);
+        return after_say_why(server->reader, job->birth.key, view->state, out, err) &&
+               (view->state == JOB_HELD || say_moment(server, &job->birth, out));
     }
     return true;
 }

@@ -97,6 +97,23 @@ static bool read_array(struct request *request, struct job_filter *filter, struc
            err_field(err, ERR_FIELD, "array", "GET /v1/jobs/{id} shows it", "job %s is no array", array);
 }
 
+/* "phase=2"; the text is cut at its first '='. */
+static bool read_label(const struct query *query, struct job_filter *filter, struct err *err)
+{
+    char *text = (char *)(uintptr_t)query_text(query, "label"); /* lies in the request's own buffer */
+    char *equals = text != NULL ? strchr(text, '=') : NULL;
+    if (text == NULL) {
+        return true;
+    }
+    if (equals == NULL || equals == text) {
+        return err_field(err, ERR_FIELD, "label", "phase=2 for instance", "label must be KEY=VALUE");
+    }
+    *equals = '\0';
+    filter->label = text;
+    filter->label_value = equals + 1;
+    return true;
+}
+
 static bool read_filter(struct request *request, struct job_filter *filter, struct err *err)
 {
     const struct query *query = request->query;
@@ -111,8 +128,8 @@ static bool read_filter(struct request *request, struct job_filter *filter, stru
         return err_field(err, ERR_FIELD, "id_prefix", NULL, "id_prefix is longer than an id, %d characters",
                          ID_LENGTH);
     }
-    return named && read_array(request, filter, err) && read_states(query, &filter->states, err) &&
-           query_moment(query, "since", &filter->since_ms, err) &&
+    return named && read_label(query, filter, err) && read_array(request, filter, err) &&
+           read_states(query, &filter->states, err) && query_moment(query, "since", &filter->since_ms, err) &&
            query_int(query, "limit", 1, LIMIT_LIST_ROWS, &filter->limit, err) &&
            read_cursor(query_text(query, "cursor"), &filter->before_key, err);
 }

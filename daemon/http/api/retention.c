@@ -273,7 +273,9 @@ bool retention_open(struct server *server, struct err *err)
     retention->due = (struct deadline){.due = round_due, .closure = retention};
     retention->config = (struct retention_config){.writer = config->writer,
                                                   .logs = config->logs,
+                                                  .checkpoints = config->checkpoints,
                                                   .blobs = config->blobs,
+                                                  .objects = server->objects,
                                                   .tracking = server->tracking,
                                                   .store_path = config->store_path,
                                                   .state_directory = config->state_directory,

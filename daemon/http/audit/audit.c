@@ -77,11 +77,12 @@ static void write_address(const struct request *request, char out[INET6_ADDRSTRL
     }
 }
 
-/* The bodies of changes of the cluster, and of a job that is there: none has a secret. */
+/* The bodies of changes of the cluster, and of a job that is there: none has a secret, but variables may. */
 static bool shows_body(const struct route *route)
 {
     return route->access == ACCESS_OPERATOR || route->access == ACCESS_ADMIN ||
-           (route->access == ACCESS_USER && strncmp(route->path, "/v1/jobs/", strlen("/v1/jobs/")) == 0);
+           (route->access == ACCESS_USER && strncmp(route->path, "/v1/jobs/", strlen("/v1/jobs/")) == 0 &&
+            strcmp(route->path, "/v1/jobs/{id}/clone") != 0);
 }
 
 static void write_detail(const struct request *request, char out[LIMIT_AUDIT_BYTES + 1])

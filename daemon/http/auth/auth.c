@@ -203,6 +203,30 @@ bool auth_use(struct auth *auth, const char *id, int64_t wall_ms, bool *ret_firs
     return due;
 }
 
+const struct identity *auth_of_owner(const struct auth *auth, const char *owner, int64_t login_ms,
+                                     int64_t wall_ms)
+{
+    const struct identity *token = NULL, *login = NULL;
+    for (const struct identity *one = auth->identities; one != NULL; one = one->hh.next) {
+        if (one->node != NULL || strcmp(one->principal.name, owner) != 0) {
+            continue;
+        }
+        if (one->subject != NULL) {
+            login = login == NULL || one->expires_ms > login->expires_ms ? one : login;
+        } else if (identity_stands(one, wall_ms) &&
+                   (token == NULL || one->principal.role > token->principal.role)) {
+            token = one;
+        }
+    }
+    if (login != NULL && (login->revoked || wall_ms - login->expires_ms > login_ms)) {
+        login = NULL;
+    }
+    if (login != NULL && (token == NULL || login->principal.role >= token->principal.role)) {
+        token = login;
+    }
+    return token != NULL && token->principal.role >= ROLE_USER ? token : NULL;
+}
+
 bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms)
 {
     for (const struct identity *one = auth->identities; one != NULL; one = one->hh.next) {

@@ -59,6 +59,10 @@ bool auth_load(struct auth *auth, struct reader *reader, struct err *err);
 /* The bearer of the token with this id; NULL: there is none. It may be revoked. */
 const struct identity *auth_find(const struct auth *auth, const char *id);
 
+/* The owner as somebody who acts without a request: by the token with the highest role, or by the newest
+ * login, even if that ended at most login_ms ago. NULL: there is neither, or it only looks. */
+const struct identity *auth_of_owner(const struct auth *auth, const char *owner, int64_t login_ms,
+                                     int64_t wall_ms);
 /* Whether a token that stands is bound to the node. */
 bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms);
 /* Whether the use of a token is to be noted, because none was for an hour; it counts as noted from then on.

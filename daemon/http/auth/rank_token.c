@@ -44,7 +44,7 @@ static void derive(const uint8_t key[HASH_BYTES], const char *purpose, uint64_t 
     uint8_t digest[HASH_BYTES];
     char text[64];
     int length = snprintf(text, sizeof text, "%s %llu", purpose, (unsigned long long)attempt_id);
-    hash_keyed(key, text, (size_t)length, digest);
+    hash_keyed(key, HASH_BYTES, text, (size_t)length, digest);
     text_to_hex(digest, HASH_BYTES, out);
 }
 

@@ -43,7 +43,7 @@ static void derive(const struct sessions *sessions, const char *purpose, const s
     char text[128];
     int length = snprintf(text, sizeof text, "%s %s %lld %s", purpose, session->token,
                           (long long)session->expires_s, session->nonce);
-    hash_keyed(sessions->key, text, (size_t)length, digest);
+    hash_keyed(sessions->key, HASH_BYTES, text, (size_t)length, digest);
     text_to_hex(digest, HASH_BYTES, out);
 }
 

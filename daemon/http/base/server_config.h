@@ -21,12 +21,15 @@ struct server_config {
     const char *address;                     /* to listen on: an IPv4 or IPv6 address; NULL: 127.0.0.1 */
     uint16_t port;                           /* 0: any that is free */
     struct writer *writer;                   /* open; outlives the server */
+    struct checkpoints *checkpoints;         /* the same */
     struct logs *logs;                       /* daemon/blob; open, outlive the server; NULL: no log store */
     struct blobs *blobs;                     /* NULL: no blob store */
     struct worker *worker;                   /* whose finished tasks the server collects; NULL: none */
     struct notify *notify;                   /* of the webhooks; outlives the server; NULL: none */
     const struct issuer_config *issuer;      /* the identity provider that people log in with; NULL: none */
     const struct networks *webhook_networks; /* private ones that webhooks may name; NULL: none */
+    const char *const *image_registries;     /* that images may come from */
+    size_t image_registry_count;             /* 0: from any */
     const char *store_path;                  /* of the database: the server opens one reader */
     const char *state_directory;             /* whose file system must keep min_free_bytes */
     int64_t min_free_bytes; /* below it submissions and blobs are refused; 0: never, -1: as fits the disk */
@@ -37,10 +40,13 @@ struct server_config {
     const char *const
         *host_names; /* allowed in the Host header besides loopback names and the listen address */
     size_t host_name_count;
-    uint32_t incarnation;    /* store_incarnation */
-    int64_t heartbeat_ms;    /* how often nodes send heartbeats; 0: HEARTBEAT_MS */
-    enum policy policy;      /* of the writer's core: told to those who ask for the version */
-    int64_t patience_ms;     /* with clients that send or read slowly; 0: DEFAULT_PATIENCE_MS */
+    uint32_t incarnation;           /* store_incarnation */
+    int64_t heartbeat_ms;           /* how often nodes send heartbeats; 0: HEARTBEAT_MS */
+    enum policy policy;             /* of the writer's core: told to those who ask for the version */
+    int64_t patience_ms;            /* with clients that send or read slowly; 0: DEFAULT_PATIENCE_MS */
+    const char *object_store;       /* s3://...; NULL: files alone */
+    const char *object_credentials; /* a file; NULL: the environment has them */
+    int64_t object_after_ms, object_spool_bytes;
     int64_t log_limit;       /* bytes of one stream of one rank; 0: LIMIT_STREAM_BYTES */
     int64_t upload_quota;    /* bytes that a person may send before jobs name them; 0: the default */
     int64_t per_address;     /* connections that one address may hold; 0: half of all */

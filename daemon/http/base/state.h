@@ -55,9 +55,13 @@ struct server {
     struct specs *specs;
     struct staging_board *stagings;
     struct secrets *secrets;
+    struct schedules *schedules;
+    struct images *images; /* NULL: no job has named an image by a tag yet */
     struct space *space;
     struct uploads *uploads;
     struct mlflow *mlflow;
+    struct objects *objects;            /* the object store; NULL: there is none */
+    struct recalls *recalls;            /* NULL likewise */
     struct retention_tracking tracking; /* for retention */
     struct retention *retention;        /* NULL: nothing is removed by its age */
     struct scrubbing *scrubbing;

@@ -20,8 +20,12 @@ struct log_cursor {
 static struct log_reader *open_reader(const struct log_cursor *cursor, const char *after, struct err *err)
 {
     const struct log_query *wanted = &cursor->wanted;
-    return log_reader_open(cursor->server->config.logs, wanted->job.id, cursor->attempt, wanted->rank,
-                           wanted->stream, after, err);
+    struct log_reader *reader = log_reader_open(cursor->server->config.logs, wanted->job.id, cursor->attempt,
+                                                wanted->rank, wanted->stream, after, err);
+    if (reader != NULL) {
+        log_reader_since(reader, wanted->since_ms);
+    }
+    return reader;
 }
 
 struct log_cursor *log_cursor_open(struct server *server, const struct log_query *wanted, struct err *err)

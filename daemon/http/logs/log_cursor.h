@@ -19,6 +19,7 @@ struct log_query {
     int64_t attempt;    /* only this one; -1: from the newest, or from that of `after`, on */
     int64_t rank;       /* -1: all */
     enum stream stream; /* STREAM_COUNT: stdout and stderr */
+    int64_t since_ms;   /* output that arrived before is left out */
     bool follow;        /* false: it is over at what is stored */
     const char *after;  /* an id of log_piece_id; NULL: from the start of the attempt */
     int64_t from;       /* without attempt and after: the attempt to begin with; 0: the newest */

@@ -13,6 +13,7 @@
 #include "daemon/http/base/fair_queue.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/logs/logs.h"
+#include "daemon/http/objects/recalls.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/request_work.h"
 #include "daemon/http/request/routes.h"
@@ -157,34 +158,41 @@ static bool read_cursor(const struct query *query, struct log_search *search, in
                      "the cursor is not one of this search");
 }
 
-static bool read_page(struct page *page, struct request *request, struct err *err)
+static bool read_page(struct page *page, struct request *request, const struct log_query *wanted,
+                      struct err *err)
 {
     struct log_search *search = &page->search;
-    struct log_query wanted;
     page->limit = LIMIT_LIST_DEFAULT_ROWS;
-    if (!logs_read_query(request, &wanted, err) ||
-        !query_int(request->query, "limit", 1, LIMIT_LIST_ROWS, &page->limit, err)) {
+    if (!query_int(request->query, "limit", 1, LIMIT_LIST_ROWS, &page->limit, err)) {
         return false;
     }
-    snprintf(page->job_id, sizeof page->job_id, "%s", wanted.job.id);
-    int64_t newest = wanted.job.attempt > 0 ? wanted.job.attempt : 1;
+    snprintf(page->job_id, sizeof page->job_id, "%s", wanted->job.id);
+    int64_t newest = wanted->job.attempt > 0 ? wanted->job.attempt : 1;
     *search = (struct log_search){.logs = request->server->config.logs,
                                   .job_id = page->job_id,
-                                  .attempt = wanted.attempt > 0 ? wanted.attempt : newest,
-                                  .rank = wanted.rank,
-                                  .stream = wanted.stream};
+                                  .attempt = wanted->attempt > 0 ? wanted->attempt : newest,
+                                  .rank = wanted->rank,
+                                  .stream = wanted->stream,
+                                  .since_ms = wanted->since_ms};
     search->pattern = read_pattern(request->query, err);
-    return search->pattern != NULL && read_cursor(request->query, search, wanted.attempt, err);
+    return search->pattern != NULL && read_cursor(request->query, search, wanted->attempt, err);
 }
 
 bool log_searches_show(struct request *request, struct err *err)
 {
     struct log_searches *searches = request->server->log_searches;
+    struct log_query wanted;
+    if (!logs_read_query(request, &wanted, err)) {
+        return false;
+    }
+    if (recall_needs(request->server, wanted.job.id, JOB_OUTPUT)) {
+        return recall_job(request, wanted.job.id, JOB_OUTPUT, log_searches_show, err);
+    }
     struct page *page = xzalloc(sizeof *page);
     page->searches = searches;
     page->owner = xstrdup(identity_owner(request->who));
     request_work_begin(&page->work, request, page_free);
-    if (!read_page(page, request, err)) {
+    if (!read_page(page, request, &wanted, err)) {
         return false;
     }
     page->search.records = log_search_records(page->search.logs, page->job_id, page->search.attempt);

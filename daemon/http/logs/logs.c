@@ -16,12 +16,14 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/logs/log_cursor.h"
 #include "daemon/http/mlflow/mlflow.h"
-#include "daemon/http/logs/range.h"
+#include "daemon/http/objects/recalls.h"
+#include "daemon/http/kept/range.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/http/request/sse.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
+#include "proto/members.h"
 #include "proto/wire/views.h"
 
 /* --- uploads -------------------------------------------------------------------------------------------- */
@@ -62,6 +64,13 @@ static bool check_part(struct server *server, uint64_t attempt_id, const char *n
                      (long long)rank, (unsigned long long)attempt_id, node);
 }
 
+/* Bytes that come after all others have gone to the object store wait on the node for their return. */
+static bool are_here(struct server *server, const struct log_name *name, struct err *err)
+{
+    enum job_files what = name->stream == STREAM_FILES ? JOB_KEPT : JOB_OUTPUT;
+    return !recall_needs(server, name->job_id, what) || recall_job_soon(server, name->job_id, what, err);
+}
+
 bool logs_store_tails(struct server *server, const struct report_message *report,
                       const struct attempt_record *attempt_id, struct err *err)
 {
@@ -76,6 +85,9 @@ bool logs_store_tails(struct server *server, const struct report_message *report
         }
         if (!text_from_base64(tail->base64, strlen(tail->base64), &bytes, &length)) {
             return err_field(err, ERR_FIELD, "tails", NULL, "a log tail is not base64");
+        }
+        if (!are_here(server, &name, err)) {
+            return false;
         }
         if (!logs_append(server->config.logs, &name, tail->offset, bytes, length, &received, &durable, err) &&
             err->code != ERR_TOO_LARGE) { /* an end is taken in, whatever its logs */
@@ -142,6 +154,9 @@ bool logs_upload(struct request *request, struct err *err)
         return false;
     }
     const struct log_name name = {attempt_id.job_id, attempt_id.number, rank, stream};
+    if (!are_here(server, &name, err)) {
+        return false;
+    }
     if (!logs_append(server->config.logs, &name, offset, request->body, request->body_length, &received,
                      &durable, err)) {
         return fail_with_received(request, err, received);
@@ -199,6 +214,7 @@ static bool read_streams(struct request *request, struct log_query *log, struct 
     log->after = request->headers.last_event_id;
     return query_int(query, "attempt", 1, attempts, &log->attempt, err) &&
            query_int(query, "rank", 0, ranks_of_gpus(log->job.gpus) - 1, &log->rank, err) &&
+           query_moment(query, "since", &log->since_ms, err) &&
            read_output(query, log->job.id, &log->stream, err);
 }
 
@@ -290,6 +306,7 @@ static void append_piece(const struct log_piece *piece, struct text *out)
                 (long long)piece->rank, stream_text(piece->stream), (long long)piece->attempt,
                 (long long)piece->offset);
     text_json_string(&data, piece->bytes, piece->length);
+    member_write_time(&data, ",\"at\":", piece->at_ms);
     text_append(&data, "}");
     log_piece_id(piece, piece->length, id);
     sse_append(out, id, NULL, data.bytes, data.length);
@@ -332,6 +349,9 @@ bool logs_show(struct request *request, struct err *err)
     struct output_query wanted;
     if (!read_query(request, &wanted, err) || !check_stays(request, &wanted.log, err)) {
         return false;
+    }
+    if (recall_needs(request->server, wanted.log.job.id, JOB_OUTPUT)) {
+        return recall_job(request, wanted.log.job.id, JOB_OUTPUT, logs_show, err);
     }
     if (!request_wants_events(request)) {
         return show_bytes(request, &wanted, err);

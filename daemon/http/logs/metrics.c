@@ -10,6 +10,7 @@
 #include "daemon/http/logs/metric_feed.h"
 #include "daemon/http/logs/metric_follow.h"
 #include "daemon/http/logs/metric_run.h"
+#include "daemon/http/objects/recalls.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "proto/limits.h"
@@ -190,6 +191,9 @@ bool metrics_show(struct request *request, struct err *err)
     struct metric_query wanted;
     if (!read_query(request, &wanted, err)) {
         return false;
+    }
+    if (recall_needs(request->server, wanted.log.job.id, JOB_OUTPUT)) {
+        return recall_job(request, wanted.log.job.id, JOB_OUTPUT, metrics_show, err);
     }
     if (!request_wants_events(request)) {
         return show_page(request, &wanted, err);

@@ -8,12 +8,15 @@
 #include "daemon/blob/artifacts.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
+#include "daemon/http/mlflow/kept_folder.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/mlflow/tracker.h"
+#include "daemon/http/objects/recalls.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/request_work.h"
 #include "daemon/http/request/route.h"
 #include "daemon/http/request/routes.h"
+#include "daemon/objects/objects.h"
 #include "proto/base/cleanup.h"
 
 /* Work for the disk. */
@@ -23,7 +26,11 @@ struct chore {
     enum tracking_right right;
     bool (*allowed)(struct chore *chore, struct err *err); /* goes on once the sender may */
     struct mlflow *mlflow;
+    struct objects *objects; /* NULL: there is no object store */
     char *path;
+    struct tracking_place place;
+    struct kept_folder kept;        /* what path has of kept files */
+    struct kept_content content;    /* of GET, if it is one of these */
     struct artifact_upload *upload; /* of PUT */
     struct text out;
     bool ok;
@@ -34,6 +41,7 @@ static void chore_free(struct request_work *work)
 {
     struct chore *chore = (struct chore *)work;
     artifact_upload_end(chore->upload);
+    cleanup_close(&chore->content.file);
     text_finish(&chore->out);
     tracker_end(&chore->tracker);
     free(chore->path);
@@ -53,7 +61,9 @@ static struct chore *chore_begin(struct request *request, char *path)
 {
     struct chore *chore = xzalloc(sizeof *chore);
     chore->mlflow = request->server->mlflow;
+    chore->objects = request->server->objects;
     chore->path = path;
+    chore->content.file = -1;
     request_work_begin(&chore->work, request, chore_free);
     return chore;
 }
@@ -73,6 +83,14 @@ static bool chore_give(struct chore *chore, void (*work)(struct task *task))
     return request_work_give(&chore->work, chore->mlflow->disk, work, chore_reply);
 }
 
+/* The same for work that waits for the object store. */
+static bool chore_wait(struct chore *chore, void (*work)(struct task *task),
+                       void (*reply)(struct request_work *work))
+{
+    const struct server *server = chore->work.request->server;
+    return request_work_give(&chore->work, recalls_worker(server, chore->path), work, reply);
+}
+
 /* --- whose it is ---------------------------------------------------------------------------------------- */
 
 /* On the thread of the store. */
@@ -81,17 +99,30 @@ static void work_look(struct task *task)
     struct chore *chore = (struct chore *)task;
     struct tracking_error error;
     chore->ok = tracking_artifact_allowed(chore->mlflow->tracking, &chore->tracker.rights, chore->right,
-                                          chore->path, &error) ||
+                                          chore->path, &chore->place, &error) ||
                 err_set(&chore->err, error.code == TRACKING_PERMISSION_DENIED ? ERR_FORBIDDEN : ERR_NOT_FOUND,
                         "%s", error.message);
+}
+
+/* What the ranks kept is changed by nobody. */
+static bool may_change(const struct chore *chore, struct err *err)
+{
+    if (chore->right == TRACKING_SEES || chore->kept.inner == NULL) {
+        return true;
+    }
+    err_set(err, ERR_FORBIDDEN, "%s is read-only: it shows what the ranks of job %s kept", KEPT_FOLDER,
+            chore->place.job_id);
+    return err_hint(err, "use another folder of the run; the files go with their job");
 }
 
 static void looked(struct request_work *work)
 {
     struct chore *chore = (struct chore *)work;
     struct request *request = work->request;
-    request->looks_beyond = chore->ok && chore->right == TRACKING_SEES && *chore->tracker.beyond;
-    if (!chore->ok || !chore->allowed(chore, &chore->err)) {
+    bool ok = chore->ok && kept_folder_find(request->server, &chore->tracker.rights, &chore->place,
+                                            chore->path, &chore->kept, &chore->err);
+    request->looks_beyond = ok && chore->right == TRACKING_SEES && *chore->tracker.beyond;
+    if (!ok || !may_change(chore, &chore->err) || !chore->allowed(chore, &chore->err)) {
         request_fail(request, &chore->err);
     }
 }
@@ -104,7 +135,7 @@ static bool chore_ask(struct chore *chore, enum tracking_right right,
     if (!tracker_begin(&chore->tracker, request, err)) {
         return false;
     }
-    if (tracker_may_all(&chore->tracker) && right != TRACKING_SEES) {
+    if (tracker_may_all(&chore->tracker) && right != TRACKING_SEES && !kept_folder_is_in(chore->path)) {
         return allowed(chore, err);
     }
     chore->right = right;
@@ -114,12 +145,18 @@ static bool chore_ask(struct chore *chore, enum tracking_right right,
 
 /* --- PUT ------------------------------------------------------------------------------------------------ */
 
+static bool store_allows(const struct server *server, int64_t bytes, struct err *err)
+{
+    return server->objects == NULL || bytes == 0 || objects_allow(server->objects, bytes, err);
+}
+
 static bool upload_begin(struct request *request, struct err *err)
 {
     struct server *server = request->server;
     int64_t length = request->headers.content_length;
     autofree char *path = read_path(request, err);
-    if (path == NULL || !space_allows(server->space, length > 0 ? length : 0, err)) {
+    if (path == NULL || !space_allows(server->space, length > 0 ? length : 0, err) ||
+        !store_allows(server, length > 0 ? length : 0, err)) {
         return false;
     }
     struct artifact_upload *upload = artifact_upload_begin(server->mlflow->artifacts, path);
@@ -133,7 +170,7 @@ static size_t upload_piece(struct request *request, const char *bytes, size_t le
     const struct server *server = request->server;
     struct err err;
     int64_t fresh = request->headers.content_length < 0 ? (int64_t)length : 0; /* else counted at the begin */
-    if (!space_allows(server->space, fresh, &err) ||
+    if (!space_allows(server->space, fresh, &err) || !store_allows(server, fresh, &err) ||
         !artifact_upload_write(chore->upload, bytes, length, &err)) {
         request_fail(request, &err);
     }
@@ -161,9 +198,48 @@ bool mlflow_artifacts_put(struct request *request, struct err *err)
 
 /* --- GET ------------------------------------------------------------------------------------------------ */
 
+static bool send_file(struct chore *chore, struct err *err);
+
+/* On a thread that waits for the object store. */
+static void work_recall(struct task *task)
+{
+    struct chore *chore = (struct chore *)task;
+    chore->ok = objects_recall_artifact(chore->objects, chore->path, &chore->err);
+}
+
+static void recalled(struct request_work *work)
+{
+    struct chore *chore = (struct chore *)work;
+    if (!chore->ok || !send_file(chore, &chore->err)) {
+        request_fail(work->request, &chore->err);
+    }
+}
+
+static void work_find(struct task *task)
+{
+    struct chore *chore = (struct chore *)task;
+    chore->ok = kept_folder_open(&chore->kept, &chore->content, &chore->err);
+}
+
+static void found(struct request_work *work)
+{
+    struct chore *chore = (struct chore *)work;
+    if (chore->ok) {
+        kept_reply(work->request, &chore->content);
+    } else {
+        request_fail(work->request, &chore->err);
+    }
+}
+
 static bool send_file(struct chore *chore, struct err *err)
 {
     uint64_t length;
+    if (chore->kept.inner != NULL && chore->kept.shown) {
+        return request_work_give(&chore->work, kept_folder_worker(&chore->kept), work_find, found);
+    }
+    if (chore->objects != NULL && artifacts_is_away(chore->mlflow->artifacts, chore->path)) {
+        return chore_wait(chore, work_recall, recalled);
+    }
     int fd = artifacts_open_file(chore->mlflow->artifacts, chore->path, &length, err);
     if (fd < 0) {
         return false;
@@ -182,14 +258,15 @@ bool mlflow_artifacts_get(struct request *request, struct err *err)
 static void work_list(struct task *task)
 {
     struct chore *chore = (struct chore *)task;
-    text_append(&chore->out, "{\"files\":");
-    chore->ok = artifacts_list(chore->mlflow->artifacts, chore->path, "", &chore->out, &chore->err);
-    text_append(&chore->out, "}");
+    text_append(&chore->out, "{\"files\":[");
+    chore->ok = artifacts_list(chore->mlflow->artifacts, chore->path, "", &chore->out, &chore->err) &&
+                kept_folder_list(&chore->kept, "", &chore->out, &chore->err);
+    text_append(&chore->out, "]}");
 }
 
 static bool list(struct chore *chore, struct err *err)
 {
-    return chore_give(chore, work_list);
+    return request_work_give(&chore->work, kept_folder_worker(&chore->kept), work_list, chore_reply);
 }
 
 static bool relative(const char *path, struct err *err)
@@ -219,13 +296,15 @@ bool mlflow_artifacts_list(struct request *request, struct err *err)
 static void work_delete(struct task *task)
 {
     struct chore *chore = (struct chore *)task;
-    chore->ok = artifacts_delete(chore->mlflow->artifacts, chore->path, &chore->err);
+    chore->ok = chore->objects != NULL ? objects_remove_artifact(chore->objects, chore->path, &chore->err)
+                                       : artifacts_delete(chore->mlflow->artifacts, chore->path, &chore->err);
     text_append(&chore->out, "{}");
 }
 
 static bool delete_it(struct chore *chore, struct err *err)
 {
-    return chore_give(chore, work_delete);
+    return chore->objects != NULL ? chore_wait(chore, work_delete, chore_reply)
+                                  : chore_give(chore, work_delete);
 }
 
 bool mlflow_artifacts_delete(struct request *request, struct err *err)

@@ -8,6 +8,7 @@
 #include "daemon/blob/artifacts.h"
 #include "daemon/http/auth/authorize.h"
 #include "daemon/http/auth/rank_token.h"
+#include "daemon/http/mlflow/kept_folder.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/mlflow/tracker.h"
 #include "daemon/http/request/request_work.h"
@@ -28,6 +29,9 @@ struct pending_call {
     json_t *body;
     struct tracker tracker;
     char own_run[TRACKING_RUN_ID_BYTES]; /* of a rank; "": of others */
+    char *path; /* owned: that artifacts/list asks for, with the run's folder; NULL: it is another call */
+    struct tracking_place place; /* of path */
+    struct kept_folder kept;     /* likewise */
     int64_t wall_ms;
     bool ok;
     struct text out;
@@ -39,6 +43,7 @@ static void pending_free(struct request_work *work)
     struct pending_call *pending = (struct pending_call *)work;
     searches_leave(&pending->search);
     json_decref(pending->body);
+    free(pending->path);
     tracker_end(&pending->tracker);
     text_finish(&pending->out);
     free(pending);
@@ -46,22 +51,26 @@ static void pending_free(struct request_work *work)
 
 /* --- on the thread of the store, or of searches --------------------------------------------------------- */
 
-static bool list_run(const struct artifacts *artifacts, const char *uri, const char *path, struct text *out,
-                     struct tracking_error *error)
+/* The paths in the answer begin so; the caller frees it. */
+static char *prefix_of(const char *path)
+{
+    return *path != '\0' ? xprintf("%s/", path) : xstrdup("");
+}
+
+/* Leaves the array open, for what the ranks kept. */
+static bool list_run(const struct artifacts *artifacts, const char *uri, const char *folder, const char *path,
+                     struct text *out, struct tracking_error *error)
 {
     struct err err;
     size_t start = out->length;
-    const char *root = uri + sizeof RUN_URI - 1;
-    autofree char *folder = *path != '\0' ? xprintf("%s/%s", root, path) : xstrdup(root);
-    autofree char *prefix = *path != '\0' ? xprintf("%s/", path) : xstrdup("");
+    autofree char *prefix = prefix_of(path);
     text_append(out, "{\"root_uri\":");
     text_json_string(out, uri, strlen(uri));
-    text_append(out, ",\"files\":");
+    text_append(out, ",\"files\":[");
     if (!artifacts_list(artifacts, folder, prefix, out, &err)) {
         out->length = start;
         return tracking_fail(error, TRACKING_INTERNAL_ERROR, "%s", err.text);
     }
-    text_append(out, "}");
     return true;
 }
 
@@ -90,7 +99,11 @@ static bool list_artifacts(struct pending_call *pending)
         return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
                              "The artifacts of this run are not on this server but at %s", uri);
     }
-    return list_run(pending->mlflow->artifacts, uri, path, &pending->out, error);
+    const char *root = uri + sizeof RUN_URI - 1;
+    pending->path = *path != '\0' ? xprintf("%s/%s", root, path) : xstrdup(root);
+    return tracking_artifact_allowed(pending->tracking, &pending->tracker.rights, TRACKING_SEES,
+                                     pending->path, &pending->place, error) &&
+           list_run(pending->mlflow->artifacts, uri, pending->path, path, &pending->out, error);
 }
 
 static void work(struct task *task)
@@ -131,6 +144,47 @@ static void note_look(struct pending_call *pending)
     }
 }
 
+static void answer(struct pending_call *pending)
+{
+    struct request *request = pending->search.work.request;
+    if (pending->ok) {
+        note_look(pending);
+        request_reply_json(request, 200, &pending->out);
+    } else {
+        reply_error(request, &pending->error);
+    }
+}
+
+/* On the thread of artifacts, or on one that waits for the object store. */
+static void work_kept(struct task *task)
+{
+    struct pending_call *pending = (struct pending_call *)task;
+    struct err err = {.code = ERR_NONE};
+    autofree char *prefix = prefix_of(text_of(pending->body, "path"));
+    pending->ok = kept_folder_list(&pending->kept, prefix, &pending->out, &err) ||
+                  tracking_fail(&pending->error, TRACKING_TEMPORARILY_UNAVAILABLE, "%s", err.text);
+    text_append(&pending->out, "]}");
+}
+
+static void reply_kept(struct request_work *work)
+{
+    answer((struct pending_call *)work);
+}
+
+/* The second part of artifacts/list: what the ranks kept. */
+static void add_kept(struct pending_call *pending)
+{
+    struct server *server = pending->search.work.request->server;
+    struct err err;
+    if (kept_folder_find(server, &pending->tracker.rights, &pending->place, pending->path, &pending->kept,
+                         &err)) {
+        request_work_give(&pending->search.work, kept_folder_worker(&pending->kept), work_kept, reply_kept);
+    } else {
+        pending->ok = tracking_fail(&pending->error, TRACKING_INTERNAL_ERROR, "%s", err.text);
+        answer(pending);
+    }
+}
+
 static void reply(struct request_work *work)
 {
     struct pending_call *pending = (struct pending_call *)work;
@@ -140,11 +194,10 @@ static void reply(struct request_work *work)
         pending->ok = tracking_fail(&pending->error, TRACKING_TEMPORARILY_UNAVAILABLE,
                                     "The change may or may not be stored: %s", mlflow->unsettled_by.text);
     }
-    if (pending->ok) {
-        note_look(pending);
-        request_reply_json(work->request, 200, &pending->out);
+    if (pending->ok && pending->path != NULL) {
+        add_kept(pending);
     } else {
-        reply_error(work->request, &pending->error);
+        answer(pending);
     }
 }
 

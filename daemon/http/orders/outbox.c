@@ -24,7 +24,7 @@
 #include "proto/base/log.h"
 #include "proto/base/text/table.h"
 #include "proto/limits.h"
-#include "proto/spec/trace_context.h"
+#include "proto/trace_context.h"
 
 /* The times at which an order last left, CLOCK_BOOTTIME; 0: not yet. */
 struct sent {
@@ -183,17 +183,25 @@ static void name_trace(const struct server *server, struct order *order, struct 
     order->tracestate = given ? json_string_of(order->spec, "tracestate") : NULL;
 }
 
-/* The spec without the members that agents of earlier versions refuse: those for people alone, and those that
- * the order itself has. New reference. */
+/* The spec without the members that agents of earlier versions refuse: those for people and the controller
+ * alone, and those that the order itself has. New reference. */
 static json_t *spec_for_node(json_t *spec)
 {
-    static const char *const left_out[] = {"retry_of", "traceparent", "tracestate"};
+    static const char *const left_out[] = {"after",    "checkpoint_of", "not_before",
+                                           "retry_of", "traceparent",   "tracestate"};
     json_t *rest = NULL;
     for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++) {
         if (json_object_get(spec, left_out[i]) != NULL) {
             rest = rest != NULL ? rest : json_copy(spec);
             json_object_del(rest, left_out[i]);
         }
+    }
+    json_t *array = json_object_get(spec, "array");
+    if (json_object_get(array, "only") != NULL) {
+        rest = rest != NULL ? rest : json_copy(spec);
+        array = json_copy(array);
+        json_object_del(array, "only");
+        json_object_set_new(rest, "array", array);
     }
     return rest != NULL ? rest : json_incref(spec);
 }
@@ -215,6 +223,7 @@ static bool fill_orders(const struct outbox *outbox, const struct box *box, uint
             if (order->spec == NULL) {
                 return false;
             }
+            order->restore = order->attempt > 1 || json_string_of(order->spec, "checkpoint_of") != NULL;
             name_tracking(outbox->server, order, &names[reply->order_count]);
             name_trace(outbox->server, order, &names[reply->order_count]);
             order->secrets = names[reply->order_count].secrets =
@@ -227,7 +236,8 @@ static bool fill_orders(const struct outbox *outbox, const struct box *box, uint
 }
 
 /* Fills everything that the node should stage. The texts come from the core, which made them of JSON. */
-static bool fill_stagings(const struct box *box, struct poll_reply *reply, struct err *err)
+static bool fill_stagings(const struct outbox *outbox, const struct box *box, struct poll_reply *reply,
+                          struct err *err)
 {
     for (size_t i = 0; box->orders != NULL && i < box->orders->staging_count; i++) {
         const char *text = box->orders->stagings[i].text;
@@ -235,6 +245,7 @@ static bool fill_stagings(const struct box *box, struct poll_reply *reply, struc
         if (json == NULL) {
             return false;
         }
+        secrets_for_staging(outbox->server, json);
         reply->stagings[reply->staging_count++].json = json;
     }
     return true;
@@ -300,7 +311,8 @@ static void answer(const struct outbox *outbox, struct box *box, struct request 
         box->streams != NULL ? list_streams(box, &reply.stream_count) : NULL;
     reply.streams = streams;
     struct err err;
-    if (fill_orders(outbox, box, seen, &reply, specs, names, &err) && fill_stagings(box, &reply, &err)) {
+    if (fill_orders(outbox, box, seen, &reply, specs, names, &err) &&
+        fill_stagings(outbox, box, &reply, &err)) {
         autojson json_t *json = poll_reply_encode(&reply);
         char *text = json_text(json);
         note_sent(box, seen);

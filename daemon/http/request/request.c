@@ -15,6 +15,7 @@
 #include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/blocks.h"
 #include "daemon/http/base/state.h"
+#include "daemon/http/base/submitter.h"
 #include "daemon/http/base/waiters.h"
 #include "daemon/http/request/connection.h"
 #include "daemon/http/request/library.h"
@@ -418,6 +419,11 @@ bool request_only_fields(const json_t *object, const char *known, struct err *er
         }
     }
     return true;
+}
+
+struct submitter request_submitter(const struct request *request)
+{
+    return (struct submitter){request->server, request->who, &request->headers};
 }
 
 const char *request_owner_scope(const struct request *request)

@@ -24,6 +24,7 @@ struct identity;
 struct route;
 struct sender;
 struct server;
+struct submitter;
 
 enum request_phase {
     REQUEST_HEADERS,  /* the headers are not judged yet */
@@ -181,6 +182,9 @@ void request_resume(struct request *request);
 /* false with ERR_UNKNOWN_FIELD when the JSON object has a member that known, names separated by spaces, does
  * not list. */
 bool request_only_fields(const json_t *object, const char *known, struct err *err);
+
+/* The sender as one who submits jobs; borrows from the request. */
+struct submitter request_submitter(const struct request *request);
 
 /* The owner whose jobs the sender may see wherever they are: NULL for all, else its own name. */
 const char *request_owner_scope(const struct request *request);

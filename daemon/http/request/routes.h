@@ -23,8 +23,16 @@
          "Tell a restored controller what a node has run")                                                   \
     OTHER(POST, "/v1/agent/logs", NODE, BYTES, LIMIT_LOG_CHUNK_BYTES, false,                                 \
           "node epoch rank stream offset", logs_upload, 0, NULL, "Send bytes of a stream")                   \
+    OTHER(POST, "/v1/agent/checkpoints", NODE, BYTES, LIMIT_CHECKPOINT_MANIFEST_BYTES, false,                \
+          "node epoch kind number gap", checkpoints_take_manifest, 0, NULL, "Store a checkpoint")            \
+    PLAIN(GET, "/v1/agent/checkpoints", NODE, "node epoch", checkpoints_give_manifest, 0,                    \
+          "Fetch the checkpoint that an attempt begins with")                                                \
+    OTHER(POST, "/v1/agent/checkpoints/pieces", NODE, BYTES, LIMIT_CHECKPOINT_PIECE_BYTES, false,            \
+          "node epoch sha256", checkpoints_take_piece, 0, NULL, "Store a piece of a checkpoint")             \
+    PLAIN(GET, "/v1/agent/checkpoints/pieces", NODE, "node epoch sha256", checkpoints_give_piece, 0,         \
+          "Fetch a piece of a checkpoint")                                                                   \
     PLAIN(GET, "/v1/jobs/{id}", VIEWER, "wait seq", jobs_show, 0, "Show one job")                            \
-    PLAIN(GET, "/v1/jobs", VIEWER, "state name project owner node id_prefix array since limit cursor",       \
+    PLAIN(GET, "/v1/jobs", VIEWER, "state name project owner label node id_prefix array since limit cursor", \
           jobs_list, 0, "List jobs")                                                                         \
     SEND(POST, "/v1/jobs/{id}/cancel", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask, INPUT_CANCEL, \
          "Cancel a job")                                                                                     \
@@ -45,6 +53,8 @@
     SEND(PATCH, "/v1/jobs/{id}", USER, JSON, LIMIT_JSON_BYTES, true, amend_change, 0, "Change a live job")   \
     SEND(POST, "/v1/jobs/{id}/retry", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, jobs_retry, 0,            \
          "Submit a job that has ended again")                                                                \
+    SEND(POST, "/v1/jobs/{id}/clone", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, jobs_clone, 0,            \
+         "Submit a job with the spec of another and some changes")                                           \
     SEND(POST, "/v1/jobs/{id}/hold", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask, INPUT_HOLD,     \
          "Keep a waiting job back")                                                                          \
     SEND(POST, "/v1/jobs/{id}/release", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, amend_ask,              \
@@ -52,25 +62,29 @@
     PLAIN(GET, "/v1/jobs/{id}/events", VIEWER, "after limit", events_show, 0,                                \
           "Show or follow the history of a job")                                                             \
     PLAIN(GET, "/v1/jobs/{id}/attempts", VIEWER, "cursor", attempts_list, 0, "List the attempts of a job")   \
+    PLAIN(GET, "/v1/jobs/{id}/function", VIEWER, NULL, jobs_function, 0, "Fetch the function of a job")      \
     PLAIN(GET, "/v1/jobs/{id}/timing", VIEWER, NULL, timing_show, 0,                                         \
           "Show where the time of a job's start went")                                                       \
     PLAIN(GET, "/v1/jobs/{id}/results", VIEWER, "attempt after limit bytes", results_list, 0,                \
           "List the results of a job")                                                                       \
-    PLAIN(GET, "/v1/jobs/{id}/logs", VIEWER, "rank stream attempt tail follow", logs_show, 0,                \
+    PLAIN(GET, "/v1/jobs/{id}/logs", VIEWER, "rank stream attempt since tail follow", logs_show, 0,          \
           "Show or follow the output of a job")                                                              \
-    PLAIN(GET, "/v1/jobs/{id}/logs/search", VIEWER, "q regex case errors rank stream attempt limit cursor",  \
-          log_searches_show, 0, "Search the output of a job")                                                \
+    PLAIN(GET, "/v1/jobs/{id}/logs/search", VIEWER,                                                          \
+          "q regex case errors rank stream attempt since limit cursor", log_searches_show, 0,                \
+          "Search the output of a job")                                                                      \
     PLAIN(GET, "/v1/jobs/{id}/files", VIEWER, "attempt limit cursor", files_list, 0,                         \
           "List the files that the ranks of a job kept")                                                     \
     PLAIN(GET, "/v1/jobs/{id}/files/content", VIEWER, "path attempt", files_show, 0,                         \
           "Fetch a file that a rank kept")                                                                   \
+    PLAIN(GET, "/v1/jobs/{id}/checkpoint", VIEWER, NULL, checkpoints_show, 0,                                \
+          "Show the last complete checkpoint of a job")                                                      \
     PLAIN(GET, "/v1/jobs/{id}/metrics", VIEWER, "attempt rank name limit cursor", metrics_show, 0,           \
           "Show or follow the metrics of a job")                                                             \
     PLAIN(GET, "/v1/jobs/{id}/runs", VIEWER, NULL, mlflow_runs_list, 0,                                      \
           "List the runs that a job tracks with")                                                            \
     OTHER(PUT, "/v1/blobs/{sha256}", USER_OR_NODE, STREAM, LIMIT_BLOB_BYTES, false, NULL, blobs_put, 0,      \
           &blobs_sink, "Store bytes under their hash")                                                       \
-    PLAIN(GET, "/v1/blobs/{sha256}", VIEWER_OR_NODE, NULL, blobs_get, 0, "Fetch bytes by their hash")        \
+    PLAIN(GET, "/v1/blobs/{sha256}", VIEWER_OR_NODE, "redirect", blobs_get, 0, "Fetch bytes by their hash")  \
     PLAIN(GET, "/v1/overview", VIEWER, NULL, overview_show, 0, "Show the cluster at a glance")               \
     PLAIN(GET, "/v1/queue", VIEWER, "pool project owner limit", queue_show, 0, "Show who is next, and why")  \
     SEND(POST, "/v1/simulations", VIEWER, JSON, LIMIT_JSON_BYTES, false, simulations_make, 0,                \
@@ -132,6 +146,15 @@
           "List what a webhook was told")                                                                    \
     SEND(POST, "/v1/webhooks/{id}/replay", USER, JSON, LIMIT_JSON_BYTES, false, deliveries_replay, 0,        \
          "Send deliveries again")                                                                            \
+    PLAIN(GET, "/v1/schedules", VIEWER, "limit cursor", schedules_list, 0, "List schedules")                 \
+    SEND(POST, "/v1/schedules", USER, JSON, LIMIT_SUBMIT_BYTES, false, schedules_make, 0,                    \
+         "Have jobs submitted by the clock")                                                                 \
+    PLAIN(GET, "/v1/schedules/{id}", VIEWER, NULL, schedules_show, 0, "Show one schedule")                   \
+    SEND(PATCH, "/v1/schedules/{id}", USER, JSON, LIMIT_JSON_BYTES, false, schedules_change, 0,              \
+         "Change, pause or resume a schedule")                                                               \
+    PLAIN(DELETE, "/v1/schedules/{id}", USER, NULL, schedules_remove, 0, "Remove a schedule")                \
+    SEND(POST, "/v1/schedules/{id}/run", USER, JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, schedules_run, 0,      \
+         "Submit a job of a schedule now")                                                                   \
     PLAIN(GET, "/v1/secrets", USER, "project", secrets_list, 0, "List secrets, without their values")        \
     SEND(PUT, "/v1/secrets/{name}", USER, JSON, LIMIT_SECRET_BODY_BYTES, false, secrets_put, 0,              \
          "Set a secret")                                                                                     \
@@ -148,6 +171,10 @@
          "Make a backup now")                                                                                \
     SEND(POST, "/v1/retention", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, retention_ask, 0,             \
          "Remove what is old, or say what would go")                                                         \
+    PLAIN(GET, "/v1/object-store", ADMIN, NULL, object_store_show, 0,                                        \
+          "Say where the bytes of users are, and what waits to be moved")                                    \
+    SEND(POST, "/v1/object-store", ADMIN, JSON, LIMIT_JSON_BYTES, false, object_store_move, 0,               \
+         "Move the bytes of users to the object store, or back to files")                                    \
     PLAIN(GET, "/v1/lost", OPERATOR, "cursor", lost_list, 0,                                                 \
           "List attempts that a restored controller does not know")                                          \
     SEND(POST, "/v1/shutdown", ADMIN, JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, meta_shutdown, 0,              \

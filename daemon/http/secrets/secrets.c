@@ -11,7 +11,7 @@
 #include "daemon/http/auth/authorize.h"
 #include "daemon/http/auth/principal.h"
 #include "daemon/http/base/state.h"
-#include "daemon/http/request/request.h"
+#include "daemon/http/base/submitter.h"
 #include "daemon/store/store.h"
 #include "daemon/vault/vault.h"
 #include "proto/base/cleanup.h"
@@ -53,14 +53,14 @@ static bool find(const struct server *server, const struct principal *who, const
     return !rows->failed;
 }
 
-static bool check(const struct request *request, const struct job_spec *spec, size_t index, struct err *err)
+static bool check(const struct submitter *submitter, const char *field, const char *name, const char *project,
+                  struct err *err)
 {
-    const char *name = spec->secrets[index].name, *project = job_spec_project(spec);
-    autofree char *field = xprintf("secrets[%zu]", index);
     autorows struct rows rows = {0};
     struct secret_row row;
     bool found;
-    if (!find(request->server, identity_principal(request->who), project, name, &rows, &row, &found, err)) {
+    if (!find(submitter->server, identity_principal(submitter->who), project, name, &rows, &row, &found,
+              err)) {
         return false;
     }
     if (!found) {
@@ -71,18 +71,26 @@ static bool check(const struct request *request, const struct job_spec *spec, si
     return true;
 }
 
-bool secrets_check(const struct request *request, const struct job_spec *spec, struct err *err)
+bool secrets_check(const struct submitter *submitter, const struct job_spec *spec, struct err *err)
 {
+    const char *project = job_spec_project(spec);
     for (size_t i = 0; i < spec->secret_count; i++) {
-        if (!check(request, spec, i, err)) {
+        autofree char *field = xprintf("secrets[%zu]", i);
+        if (!check(submitter, field, spec->secrets[i].name, project, err)) {
             return false;
         }
     }
-    return true;
+    for (size_t i = 0; i < spec->input_count; i++) {
+        const char *name = spec->inputs[i].secret;
+        autofree char *field = xprintf("inputs[%zu]", i);
+        if (name != NULL && !check(submitter, field, name, project, err)) {
+            return false;
+        }
+    }
+    return spec->image_secret == NULL || check(submitter, "image_secret", spec->image_secret, project, err);
 }
 
-/* null: it is gone, or cannot be opened. */
-static json_t *value_of(const struct server *server, const char *owner, const char *project, const char *name)
+json_t *secrets_value(const struct server *server, const char *owner, const char *project, const char *name)
 {
     autorows struct rows rows = {0};
     struct secret_row row;
@@ -111,6 +119,26 @@ static json_t *value_of(const struct server *server, const char *owner, const ch
     return json;
 }
 
+void secrets_for_staging(const struct server *server, json_t *staging)
+{
+    const char *owner = json_string_of(staging, "owner"), *project = json_string_of(staging, "project");
+    const char *of_image = json_string_of(staging, "image_secret");
+    json_t *input;
+    size_t i;
+    if (owner == NULL || project == NULL) {
+        return; /* it names none */
+    }
+    json_array_foreach (json_object_get(staging, "inputs"), i, input) {
+        const char *name = json_string_of(input, "secret");
+        if (name != NULL) {
+            json_object_set_new(input, "value", secrets_value(server, owner, project, name));
+        }
+    }
+    if (of_image != NULL) {
+        json_object_set_new(staging, "image_auth", secrets_value(server, owner, project, of_image));
+    }
+}
+
 json_t *secrets_for_order(const struct server *server, const struct order *order, const json_t *spec)
 {
     const json_t *named = json_object_get(spec, "secrets");
@@ -124,9 +152,9 @@ json_t *secrets_for_order(const struct server *server, const struct order *order
     json_t *values = json_array();
     if (jobspec_decode_secrets(named, &secrets, &count, &err)) {
         for (size_t i = 0; i < count; i++) {
-            json_array_append_new(
-                values,
-                value_of(server, order->owner, project != NULL ? project : DEFAULT_PROJECT, secrets[i].name));
+            json_array_append_new(values, secrets_value(server, order->owner,
+                                                        project != NULL ? project : DEFAULT_PROJECT,
+                                                        secrets[i].name));
         }
     }
     free(secrets);

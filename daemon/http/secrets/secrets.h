@@ -11,8 +11,8 @@
 #include "proto/spec/jobspec.h"
 #include "proto/wire/messages.h"
 
-struct request;
 struct server;
+struct submitter;
 struct vault;
 
 struct secrets {
@@ -25,8 +25,16 @@ bool secrets_open(struct server *server, struct err *err);
 /* Takes NULL. */
 void secrets_close(struct secrets *secrets);
 
-/* Whether the sender may have every secret that the spec names. ERR_FIELD names the first that it may not. */
-bool secrets_check(const struct request *request, const struct job_spec *spec, struct err *err);
+/* Whether the submitter may have every secret that the spec names. ERR_FIELD names the first that it may not.
+ */
+bool secrets_check(const struct submitter *submitter, const struct job_spec *spec, struct err *err);
+
+/* The value of a secret in base64, as a job of this owner and project gets it; null: it is gone, or cannot be
+ * opened. New reference. */
+json_t *secrets_value(const struct server *server, const char *owner, const char *project, const char *name);
+
+/* Adds the values to the inputs and to the image of a staging that name secrets; null: it is gone. */
+void secrets_for_staging(const struct server *server, json_t *staging);
 
 /* The values for an order, as struct order has them; the spec is its job's. NULL: the spec names none. New
  * reference. */

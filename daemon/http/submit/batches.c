@@ -13,6 +13,7 @@
 #include "daemon/http/auth/auth.h"
 #include "daemon/http/base/fair_queue.h"
 #include "daemon/http/base/state.h"
+#include "daemon/http/base/submitter.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/route.h"
 #include "daemon/http/request/routes.h"
@@ -124,9 +125,10 @@ static int render_end(const struct writer_request *writer, const struct step *st
 static void batch_committed(struct ask *ask)
 {
     struct batch *batch = (struct batch *)ask;
+    const struct submitter submitter = request_submitter(ask->request);
     for (size_t i = 0; i < batch->count; i++) {
         if (batch->items[i].made) {
-            submission_committed(batch->items[i].submission, ask->request);
+            submission_committed(batch->items[i].submission, &submitter);
         }
     }
 }
@@ -171,7 +173,8 @@ static bool read_spec(const struct batch *batch, const char *text, size_t length
     if (!json_is_object(json)) {
         return err_set(err, ERR_MALFORMED, "the spec is JSON, but not an object");
     }
-    return submission_read(batch->ask.request, give(json), text, length, submission, ret_input, err);
+    const struct submitter submitter = request_submitter(batch->ask.request);
+    return submission_read(&submitter, give(json), text, length, submission, ret_input, err);
 }
 
 static void add_spec(struct batch *batch, const char *text, size_t length)

@@ -11,14 +11,17 @@
 #include "daemon/http/auth/authorize.h"
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
+#include "daemon/http/base/submitter.h"
 #include "daemon/http/orders/specs.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/secrets/secrets.h"
+#include "daemon/http/submit/images.h"
 #include "daemon/store/store.h"
 #include "proto/base/crypto/hash.h"
+#include "proto/base/text/json.h"
 #include "proto/limits_controller.h"
 #include "proto/members.h"
-#include "proto/spec/trace_context.h"
+#include "proto/trace_context.h"
 #include "proto/wire/staging.h"
 #include "proto/wire/views.h"
 
@@ -34,7 +37,7 @@ bool submission_allowed(const struct request *request, struct err *err)
 
 /* A search for blobs that are not there for the sender: neither they nor a job of theirs has brought them. */
 struct blob_search {
-    const struct request *request;
+    const struct submitter *submitter;
     int64_t created_ms; /* one that nothing uses and that was sent before this counts as gone */
     struct err *err;
 };
@@ -42,10 +45,12 @@ struct blob_search {
 static bool blob_exists(void *closure, const char *hash, const char *field)
 {
     const struct blob_search *search = closure;
-    const struct server *server = search->request->server;
+    const struct submitter *submitter = search->submitter;
+    const struct server *server = submitter->server;
     uint8_t digest[32];
     if (text_from_hex(hash, digest, sizeof digest)) {
-        const char *owner = uploads_limit(server->uploads, request_owner_scope(search->request), digest);
+        const char *scope = authorize_sees_all(submitter->who) ? NULL : identity_owner(submitter->who);
+        const char *owner = uploads_limit(server->uploads, scope, digest);
         autorows struct rows rows =
             reader_blob_that_stays(server->reader, digest, search->created_ms, owner, search->err);
         struct blob_row row;
@@ -75,7 +80,7 @@ static void store_requirements(struct submission *submission, int64_t wall_ms, s
 /* Gives the core the environment spec of the job. */
 static void say_need(struct submission *submission, struct input *input)
 {
-    if (spec_environment_of(&submission->spec, &submission->environment)) {
+    if (spec_environment_of(&submission->spec, input->submit.owner, &submission->environment)) {
         input->submit.environment = &submission->environment.core;
     }
 }
@@ -89,13 +94,13 @@ static void draw_id(struct server *server, char out[ID_LENGTH + 1])
 
 /* The headers of the request say to which trace the job belongs, unless its spec does. What is malformed is
  * ignored, as the recommendation has it. The text gets the members, too, because it is what is stored. */
-static void take_trace(const struct request *request, json_t *spec, const char *text, size_t *length,
+static void take_trace(const struct headers *headers, json_t *spec, const char *text, size_t *length,
                        struct text *out)
 {
-    const struct headers *headers = &request->headers;
     struct trace_parent parent;
-    if (headers->traceparent == NULL || !trace_parent_read(headers->traceparent, &parent) ||
-        json_object_get(spec, "traceparent") != NULL || json_object_get(spec, "tracestate") != NULL) {
+    if (headers == NULL || headers->traceparent == NULL ||
+        !trace_parent_read(headers->traceparent, &parent) || json_object_get(spec, "traceparent") != NULL ||
+        json_object_get(spec, "tracestate") != NULL) {
         return;
     }
     char written[TRACE_PARENT_BYTES];
@@ -116,31 +121,44 @@ static void take_trace(const struct request *request, json_t *spec, const char *
     *length = out->length;
 }
 
-bool submission_read(const struct request *request, json_t *spec, const char *text, size_t length,
+/* Only POST /v1/jobs waits for a registry. */
+static bool check_image(const struct job_spec *spec, struct err *err)
+{
+    const char *field = images_tag_field(spec);
+    return field == NULL ||
+           err_field(err, ERR_FIELD, field, "write name@sha256:<64 hex digits>, or submit the job by itself",
+                     "in a batch of jobs and in a schedule an image is named with its digest");
+}
+
+bool submission_read(const struct submitter *submitter, json_t *spec, const char *text, size_t length,
                      struct submission *submission, struct input *ret_input, struct err *err)
 {
-    struct server *server = request->server;
-    struct blob_search search = {request, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
-    take_trace(request, spec, text, &length, &submission->body);
+    struct server *server = submitter->server;
+    struct blob_search search = {submitter, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
+    take_trace(submitter->headers, spec, text, &length, &submission->body);
     if (!job_spec_decode(spec, server->config.lease_min_ms, &submission->spec, err) ||
-        !authorize_submit(server->projects, request->who, &submission->spec, err) ||
-        !secrets_check(request, &submission->spec, err) ||
+        !check_image(&submission->spec, err) || !images_check(server, &submission->spec, err) ||
+        !authorize_submit(server->projects, submitter->who, &submission->spec, err) ||
+        !secrets_check(submitter, &submission->spec, err) ||
         !job_spec_each_blob(&submission->spec, blob_exists, &search) ||
-        !dependencies_read(request, &submission->spec, &submission->dependencies, err)) {
+        !dependencies_read(submitter, &submission->spec, &submission->dependencies, err)) {
         return false;
     }
     submission->shown = job_spec_shown(&submission->spec);
+    submission->labels =
+        json_object_size(submission->spec.labels) > 0 ? json_text(submission->spec.labels) : NULL;
     submission->length = length;
     draw_id(server, submission->id);
     *ret_input =
         (struct input){.kind = INPUT_SUBMIT,
                        .wall_ms = server->wall_ms,
                        .submit = {.id = submission->id,
-                                  .owner = identity_owner(request->who),
+                                  .owner = identity_owner(submitter->who),
                                   .spec = &submission->spec,
                                   .body = submission->body.length > 0 ? submission->body.bytes : text,
                                   .body_length = length,
                                   .shown = submission->shown,
+                                  .labels = submission->labels,
                                   .dependencies = submission->dependencies,
                                   .dependency_count = submission->spec.dependency_count}};
     say_need(submission, ret_input);
@@ -155,6 +173,7 @@ void submission_finish(struct submission *submission)
     text_finish(&submission->body);
     job_spec_finish(&submission->spec);
     free(submission->shown);
+    free(submission->labels);
     free(submission->dependencies);
 }
 
@@ -169,18 +188,18 @@ void submission_made(struct submission *submission, const struct step *step, str
 
 static bool upload_is_named(void *closure, const char *hash, const char *field)
 {
-    const struct request *request = closure;
+    const struct submitter *submitter = closure;
     uint8_t digest[HASH_BYTES];
     if (text_from_hex(hash, digest, sizeof digest)) {
-        uploads_remove(request->server->uploads, identity_owner(request->who), digest);
+        uploads_remove(submitter->server->uploads, identity_owner(submitter->who), digest);
     }
     return true;
 }
 
-void submission_committed(struct submission *submission, const struct request *request)
+void submission_committed(struct submission *submission, const struct submitter *submitter)
 {
-    job_spec_each_blob(&submission->spec, upload_is_named, (void *)(uintptr_t)request);
+    job_spec_each_blob(&submission->spec, upload_is_named, (void *)(uintptr_t)submitter);
     if (submission->job_key != 0) {
-        specs_keep(request->server->specs, submission->job_key, submission->spec.json, submission->length);
+        specs_keep(submitter->server->specs, submission->job_key, submission->spec.json, submission->length);
     }
 }

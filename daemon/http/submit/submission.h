@@ -15,12 +15,12 @@
 #include "proto/spec/jobspec.h"
 
 struct request;
-struct server;
+struct submitter;
 
 /* Starts as {0}. */
 struct submission {
     struct job_spec spec;
-    char *shown;                          /* or NULL */
+    char *shown, *labels;                 /* or NULL */
     struct core_dependency *dependencies; /* or NULL */
     struct spec_environment environment;
     struct text requirements_text; /* those that stand in the spec */
@@ -36,14 +36,14 @@ struct submission {
 bool submission_allowed(const struct request *request, struct err *err);
 
 /* Checks the whole spec, which is taken over, and what it names. The input borrows from the submission, from
- * text and from the request. The submission is the caller's also after a failure. */
-bool submission_read(const struct request *request, json_t *spec, const char *text, size_t length,
+ * text and from the submitter's identity. The submission is the caller's also after a failure. */
+bool submission_read(const struct submitter *submitter, json_t *spec, const char *text, size_t length,
                      struct submission *submission, struct input *ret_input, struct err *err);
 void submission_finish(struct submission *submission);
 
 /* On the writer's thread: the job was made. Appends its receipt. */
 void submission_made(struct submission *submission, const struct step *step, struct text *out);
 /* On the HTTP thread: it is on disk. */
-void submission_committed(struct submission *submission, const struct request *request);
+void submission_committed(struct submission *submission, const struct submitter *submitter);
 
 #endif

@@ -45,6 +45,12 @@
     "'tags', " JSON_RUN_TAGS "), 'inputs', json_object('dataset_inputs', " JSON_RUN_INPUTS "), "             \
     "'outputs', json_object('model_outputs', " JSON_RUN_OUTPUTS "))"
 
+/* The tags of a run that name its job. */
+#define TAG_JOB     "gpuctl.job_id"
+#define TAG_ATTEMPT "gpuctl.attempt"
+/* A tag of a row of runs; empty: there is none. */
+#define RUN_TAG(tag) "coalesce((SELECT value FROM tags WHERE run = runs.key AND name = '" tag "'), '')"
+
 /* The runs that ?1 asks for, a JSON array of {attempt, run_id}; ?2 is the URL of the web page. */
 #define RUN_OF_JOB                                                                                           \
     "'attempt', attempt, 'run_id', id, 'run_name', run_name, 'experiment_id', CAST(experiment AS TEXT), "    \
@@ -172,7 +178,8 @@
     X(RUN_SHOW, "SELECT " JSON_RUN " FROM runs WHERE key = ?1")                                              \
     X(RUN_SHOW_INFO, "SELECT " JSON_RUN_INFO " FROM runs WHERE key = ?1")                                    \
     X(RUN_ARTIFACTS, "SELECT artifact_uri FROM runs WHERE id = ? AND " RUN_SEEN)                             \
-    X(ARTIFACT_OF_RUN, "SELECT artifact_uri, owner, project, " RUN_SEEN " FROM runs WHERE id = ?")           \
+    X(ARTIFACT_OF_RUN, "SELECT artifact_uri, owner, project, " RUN_SEEN                                      \
+                       ", " RUN_TAG(TAG_JOB) ", " RUN_TAG(TAG_ATTEMPT) " FROM runs WHERE id = ?")            \
     X(ARTIFACT_OF_MODEL, "SELECT artifact_uri, owner, project, " MODEL_SEEN " FROM models WHERE id = ?")     \
     X(ARTIFACT_OF_VERSION,                                                                                   \
       "SELECT 1 FROM " TABLES_VERSION " WHERE (v.run_id = ?1 OR (v.model_id = ?1 AND v.model_id <> '')) "    \

@@ -40,6 +40,9 @@
 #define A_RESULT_KIND    ONE_OF("kind", RESULT_KINDS(IS_SPELLING))
 #define A_WEBHOOK_SCOPE  ONE_OF("scope", WEBHOOK_SCOPES(IS_SPELLING))
 #define A_DELIVERY_STATE ONE_OF("state", DELIVERY_STATES(IS_NAME))
+#define AN_OVERLAP       ONE_OF("overlap", SCHEDULE_OVERLAPS(IS_SPELLING))
+#define A_MISSED         ONE_OF("missed", SCHEDULE_MISSES(IS_SPELLING))
+#define AN_OUTCOME       ONE_OF("outcome", SCHEDULE_OUTCOMES(IS_SPELLING))
 
 /* Tables whose words come from lists that have grown: a version makes them anew. */
 #define TABLE_OF_JOBS                                                                                        \
@@ -142,6 +145,15 @@
         "ALTER TABLE attempts ADD COLUMN checkpoint_ms /* the last acknowledged; 0: none */ INTEGER NOT "    \
         "NULL "                                                                                              \
         "DEFAULT 0"
+
+/* The addition of version 5. */
+#define TIMING_OF_ATTEMPTS                                                                                   \
+    "ALTER TABLE attempts ADD COLUMN timing /* microseconds, 64 bits each, the lowest byte first, 0 for "    \
+    "what "                                                                                                  \
+    "is "                                                                                                    \
+    "not known: the submission was received, by a steady clock which is the wall clock at the start of the " \
+    "controller and the time since; and since then it was on disk, GPUs were taken, the start was on disk, " \
+    "nothing was left to come; NULL: made before this was kept */ BLOB"
 
 /* The addition of version 7. */
 #define NEW_IN_TOKENS                                                                                        \
@@ -375,11 +387,7 @@ static const char *const version_4[] = {
 /* The time that the parts of a start take. Numbers that are written often and together share a column of
  * fixed size. */
 static const char *const version_5[] = {
-    "ALTER TABLE attempts ADD COLUMN timing /* microseconds, 64 bits each, the lowest byte first, 0 for what "
-    "is "
-    "not known: the submission was received, by a steady clock which is the wall clock at the start of the "
-    "controller and the time since; and since then it was on disk, GPUs were taken, the start was on disk, "
-    "nothing was left to come; NULL: made before this was kept */ BLOB",
+    TIMING_OF_ATTEMPTS,
     "ALTER TABLE members ADD COLUMN timing /* the same of a node: its attempt's submission and start were on "
     "disk; PREPARE or RUN left, START left; it had said that it is prepared, that its ranks were started; "
     "and by "
@@ -600,10 +608,59 @@ static const char *const version_14[] = {
     NULL,
 };
 
+static const char *const version_15[] = {
+    "ALTER TABLE jobs ADD COLUMN labels /* JSON object of strings; NULL: none, or not known */ TEXT",
+    "ALTER TABLE jobs ADD COLUMN retry_of /* id of the job that it repeats; NULL: none, or not known */ TEXT",
+    NULL,
+};
+
+/* Attempts that are kept after a failure: a new state, and a new kind of events. */
+static const char *const version_16[] = {
+    "ALTER TABLE jobs ADD COLUMN kept_until_ms /* of an attempt that is KEPT; 0: it is not */ INTEGER NOT "
+    "NULL DEFAULT 0",
+    REMADE("events", TABLE_OF_EVENTS),
+    REMADE("attempts", TABLE_OF_ATTEMPTS, NEW_IN_ATTEMPTS, TIMING_OF_ATTEMPTS),
+    INDICES_OF_ATTEMPTS,
+    NULL,
+};
+
+static const char *const version_17[] = {
+    "CREATE TABLE schedules ( -- jobs that are submitted by the clock\n"
+    "  id TEXT PRIMARY KEY,\n"
+    "  owner TEXT NOT NULL,\n"
+    "  name TEXT NOT NULL, -- unique among the owner's\n"
+    "  project TEXT NOT NULL,\n"
+    "  spec TEXT NOT NULL, -- of its jobs: JSON\n"
+    "  shown TEXT, -- the same as people see it; NULL: it hides nothing\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  due_ms INTEGER NOT NULL, -- of the last run; 0: none yet\n"
+    "  ran_ms INTEGER NOT NULL, -- when that was submitted, or not; 0: likewise\n"
+    "  outcome TEXT NOT NULL " AN_OUTCOME ", -- of the last run\n"
+    "  job TEXT, -- jobs.id of the last that was made; NULL: none yet\n"
+    "  error TEXT, -- why the last run made none; NULL: it did\n"
+    "  cron TEXT NOT NULL,\n"
+    "  time_zone TEXT NOT NULL,\n"
+    "  missed TEXT NOT NULL " A_MISSED ",\n"
+    "  overlap TEXT NOT NULL " AN_OVERLAP ",\n"
+    "  paused INTEGER NOT NULL CHECK (paused IN (0, 1)),\n"
+    "  reason TEXT, -- why it has paused itself; NULL: it has not\n"
+    "  next_ms INTEGER NOT NULL, -- when the next run is due\n"
+    "  UNIQUE (owner, name)\n"
+    ") STRICT",
+    "CREATE INDEX schedules_next ON schedules (next_ms, id) WHERE NOT paused",
+    "CREATE TABLE schedule_uses ( -- blobs that specs of schedules name\n"
+    "  schedule TEXT NOT NULL, -- schedules.id\n"
+    "  hash TEXT NOT NULL, -- blobs.hash, in hex\n"
+    "  PRIMARY KEY (schedule, hash)\n"
+    ") STRICT, WITHOUT ROWID",
+    "CREATE INDEX schedule_uses_hash ON schedule_uses (hash)",
+    NULL,
+};
+
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1,  version_2,  version_3,  version_4, version_5,
-                                              version_6,  version_7,  version_8,  version_9, version_10,
-                                              version_11, version_12, version_13, version_14};
+static const char *const *const versions[] = {
+    version_1,  version_2,  version_3,  version_4,  version_5,  version_6,  version_7,  version_8, version_9,
+    version_10, version_11, version_12, version_13, version_14, version_15, version_16, version_17};
 
 const int schema_versions = sizeof versions / sizeof versions[0];
 

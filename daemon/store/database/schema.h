@@ -20,10 +20,11 @@
 /* The attempts that hold GPUs; a query that shall use the index attempts_live carries this very condition. */
 #define SCHEMA_ATTEMPT_IS_LIVE "state <> 'ENDED'"
 
-/* A blob that no job and no result names. Rows from before uses were counted stay, because requirements that
- * stood in specs of that time are among them. */
+/* A blob that no job, no schedule and no result names. Rows from before uses were counted stay, because
+ * requirements that stood in specs of that time are among them. */
 #define SCHEMA_BLOB_IS_UNUSED                                                                                \
     "NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = lower(hex(blobs.hash))) "                              \
+    "AND NOT EXISTS (SELECT 1 FROM schedule_uses WHERE schedule_uses.hash = lower(hex(blobs.hash))) "        \
     "AND NOT EXISTS (SELECT 1 FROM results WHERE results.hash = blobs.hash) "                                \
     "AND (bytes IS NULL OR blobs.rowid > (SELECT value FROM meta WHERE name = 'uncounted_blobs'))"
 

@@ -63,8 +63,8 @@
                      "AND id <= coalesce(?4, '{') ORDER BY id"
 
 /* Parameters of a list of jobs: before, limit, prefix of the id, name, project, since, owner, key of the
- * array whose tasks they are, behind, node, then one a state: its name when it is wanted. '{' follows 'z',
- * the last character of ids. */
+ * array whose tasks they are, behind, node, name and value of a label, then one a state: its name when it is
+ * wanted. '{' follows 'z', the last character of ids. */
 #define SQL_STATE_PARAMETER(...) ", ?"
 #define SQL_PREFIX_FITS          "id >= ?3 AND id < ?3 || '{'"
 #define SQL_JOBS_FILTER                                                                                      \
@@ -72,6 +72,8 @@
     "AND (?5 IS NULL OR project = ?5) AND created_ms >= ?6 "                                                 \
     "AND (?7 IS NULL OR owner = ?7) AND (?8 = 0 OR array_key = ?8) "                                         \
     "AND (?10 IS NULL OR EXISTS (SELECT 1 FROM node_jobs WHERE node = ?10 AND job_key = key)) "              \
+    "AND (?11 IS NULL OR EXISTS (SELECT 1 FROM json_each(labels) AS label WHERE label.key = ?11 "            \
+    "AND label.value = ?12)) "                                                                               \
     "AND state IN (NULL" JOB_STATES(SQL_STATE_PARAMETER)                                                     \
     ") "
 #define SQL_JOBS_PAGE "ORDER BY key DESC LIMIT ?2"
@@ -234,6 +236,16 @@
       "DELETE FROM hours WHERE hour_ms = (SELECT min(hour_ms) FROM hours) AND hour_ms <= ?")                 \
     X(PUT_WEBHOOK, WRITER, SQL_PUT("webhooks"))                                                              \
     X(DELETE_WEBHOOK, WRITER, SQL_DELETE("webhooks"))                                                        \
+    X(INSERT_SCHEDULE, WRITER, SQL_INSERT("schedules"))                                                      \
+    X(UPDATE_SCHEDULE, WRITER, SQL_UPDATE("schedules"))                                                      \
+    X(RUN_SCHEDULE, WRITER,                                                                                  \
+      "UPDATE schedules SET due_ms = ?2, ran_ms = ?3, outcome = ?4, job = coalesce(?5, job), error = ?6, "   \
+      "paused = paused OR ?7, reason = coalesce(?8, reason), next_ms = coalesce(nullif(?9, 0), next_ms) "    \
+      "WHERE "                                                                                               \
+      "id = ?1")                                                                                             \
+    X(DELETE_SCHEDULE, WRITER, SQL_DELETE("schedules"))                                                      \
+    X(PUT_SCHEDULE_USE, WRITER, SQL_INSERT("schedule_uses") " ON CONFLICT DO NOTHING")                       \
+    X(DELETE_SCHEDULE_USES, WRITER, "DELETE FROM schedule_uses WHERE schedule = ?")                          \
     X(PUT_SECRET, WRITER, SQL_PUT("secrets"))                                                                \
     X(UPDATE_SECRET, WRITER, SQL_UPDATE("secrets"))                                                          \
     X(DELETE_SECRET, WRITER, SQL_DELETE("secrets"))                                                          \
@@ -386,6 +398,15 @@
     X(ALL_SECRETS, READER, "SELECT {secrets} FROM secrets ORDER BY owner, project, name")                    \
     X(SECRET_COUNTS, READER,                                                                                 \
       "SELECT count(*), count(*) FILTER (WHERE owner = ?1 AND project = ?2) FROM secrets")                   \
+    X(SCHEDULE, READER, "SELECT {schedules} FROM schedules WHERE id = ?")                                    \
+    X(SCHEDULES, READER,                                                                                     \
+      "SELECT {schedules} FROM schedules WHERE (?1 IS NULL OR owner = ?1) AND id > ?2 ORDER BY id LIMIT ?3") \
+    X(SCHEDULE_COUNTS, READER,                                                                               \
+      "SELECT count(*), count(*) FILTER (WHERE owner = ?1), count(*) FILTER (WHERE owner = ?1 AND name = "   \
+      "?2) FROM schedules")                                                                                  \
+    X(DUE_SCHEDULES, READER,                                                                                 \
+      "SELECT {schedules} FROM schedules INDEXED BY schedules_next WHERE NOT paused ORDER BY next_ms, id "   \
+      "LIMIT ?")                                                                                             \
     X(WEBHOOK, READER, "SELECT {webhooks} FROM webhooks WHERE id = ?")                                       \
     X(WEBHOOKS, READER,                                                                                      \
       "SELECT {webhooks} FROM webhooks WHERE (?1 IS NULL OR owner = ?1) AND id > ?2 ORDER BY id LIMIT ?3")   \
@@ -435,7 +456,9 @@
     X(BLOB_THAT_STAYS, READER,                                                                               \
       "SELECT {blobs} FROM blobs WHERE hash = ?1 AND (created_ms > ?2 OR NOT (" SCHEMA_BLOB_IS_UNUSED ")) "  \
       "AND (?3 IS NULL OR EXISTS (SELECT 1 FROM uses CROSS JOIN jobs ON jobs.key = uses.job_key "            \
-      "WHERE uses.hash = lower(hex(?1)) AND owner = ?3) OR EXISTS (SELECT 1 FROM results "                   \
+      "WHERE uses.hash = lower(hex(?1)) AND owner = ?3) OR EXISTS (SELECT 1 FROM schedule_uses "             \
+      "CROSS JOIN schedules ON schedules.id = schedule WHERE schedule_uses.hash = lower(hex(?1)) "           \
+      "AND owner = ?3) OR EXISTS (SELECT 1 FROM results "                                                    \
       "CROSS JOIN attempts ON attempts.epoch = results.epoch CROSS JOIN jobs ON jobs.key = job_key "         \
       "WHERE results.hash = ?1 AND owner = ?3))")                                                            \
     X(BLOB_OF_LIVE_JOB, READER,                                                                              \

@@ -25,7 +25,10 @@
     X(account_kind)                                                                                          \
     X(dependency)                                                                                            \
     X(webhook_scope)                                                                                         \
-    X(delivery_state)
+    X(delivery_state)                                                                                        \
+    X(schedule_overlap)                                                                                      \
+    X(schedule_missed)                                                                                       \
+    X(schedule_outcome)
 
 enum column_type {
 #define TABLE_WORD_TYPE(type) COLUMN_##type,

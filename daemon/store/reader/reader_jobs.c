@@ -105,8 +105,8 @@ static bool is_short(const struct job_filter *filter, enum way way)
     if (way == WAY_LONG_PREFIX) {
         return true;
     }
-    return by_way && filter->name == NULL && filter->project == NULL && filter->since_ms == 0 &&
-           filter->states == 0;
+    return by_way && filter->name == NULL && filter->label == NULL && filter->project == NULL &&
+           filter->since_ms == 0 && filter->states == 0;
 }
 
 static void bind_before(struct query *query, const struct job_filter *filter)
@@ -126,6 +126,8 @@ static void bind_filter(struct query *query, const struct job_filter *filter)
     query_bind_number(query, filter->array_key);
     query_bind_number(query, filter->behind_key);
     query_bind_text(query, filter->node);
+    query_bind_text(query, filter->label);
+    query_bind_text(query, filter->label_value);
     for (enum job_state state = 0; state < JOB_STATE_COUNT; state++) {
         bool wanted = filter->states == 0 || (filter->states & (1u << state)) != 0;
         query_bind_text(query, wanted ? job_state_text(state) : NULL);

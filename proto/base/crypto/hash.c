@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <nettle/hmac.h>
+#include <nettle/md5.h>
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
 #include <stdlib.h>
@@ -34,13 +35,23 @@ void hash_hex(const void *bytes, size_t length, char out[HASH_HEX + 1])
     text_to_hex(digest, sizeof digest, out);
 }
 
-void hash_keyed(const uint8_t key[HASH_BYTES], const void *bytes, size_t length, uint8_t out[HASH_BYTES])
+void hash_keyed(const void *key, size_t key_length, const void *bytes, size_t length, uint8_t out[HASH_BYTES])
 {
     struct hmac_sha256_ctx state;
-    hmac_sha256_set_key(&state, HASH_BYTES, key);
+    hmac_sha256_set_key(&state, key_length, key);
     hmac_sha256_update(&state, length, bytes);
     hmac_sha256_digest(&state, HASH_BYTES, out);
     explicit_bzero(&state, sizeof state);
+}
+
+void hash_md5_hex(const void *bytes, size_t length, char out[HASH_MD5_HEX + 1])
+{
+    uint8_t digest[MD5_DIGEST_SIZE];
+    struct md5_ctx state;
+    md5_init(&state);
+    md5_update(&state, length, bytes);
+    md5_digest(&state, sizeof digest, digest);
+    text_to_hex(digest, sizeof digest, out);
 }
 
 struct hash *hash_create(void)

@@ -16,7 +16,12 @@ void hash_bytes(const void *bytes, size_t length, uint8_t out[HASH_BYTES]);
 void hash_hex(const void *bytes, size_t length, char out[HASH_HEX + 1]);
 
 /* HMAC-SHA-256. */
-void hash_keyed(const uint8_t key[HASH_BYTES], const void *bytes, size_t length, uint8_t out[HASH_BYTES]);
+void hash_keyed(const void *key, size_t key_length, const void *bytes, size_t length,
+                uint8_t out[HASH_BYTES]);
+
+/* MD5 in hex: proves nothing, but stores of objects name the parts of an upload by it. */
+#define HASH_MD5_HEX 32
+void hash_md5_hex(const void *bytes, size_t length, char out[HASH_MD5_HEX + 1]);
 
 /* Incremental: create, update, then finish, which frees it. */
 struct hash;

@@ -385,6 +385,23 @@ bool file_list(const char *folder, struct file_names *ret_names, struct err *err
     return true;
 }
 
+bool file_measure(const char *folder, int64_t *bytes, struct err *err)
+{
+    autonames struct file_names names = {0};
+    struct stat status;
+    if (access(folder, F_OK) != 0 && errno == ENOENT) {
+        return true;
+    }
+    if (!file_list(folder, &names, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < names.count; i++) {
+        autofree char *path = xprintf("%s/%s", folder, names.items[i]);
+        *bytes += lstat(path, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0;
+    }
+    return true;
+}
+
 /* --- our programs --------------------------------------------------------------------------------------- */
 
 /* Relative to the caller's folder: beside it, in the build tree, and as installed in bin and libexec. */

@@ -42,6 +42,9 @@ bool file_list(const char *folder, struct file_names *ret_names, struct err *err
 void file_names_finish(struct file_names *names);
 #define autonames __attribute__((cleanup(file_names_finish)))
 
+/* Adds the sizes of the files in a folder. One that does not exist has none. */
+bool file_measure(const char *folder, int64_t *bytes, struct err *err);
+
 /* Gives a file, or a folder and its direct entries, to the owner of `folder`. So files that root makes in
  * another user's folder belong to that user. A file with other names (hard links) is left alone. Does nothing
  * unless the caller is root. */

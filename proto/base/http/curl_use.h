@@ -49,6 +49,16 @@ static inline void curl_use_must_multi(CURLMcode code)
     }
 }
 
+/* Trusts the authorities of $SSL_CERT_FILE in place of the system's: libcurl itself does not read it. */
+static inline void curl_use_authorities(CURL *easy)
+{
+    static const char *const system_wide[] = {"SSL_CERT_FILE"};
+    const char *file = getenv(system_wide[0]);
+    if (file != NULL) {
+        curl_use_set(easy, CURLOPT_CAINFO, file);
+    }
+}
+
 /* Returns the longer list. */
 static inline struct curl_slist *curl_use_append(struct curl_slist *list, const char *text)
 {

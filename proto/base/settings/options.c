@@ -242,9 +242,25 @@ static bool read_long(struct walk *walk, const char *name)
     return take_value_or_next(walk, spec, shown, value);
 }
 
+static bool read_joined(struct walk *walk, const char *letters)
+{
+    for (size_t i = 0; i < walk->count; i++) {
+        const struct option_spec *spec = &walk->specs[i];
+        if (spec->joined != NULL && strcmp(spec->joined, letters) == 0) {
+            *(bool *)spec->target = true;
+            note_given(walk, spec);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Reads "abc" of "-abc": flags, until a letter takes the rest, or the next argument, as its value. */
 static bool read_letters(struct walk *walk, const char *letters)
 {
+    if (read_joined(walk, letters)) {
+        return true;
+    }
     for (; *letters != '\0'; letters++) {
         char shown[3] = {'-', *letters, '\0'};
         const struct option_spec *spec = find_letter(walk, *letters);
@@ -308,7 +324,9 @@ bool options_parse(const struct option_spec *specs, size_t count, int argc, char
 /* "  -o, --output FORMAT" */
 static void append_label(struct text *label, const struct option_spec *spec)
 {
-    if (spec->letter != '\0') {
+    if (spec->joined != NULL) {
+        text_printf(label, " -%s, --%s", spec->joined, spec->name);
+    } else if (spec->letter != '\0') {
         text_printf(label, "  -%c, --%s", spec->letter, spec->name);
     } else {
         text_printf(label, "      --%s", spec->name);

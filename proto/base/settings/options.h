@@ -33,6 +33,7 @@ struct option_spec {
     int64_t min, max; /* of OPTION_INT */
     const char
         *choices; /* "table|wide|json": the only values of an OPTION_TEXT, checked and completed; else NULL */
+    const char *joined;     /* "it": -it is this flag, although a letter of it is another option; or NULL */
     const char *alias;      /* an older name, accepted but not shown; or NULL */
     bool command_line_only; /* not a setting: see proto/base/settings/settings.h */
 };

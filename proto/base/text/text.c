@@ -153,6 +153,19 @@ static int print_at_end(struct text *text, const char *format, va_list args)
     return length;
 }
 
+void text_append_shell_word(struct text *text, const char *word)
+{
+    text_append(text, "'");
+    for (; *word != '\0'; word++) {
+        if (*word == '\'') {
+            text_append(text, "'\\''");
+        } else {
+            text_append_bytes(text, word, 1);
+        }
+    }
+    text_append(text, "'");
+}
+
 void text_append_int(struct text *text, int64_t value)
 {
     char digits[24];

@@ -47,6 +47,8 @@ void text_append_bytes(struct text *text, const void *bytes, size_t length);
 /* Appends a decimal number; many times faster than text_printf. */
 void text_append_int(struct text *text, int64_t value);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends the string as one word of a shell, in quotes. */
+void text_append_shell_word(struct text *text, const char *word);
 /* Appends the bytes as a quoted JSON string; bytes that are not UTF-8 become U+FFFD. */
 void text_json_string(struct text *text, const char *bytes, size_t length);
 /* Takes the bytes out of the buffer; the caller frees them. Never NULL. */

@@ -125,7 +125,8 @@ static void serve_submit(const char *body)
     request.input = (struct input){
         .kind = INPUT_SUBMIT,
         .submit = {.id = id, .owner = "ann", .spec = &spec, .body = body, .body_length = strlen(body)}};
-    request.input.submit.environment = spec_environment_of(&spec, &environment) ? &environment.core : NULL;
+    request.input.submit.environment =
+        spec_environment_of(&spec, "ann", &environment) ? &environment.core : NULL;
     ask(&request);
     spec_environment_finish(&environment);
     job_spec_finish(&spec);
@@ -159,7 +160,7 @@ static void read_batched(const char *body, struct batched *job, struct input *re
         .kind = INPUT_SUBMIT,
         .submit = {
             .id = job->id, .owner = "ann", .spec = &job->spec, .body = body, .body_length = strlen(body)}};
-    bool has = spec_environment_of(&job->spec, &job->environment);
+    bool has = spec_environment_of(&job->spec, "ann", &job->environment);
     ret_input->submit.environment = has ? &job->environment.core : NULL;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench-passes NODES JOBS [POLICY [ENVIRONMENTS [KINDS]]]: what one decision of the core costs when NODES
  * nodes of 8 GPUs run jobs on all GPUs and JOBS more wait, of 120 users, 3 projects, 10 sizes and 8 time
- * limits, in turn with each of ENVIRONMENTS environments, which nodes have ready as soon as they are told,
- * and of KINDS resource requests that differ otherwise, too. Prints JSON: the time of a submission that
- * waits, and of an exit which frees GPUs and places what is next, as median and 99th percentile in
- * microseconds. */
+ * limits, in turn with each of ENVIRONMENTS environments, which have two parts in common and which nodes have
+ * ready as soon as they are told, and of KINDS resource requests that differ otherwise, too. Prints JSON: the
+ * time of a submission that waits, and of an exit which frees GPUs and places what is next, as median and
+ * 99th percentile in microseconds. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -149,7 +149,7 @@ static double submit(struct bench *bench, int64_t gpus, int64_t limit_ms)
     char key[32];
     snprintf(key, sizeof key, "environment%" PRId64,
              bench->environments > 0 ? number % bench->environments : 0);
-    const struct environment_spec environment = {.key = key, .text = "{}"};
+    const struct environment_spec environment = {.key = key, .text = "{}", .parts = "data packages"};
     struct input input = {.kind = INPUT_SUBMIT,
                           .submit = {.id = id,
                                      .owner = owner,

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from harness import PATIENCE, Api, Cluster, Problem, eventually
+from slowness import patient
 
 TRUE = {"command": ["true"], "gpus": 1}
 
@@ -267,7 +268,7 @@ def test_a_request_is_gone_whichever_way_it_ends(make_cluster: Callable[..., Clu
     cluster = make_cluster(*[1] * ("JOB" in text), controller=["--client-patience", "200ms"])
     job = cluster.api.submit(["true"], hold=True) if "JOB" in text else ""
     request = text.replace("TOKEN", cluster.admin_token).replace("JOB", job).encode()
-    connections = [socket.create_connection(("127.0.0.1", cluster.port), timeout=30) for _ in range(20)]
+    connections = [socket.create_connection(("127.0.0.1", cluster.port), timeout=patient(30)) for _ in range(20)]
     for connection in connections:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.sendall(request)

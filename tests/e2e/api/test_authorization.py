@@ -133,15 +133,22 @@ def expected(operation: Operation, principal: str, job: str | None) -> str:
     if role not in roles:
         return "role"
     reaches_in = operation.path == "/v1/jobs/{id}/streams"  # for the owner and administrators alone
+    own = operation.path == "/v1/jobs/{id}/function"  # for the owner alone
+    whose, project = JOBS[job] if job is not None else ("", "")
+    if own and owner != whose and role in ("admin", "operator"):
+        return "role"
     if job is None or role == "admin" or (role == "operator" and not reaches_in):
         return "done"
     if role == "operator":
         return "role"
-    whose, project = JOBS[job]
     member = in_vision if project == "vision" else ""
+    if own and owner != whose and member:
+        return "role"
     if owner != whose and not member:
         return "hidden"
-    changes = operation.method not in ("get", "head") and not operation.path.endswith("/retry")
+    if operation.path.endswith("/clone") and member == "viewer":
+        return "role"  # the clone would be of the project, too
+    changes = operation.method not in ("get", "head") and not operation.path.endswith(("/retry", "/clone"))
     return "done" if not changes or owner == whose or (member == "operator" and not reaches_in) else "role"
 
 

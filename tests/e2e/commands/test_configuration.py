@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from harness import GPUAGENT, GPUCTL, GPUCTLD, ROOT  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference" / "configuration.md"
-LABEL = re.compile(r"^ +(?:-\w, )?--(?P<name>[a-z-]+)(?: (?P<value>\S+))?(?:  +(?P<help>.*))?$")
+LABEL = re.compile(r"^ +(?:-\w, )?--(?P<name>[a-z0-9-]+)(?: (?P<value>\S+))?(?:  +(?P<help>.*))?$")
 
 
 def said(*command: str | Path) -> subprocess.CompletedProcess[str]:
@@ -55,8 +55,8 @@ def test_the_page_lists_the_settings_of_the_clients() -> None:
     from serverless_gpu._internal.api import settings
 
     part = PAGE.read_text().split("\n## gpuctl and Python\n")[1].split("\n## ")[0]
-    written = re.findall(r"^\| `([a-z-]+)` \|", part, re.MULTILINE)
-    names = re.search(r"Their names: ([a-z, -]+)\.", said(GPUCTL, "--help").stdout)
+    written = re.findall(r"^\| `([a-z0-9-]+)` \|", part, re.MULTILINE)
+    names = re.search(r"Their names: ([a-z0-9, -]+)\.", said(GPUCTL, "--help").stdout)
     assert names is not None
     assert written == names[1].split(", ") == [name.replace("_", "-") for name in settings.NAMES]
 

@@ -30,7 +30,7 @@ if not hasattr(mcp, "Client"):
 READING = {
     "list_jobs", "show_job", "explain_job", "plan_job", "job_logs", "job_results", "job_events", "list_nodes", "list_pools", "list_secrets",
 }  # fmt: skip
-CHANGING = {"submit_job", "cancel_job", "hold_job", "release_job"}
+CHANGING = {"submit_job", "clone_job", "cancel_job", "hold_job", "release_job"}
 SLEEP = ["sleep", "1000"]
 
 Environment = dict[str, str]
@@ -122,7 +122,7 @@ def test_tools_that_change_something_are_there_when_that_is_allowed(environment:
         assert set(tools) == READING | CHANGING
         assert {name for name, told in tools.items() if not told.read_only_hint} == CHANGING
         assert {name for name, told in tools.items() if told.destructive_hint} == {"cancel_job"}
-        assert {name for name, told in tools.items() if not told.idempotent_hint} == {"submit_job"}
+        assert {name for name, told in tools.items() if not told.idempotent_hint} == {"submit_job", "clone_job"}
 
     talk(environment, conversation, "--allow-changes")
 
@@ -240,6 +240,60 @@ def test_the_same_key_makes_one_job(environment: Environment, ada: Api) -> None:
 
     talk(environment, conversation, "--allow-changes")
     assert len(ada.get("/v1/jobs?name=once")["jobs"]) == 1
+
+
+def test_jobs_have_labels_by_which_they_are_listed(environment: Environment) -> None:
+    async def conversation(agent: Agent) -> None:
+        job = (await agent.call("submit_job", command=["true"], gpus=1, labels={"phase": "2", "team": "a=b"}))["id"]
+        await agent.call("submit_job", command=["true"], gpus=1, labels={"phase": "3"})
+        for label, found in (("phase=2", [job]), ("team=a=b", [job]), ("phase=4", [])):
+            assert [one["id"] for one in (await agent.call("list_jobs", label=label))["jobs"]] == found
+        assert (await agent.call("show_job", job=job))["spec"]["labels"] == {"phase": "2", "team": "a=b"}
+        problem = await agent.fail("list_jobs", label="phase")
+        assert problem["field"] == "label" and "KEY=VALUE" in problem["detail"]
+
+    talk(environment, conversation, "--allow-changes")
+
+
+def test_a_job_is_cloned_with_other_parameters_once_for_each_key(environment: Environment) -> None:
+    async def conversation(agent: Agent) -> None:
+        told = ["sh", "-c", 'echo "$@" $WORD of $WORLD_SIZE', "--", "--lr", "0.1"]
+        first = (await agent.call("submit_job", command=told, gpus=1, name="first", env={"WORD": "old"}))["id"]
+        await agent.wait(first)
+        changes: dict[str, Any] = {"set": {"lr": "0.2"}, "env": {"WORD": "new"}, "gpus": 2, "name": "second"}
+        changes["arguments"] = ["--epochs", "3"]
+        made = await agent.call("clone_job", job=first[:12], **changes)
+        view = await agent.wait(made["id"])
+        assert (view["state"], view["name"], view["gpus"]) == ("SUCCEEDED", "second", 2)
+        assert (await agent.call("job_logs", job=made["id"]))["text"] == "--lr 0.2 --epochs 3 new of 2\n"
+        key = made["idempotency_key"]
+        assert (await agent.call("clone_job", job=first, **changes, idempotency_key=key))["id"] == made["id"]
+        assert (await agent.fail("clone_job", job=first, idempotency_key=key))["code"] == "idempotency_mismatch"
+        wrongs: dict[str, dict[str, Any]] = {"set.depth": {"set": {"depth": "1"}}, "set": {"set": "lr"}, "gpus": {"gpus": -1}}
+        for field, wrong in {**wrongs, "pool": {"pool": "x"}, "idempotency_key": {"idempotency_key": "a b"}}.items():
+            assert (await agent.fail("clone_job", job=first, **wrong))["field"] == field
+        assert (await agent.fail("clone_job", job="zzzzzzzzzzzz"))["code"] == "not_found"
+        assert (await agent.fail("clone_job"))["field"] == "job"
+
+    talk(environment, conversation, "--allow-changes")
+
+
+def test_a_job_gets_inputs_and_an_image_and_what_is_wrong_with_them_is_named(environment: Environment) -> None:
+    async def conversation(agent: Agent) -> None:
+        asked: dict[str, Any] = {"command": ["true"], "gpus": 1, "inputs": ["set=https://example.org/set.csv"], "hold": True}
+        image = "registry.example.org/train@sha256:" + "0" * 64
+        for more in ({}, {"image": image}):
+            job = (await agent.call("submit_job", **asked, **more))["id"]
+            spec = (await agent.call("show_job", job=job))["spec"]
+            assert spec["inputs"] == asked["inputs"] and spec.get("image") == more.get("image")
+            await agent.cancel(job)
+        for wrong in ({"inputs": ["ftp://x/y"]}, {"volumes": ["data:relative"]}, {"image": "Not An Image"}):
+            (field,) = wrong
+            problem = await agent.fail("submit_job", **{**asked, **wrong})
+            assert problem["code"] == "invalid_field" and problem["field"].startswith(field)
+        assert "--volume" in (await agent.fail("submit_job", command=["true"], gpus=1, volumes=["data:ro"]))["hint"]
+
+    talk(environment, conversation, "--allow-changes")
 
 
 def test_the_error_of_a_field_comes_through(environment: Environment) -> None:

@@ -298,7 +298,7 @@ def test_a_terminal_is_asked_how_many_jobs_may_be_ended(own: Own) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "needs ID..., --mine or --all"),
+        ([], "needs ID..., --mine, --label or --all"),
         (["--mine"], "add --yes"),
         (["--mine", "--all", "--yes"], "exclude each other"),
         (["--mine", "--yes", "abcd"], '"abcd" is an id beside --mine'),

@@ -145,23 +145,21 @@ def test_another_process_takes_up_a_job_and_opens_only_what_its_ranks_have_seale
         assert keys.stat().st_mode & 0o777 == 0o600
         keys.unlink()      # as on another host
         kept, plain, large, failed = (serverless_gpu.attach(name) for name in {ids!r})
-        assert plain.result() == [{{"loss": 0.5}}] and large.result() == [(100_000,)]
-        try:
-            kept.result()
-            raise SystemExit("a pickle was opened without its key")
-        except ResultUnreadable as error:
-            assert "the key of job" in str(error) and "on the host" in str(error)
-        assert isinstance(failed.exception().__cause__, RemoteError) and "KeyError" in str(failed.exception())
+        assert kept.result() == [{{1, 2}}] and plain.result() == [{{"loss": 0.5}}] and large.result() == [(100_000,)]
+        assert isinstance(failed.exception(), KeyError)
 
         Path("operators-token").touch(0o600)
         Path("operators-token").write_text({operator!r})
         os.environ["GPUCTL_TOKEN_FILE"] = "operators-token"      # it sees the job of another, and opens nothing of it
-        large = serverless_gpu.attach({ids[2]!r})
-        try:
-            large.result()
-            raise SystemExit("a pickle of another was opened")
-        except ResultUnreadable as error:
-            assert "was not unpickled" in str(error)
+        kept, plain, large, failed = (serverless_gpu.attach(name) for name in {ids!r})
+        for call in kept, large:
+            try:
+                call.result()
+                raise SystemExit("a pickle of another was opened")
+            except ResultUnreadable as error:
+                assert "the key of job" in str(error) and "as the user" in str(error)
+        assert plain.result() == [{{"loss": 0.5}}]
+        assert isinstance(failed.exception().__cause__, RemoteError) and "KeyError" in str(failed.exception())
         assert serverless_gpu.jobs(limit=3) == [] and repr(serverless_gpu.jobs()) == "no jobs"
         """
     notebook(script)

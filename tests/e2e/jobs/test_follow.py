@@ -266,8 +266,8 @@ after: prepare
     [
         ("name: a\ncommand: x\nafter: [b]\n---\nname: b\ncommand: x\nafter: [a]\n", ":7: jobs b, a and b follow each other"),
         ("name: a\ncommand: x\nafter: a\n---\nname: b\ncommand: x\n", ":3: jobs a and a follow each other"),
-        ("name: a\ncommand: x\n---\nname: b\ncommand: x\nafter: [No-Such]\n", ':6: after[0]: "No-Such" is not the id of a job'),
-        ("name: a\ncommand: x\n---\nname: b\ncommand: x\nafter: [zzzzz]\n", ":6: after[0]: no job's id starts with"),
+        ("name: a\ncommand: x\n---\nname: b\ncommand: x\nafter: [No-Such]\n", ":6: after[0]: no job of yours is called No-Such"),
+        ("name: a\ncommand: x\n---\nname: b\ncommand: x\nafter: [zzzzz]\n", ":6: after[0]: no job of yours is called zzzzz, and no job's"),
         ("name: a\ncommand: x\n---\nname: a\ncommand: x\n---\ncommand: x\nafter: a\n", ":8: after[0]: two jobs of the file are named a"),
         ("name: a\ncommand: x\n---\nname: b\ncommand: x\ngpu: 2\n", ":6: gpu is not a known field"),
         ("name: a\ncommand: x\n---\nname: b\ncommand: x\nafter: [a:soon]\n", ":6: after[0].when must be one of"),

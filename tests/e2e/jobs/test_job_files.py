@@ -139,13 +139,13 @@ def test_a_wrong_job_file_is_refused_with_its_line_before_anything_is_started(no
     tab = write(tmp_path / "tab.yaml", "env:\n\tA: 1\n")
     ran = run_gpuctl("submit", "-f", tab, env=nowhere)
     assert ran.returncode == 2 and "tab.yaml:2:1: a tab cannot indent" in ran.stderr, ran.stderr
-    docker = write(
+    secrets = write(
         tmp_path / "air.yaml",
         "experiment_name: x\ncommand: x\ncompute: {accelerator_type: GPU_1xA10, num_accelerators: 1}\n"
-        "environment:\n  docker_image: {url: a}\n",
+        "environment:\n  secrets: {A: scope/key}\n",
     )
-    ran = run_gpuctl("submit", "-f", docker, env=nowhere)
-    assert ran.returncode == 2 and "air.yaml:5: environment.docker_image is not supported" in ran.stderr, ran.stderr
+    ran = run_gpuctl("submit", "-f", secrets, env=nowhere)
+    assert ran.returncode == 2 and "air.yaml:5: environment.secrets is not supported" in ran.stderr, ran.stderr
     assert "--ignore-unsupported" in ran.stderr
     assert not (tmp_path / "state").exists()
 
@@ -281,9 +281,24 @@ def test_a_script_follows_another_waits_to_be_released_and_keeps_off_nodes(clust
     assert wrong.returncode == 2 and "write afterok:ID" in wrong.stderr
 
 
+def test_an_array_of_slurm_has_its_indexes(cluster: Cluster, tmp_path: Path) -> None:
+    said = "$SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT, $SLURM_ARRAY_TASK_MIN to $SLURM_ARRAY_TASK_MAX"
+    says = f"echo {said}; exit $((SLURM_ARRAY_TASK_ID == 5))"
+    ran = gpuctl_of(cluster)("sbatch", "--wait", "--parsable", batch(tmp_path / "job.sh", "-n 1\n--array=1,5-7:2%2", says))
+    job = ran.stdout.strip()
+    assert ran.returncode == 1, ran.stderr
+    assert [cluster.api.log(f"{job}.{task}") for task in (1, 5, 7)] == [f"{task} of 3, 1 to 7\n" for task in (1, 5, 7)]
+    assert cluster.api.job(job)["array"]["failed"] == 1
+    numbers = gpuctl_of(cluster)(
+        "sbatch", "--wait", "--parsable", "--wrap", "echo $SLURM_ARRAY_JOB_ID $SLURM_JOB_ID", "--array=0-1"
+    ).stdout.strip()
+    (of_array, first), (same, second) = (cluster.api.log(f"{numbers}.{task}").split() for task in (0, 1))
+    assert of_array == same and len({of_array, first, second}) == 3
+
+
 def test_what_cannot_be_honoured_is_refused_with_the_line_and_the_remedy(gpuctl: Run, tmp_path: Path) -> None:
-    ran = gpuctl("sbatch", batch(tmp_path / "job.sh", "--array=1-4", "true"))
-    assert ran.returncode == 2 and "--array is not supported" in ran.stderr and "SLURM_ARRAY_TASK_ID" in ran.stderr
+    ran = gpuctl("sbatch", batch(tmp_path / "job.sh", "--array=1-x", "true"))
+    assert ran.returncode == 2 and '--array "1-x" has no list of indexes' in ran.stderr and "0-15%4" in ran.stderr
     ran = gpuctl("sbatch", batch(tmp_path / "job.sh", "-n 1\n--ntask=2", "true"))
     assert ran.returncode == 2 and "job.sh:3: unknown option --ntask; did you mean --ntasks?" in ran.stderr, ran.stderr
     ran = gpuctl("sbatch", batch(tmp_path / "job.sh", "--time=soon", "true"))

@@ -7,11 +7,13 @@ import hashlib
 import io
 import tarfile
 import uuid
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import Api, Cluster, Problem, run_gpuctl
+from harness import Api, Cluster, Problem, eventually, run_gpuctl
 from paper_node import PaperNode
 
 
@@ -65,15 +67,55 @@ def test_a_retry_has_the_bundle_and_the_files_of_the_old_job(cluster: Cluster) -
     assert cluster.api.wait(made)["state"] == "SUCCEEDED" and cluster.api.log(made) == cluster.api.log(job) == "bundleof a file"
 
 
-def test_an_array_is_repeated_as_a_whole_and_a_task_is_not(cluster: Cluster) -> None:
-    job = cluster.api.post("/v1/jobs", {"command": ["echo", "{lr}"], "gpus": 1, "sweep": {"lr": [1, 2]}})["id"]
+def test_an_array_is_repeated_as_a_whole_and_a_task_as_an_array_of_its_own(cluster: Cluster) -> None:
+    spec = {"command": ["sh", "-c", "echo {lr} $GPUCTL_ARRAY_TASK $GPUCTL_ARRAY_TASKS"], "gpus": 1, "sweep": {"lr": [1, 2]}}
+    job = cluster.api.post("/v1/jobs", spec)["id"]
     assert cluster.api.wait(job)["state"] == "SUCCEEDED"
+    made = retry(cluster.api, job)
+    assert cluster.api.wait(made)["array"]["succeeded"] == 2 and cluster.api.log(f"{made}.1") == "2 1 2\n"
     task = cluster.api.job(f"{job}.1")["id"]
     for name in (f"{job}.1", task):
-        problem = refusal(cluster.api, name)
-        assert (problem.status, problem.body["field"]) == (422, "id") and "name the array" in problem.body["hint"]
-    made = retry(cluster.api, job)
-    assert cluster.api.wait(made)["array"]["succeeded"] == 2 and cluster.api.log(f"{made}.1") == "2\n"
+        alone = retry(cluster.api, name)
+        view = cluster.api.wait(alone)
+        assert (view["array"]["tasks"], view["array"]["succeeded"], view["retry_of"], view["spec"]["array"]) == (1, 1, task, {"only": "1"})
+        assert cluster.api.log(f"{alone}.1") == "2 1 2\n"
+        with pytest.raises(Problem) as problem:
+            cluster.api.job(f"{alone}.0")
+        assert problem.value.status == 404 and "has only some tasks" in problem.value.body["detail"]
+
+
+def test_some_tasks_of_an_array_run_again_in_their_order(cluster: Cluster) -> None:
+    job = cluster.api.submit(["sh", "-c", "echo {task} of $GPUCTL_ARRAY_TASKS"], array={"tasks": 9, "parallel": 2})
+    cluster.api.wait(job)
+    made = cluster.api.post(f"/v1/jobs/{job}/retry", {"tasks": "1,4-6,8"})["id"]
+    view = cluster.api.wait(made)
+    assert (view["array"]["tasks"], view["array"]["succeeded"]) == (5, 5)
+    tasks = [task["task"] for task in cluster.api.get(f"/v1/jobs?array={made}&limit=200")["jobs"]]
+    assert tasks == [8, 6, 5, 4, 1] and cluster.api.log(f"{made}.6") == "6 of 9\n"
+    once_more = cluster.api.post(f"/v1/jobs/{made}/retry", {"tasks": "8"})["id"]
+    assert cluster.api.wait(once_more)["array"]["tasks"] == 1 and cluster.api.log(f"{once_more}.8") == "8 of 9\n"
+
+
+@pytest.mark.parametrize("tasks", ["", "9", "3,3", "5,4", "4-2", "1,", "a", "1 2", "-1"])
+def test_lists_of_tasks_that_are_none_are_refused(cluster: Cluster, tasks: str) -> None:
+    job = cluster.api.submit(["true"], array={"tasks": 9})
+    cluster.api.wait(job)
+    assert refusal(cluster.api, job, {"tasks": tasks}).body["field"] == "tasks"
+    with pytest.raises(Problem) as problem:
+        cluster.api.submit(["true"], array={"tasks": 9, "only": tasks})
+    assert problem.value.body["field"] == "array.only"
+
+
+def test_an_array_of_some_tasks_goes_on_after_the_controller_was_killed(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    cluster = make_cluster(1)
+    script = f"echo {{task}} >>{tmp_path}/ran; while ! test -e {tmp_path}/gate; do sleep 0.01; done"
+    job = cluster.api.submit(["sh", "-c", script], array={"tasks": 100, "only": "7,42-43,99"})
+    eventually(lambda: (tmp_path / "ran").exists(), "the first task")
+    cluster.controller.kill()
+    cluster.start_controller()
+    (tmp_path / "gate").touch()
+    assert cluster.api.wait(job)["array"]["succeeded"] == 4
+    assert (tmp_path / "ran").read_text().split() == ["7", "42", "43", "99"]
 
 
 def test_one_key_makes_one_job_and_each_key_its_own(cluster: Cluster) -> None:

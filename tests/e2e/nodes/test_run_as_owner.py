@@ -238,6 +238,38 @@ def test_each_rank_keeps_files_as_its_user(cluster: Cluster) -> None:
     assert int(ann.raw("GET", f"/v1/jobs/{job}/files/content?path=1/uid")[2]) > FIRST
 
 
+#: Of its first attempt: saves, and puts links to what others have. Of its second: says what it found, and whose it is.
+SAVES = """
+import os, pathlib, signal, sys
+folder, other = pathlib.Path(os.environ["GPUCTL_CHECKPOINT_DIR"]), sys.argv[1]
+assert folder.stat().st_uid == os.getuid() and folder.stat().st_mode & 0o077 == 0
+if os.environ["GPUCTL_ATTEMPT"] == "1":
+    (folder / "deep").mkdir()
+    (folder / "deep" / "state").write_text("mine")
+    (folder / "shadow").symlink_to("/etc/shadow")
+    (folder / "secret").symlink_to(other)
+    (folder / "etc").symlink_to("/etc")
+    sys.exit(3)
+for path in sorted(folder.rglob("*")):
+    print(path.relative_to(folder), path.lstat().st_uid == os.getuid())
+print((folder / "deep" / "state").read_text())
+"""
+
+
+def test_a_checkpoint_is_its_owners_on_each_attempt_and_no_link_is_followed(cluster: Cluster) -> None:
+    ann, bob = cluster.user("ann-of-tests"), cluster.user("bob-of-tests")
+    secret = ran(bob, ["sh", "-c", "echo secret > ~/secret; echo ~/secret"]).strip()
+    job = ann.submit([PYTHON, "-c", SAVES, secret], retries=1)
+    view = ann.wait(job)
+    assert view["state"] == "SUCCEEDED", (view, ann.log(job), ann.log(job, stream="stderr"))
+    *found, last = ann.log(job).splitlines()
+    assert found == ["deep True", "deep/state True"]
+    assert last == "mine"
+    shown = ann.get(f"/v1/jobs/{job}/checkpoint")["checkpoint"]
+    assert (shown["files"], shown["bytes"], shown["left_out"]) == (1, 4, 3)
+    assert bob.raw("GET", f"/v1/jobs/{job}/checkpoint")[0] == 404
+
+
 def test_programs_reach_their_output_by_its_name_and_their_supervisor_by_its_socket(cluster: Cluster) -> None:
     ann = cluster.user("ann-of-tests")
     says = (

@@ -19,6 +19,8 @@ HANG = ["python", "-S", "-c", "import signal; signal.pause()"]
 TABLES = ["jobs", "specs", "arrays", "events", "attempts", "members", "ranks", "results", "uses", "dependencies", "removals"]
 MakeCluster = Callable[..., Cluster]
 
+SHORT_AGE = "2s"  # of output; what an agent still sends when it is over would be stored anew
+
 
 def rows(cluster: Cluster) -> dict[str, int]:
     """How many rows there are, by table, of those that jobs have."""
@@ -174,7 +176,7 @@ def expect_gone(cluster: Cluster, job: str) -> None:
 
 
 def test_output_goes_before_its_job(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(1, controller=["--keep-logs", "300ms"])
+    cluster = make_cluster(1, controller=["--keep-logs", SHORT_AGE])
     job = cluster.api.submit(["echo", "soon gone"])
     silent = cluster.api.submit(["true"])
     cluster.api.wait(job)
@@ -197,7 +199,7 @@ def test_output_that_is_not_there_yet_is_not_said_to_be_removed(make_cluster: Ma
 
 
 def test_output_of_the_tasks_of_an_array_goes_by_its_age(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(2, controller=["--keep-logs", "300ms"])
+    cluster = make_cluster(2, controller=["--keep-logs", SHORT_AGE])
     array = cluster.api.submit(["echo", "a task"], array={"tasks": 5})
     cluster.api.wait(array)
     tasks = [task["id"] for task in cluster.api.get(f"/v1/jobs?array={array}")["jobs"]]

@@ -36,13 +36,15 @@ def nodes_of(cluster: Cluster, gpus: int = 1, **spec: Any) -> list[str]:
 
 
 def test_labels_are_shown_wherever_nodes_are(labelled: Cluster) -> None:
-    assert labelled.nodes()["left"]["labels"] == {"disk": "ssd", "zone": "a"}
-    assert labelled.nodes()["right"]["labels"] == {"zone": "b"}
+    images = {"images": "oci"} if "images" in labelled.nodes()["left"]["labels"] else {}  # where crun is installed
+    shows = ",".join(f"{name}={value}" for name, value in sorted({"disk": "ssd", "zone": "a", **images}.items()))
+    assert labelled.nodes()["left"]["labels"] == {"disk": "ssd", "zone": "a", **images}
+    assert labelled.nodes()["right"]["labels"] == {"zone": "b", **images}
     listed = gpuctl(labelled, "nodes", "list", "-o", "wide")
-    assert "disk=ssd,zone=a" in listed.stdout, listed
+    assert shows in listed.stdout, listed
     shown = gpuctl(labelled, "nodes", "show", "left")
-    assert "disk=ssd,zone=a" in shown.stdout and "slot-1" in shown.stdout, shown
-    assert json.loads(gpuctl(labelled, "nodes", "show", "right", "-o", "json").stdout)["labels"] == {"zone": "b"}
+    assert shows in shown.stdout and "slot-1" in shown.stdout, shown
+    assert json.loads(gpuctl(labelled, "nodes", "show", "right", "-o", "json").stdout)["labels"] == {"zone": "b", **images}
 
 
 def test_constraints_choose_the_node(labelled: Cluster) -> None:

@@ -25,7 +25,7 @@ LOST = b"the connection into job"
 @pytest.fixture(scope="module")
 def job(cluster: Cluster) -> Iterator[str]:
     """A job of two ranks on two nodes."""
-    job = running(cluster, ["sh", "-c", 'echo $$ > pid; exec sleep 600'], gpus=4, env={"COLOUR": "green"})
+    job = running(cluster, ["sh", "-c", "echo $$ > pid; exec sleep 600"], gpus=4, env={"COLOUR": "green"})
     yield job
     cluster.api.post(f"/v1/jobs/{job}/cancel")
     cluster.api.wait(job)

@@ -132,7 +132,7 @@ def ended(peer: socket.socket) -> bool:
         return True
 
 
-def test_connections_end_with_the_job(cluster: Cluster) -> None:
+def test_it_ends_with_the_job_and_its_connections_do(cluster: Cluster) -> None:
     job = running(cluster, [PYTHON, "-c", SERVERS])
     port = eventually(lambda: cluster.api.log(job).split(), "the ports")[1]
     forward = Forward(cluster, job, port)
@@ -142,5 +142,5 @@ def test_connections_end_with_the_job(cluster: Cluster) -> None:
         assert ended(peer)
     cluster.api.wait(job)
     process: subprocess.Popen[bytes] = forward.process
-    assert process.poll() is None
+    assert process.wait(60) == 0
     forward.end()

@@ -103,7 +103,7 @@ def test_searches_whose_client_has_left_are_ended(make_cluster: Callable[..., Cl
         return [line for line in cluster.controller.said().splitlines() if f"path={SEARCH}" in line and "owner=ada" in line]
 
     eventually(lambda: len(ended()) == len(connections), "the searches to end", PATIENCE)
-    begun = [line for line in ended() if "status=503" not in line]
+    begun = [line for line in ended() if "status=503" not in line and "status=0" not in line]  # 0: left before its turn
     assert len(begun) == 1 and "status=400" in begun[0], ended()
     assert int(begun[0].rsplit("ms=", 1)[1]) < 5000, begun  # a search that nobody interrupts ends then
     assert cluster.controller.said().count("search begun owner=ada") == 1

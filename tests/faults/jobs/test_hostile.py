@@ -200,8 +200,14 @@ SABOTAGE = {
 def test_what_a_rank_does_to_its_folders_hurts_nobody_else(site: Cluster, secret: Path, name: str) -> None:
     script, state = SABOTAGE[name]
     ranks = 1 if state == "SUCCEEDED" else 2  # a gang has a port, so that last words are searched for a taken one
-    alone = "if os.environ['RANK'] != '0': wait()\n"
-    job = attack(site, alone + textwrap.dedent(script), secret, gpus=ranks)
+    alone = """
+    there = f"{secret}.{os.environ['GPUCTL_JOB_ID']}"  # from then on the other rank needs no folder
+    if os.environ["RANK"] != "0":
+        open(there, "w").close()
+        wait()
+    while os.environ["WORLD_SIZE"] != "1" and not os.path.exists(there): os.sched_yield()
+    """
+    job = attack(site, textwrap.dedent(alone) + textwrap.dedent(script), secret, gpus=ranks)
     view = site.api.wait(job, patient(20))
     assert view["state"] == state, view
     assert state == "SUCCEEDED" or (view["cause"], view["exit_code"], view["failed_rank"]) == ("RANK_FAILED", 9, 0), view

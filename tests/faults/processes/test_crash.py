@@ -11,7 +11,6 @@ import hashlib
 import random
 import re
 import shutil
-import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from controller import CALLS, Controller, failing_at, killed_at, tracing
+from controller import CALLS, Controller, failing_at, killed_at, traced_here, tracing
 from customer import Away, Customer, check_all
 from harness import eventually
 
@@ -46,15 +45,6 @@ def new_controller(tmp_path: Path) -> Iterator[Callable[[], Controller]]:
 
     yield make
     end_last()
-
-
-def traced_here() -> None:
-    """A container may forbid it."""
-    if shutil.which("strace") is None:
-        pytest.skip("strace is not installed")
-    tried = subprocess.run([*tracing(["write"]), "true"], capture_output=True, text=True)
-    if tried.returncode != 0:
-        pytest.skip(f"strace cannot trace here: {tried.stderr.strip()}")
 
 
 def run_script(customer: Customer, steps: int) -> Away | None:

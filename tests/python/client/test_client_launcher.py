@@ -58,6 +58,8 @@ def test_lambdas_partials_and_methods_can_be_decorated() -> None:
         ({"gpus": 1, "timeout": 0}, ValueError, "timeout"),
         ({"gpus": 1, "timeout": "1h"}, TypeError, "timeout"),
         ({"gpus": 1, "timeout": float("nan")}, ValueError, "timeout"),
+        ({"gpus": 1, "keep_on_failure": -1}, ValueError, "keep_on_failure"),
+        ({"gpus": 1, "keep_on_failure": "1h"}, TypeError, "keep_on_failure"),
         ({"gpus": 1, "early_signal": 10}, TypeError, "early_signal"),
         ({"gpus": 1, "early_signal": "USR1@soon"}, ValueError, "early_signal"),
         ({"gpus": 1, "env": {"A": 1}}, TypeError, r"env\['A'\]"),

@@ -15,12 +15,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("GPUCTL_BUILD", ROOT / "build"))
 PAGES = BUILD / "docs" / "man"
+SLURM = ("srun", "squeue", "scancel", "sinfo", "sacct")  # what gpuctl is by these names
 PROGRAMS = {"gpuctl": "client/cli/gpuctl", "gpuctld": "daemon/gpuctld", "gpuagent": "agent/gpuagent"}
 
 
 @cache
 def say(program: str, *words: str) -> str:
-    return subprocess.run([BUILD / PROGRAMS[program], *words, "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    called = words if words and words[0] in SLURM else (program, *words)
+    return subprocess.run([*called, "--help"], executable=BUILD / PROGRAMS[program], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def verbs(*group: str) -> list[str]:
@@ -30,7 +32,7 @@ def verbs(*group: str) -> list[str]:
 
 def options(program: str, *words: str) -> set[str]:
     """Those of a program or a verb, of a group of verbs those of all."""
-    found = set(re.findall(r"^ {2,6}(?:-\S, )?(--[a-z-]+)", say(program, *words), re.MULTILINE))
+    found = set(re.findall(r"^ {2,6}(?:-\S, )?(--[a-z][a-z0-9-]+)", say(program, *words), re.MULTILINE))
     if program == "gpuctl" and words:
         for verb in verbs(*words):
             found |= options(program, *words, verb)
@@ -60,18 +62,18 @@ def test_each_program_and_the_settings_have_a_page(page: str) -> None:
 
 
 def test_each_verb_has_a_page_with_all_its_options_and_nothing_is_a_page_without_a_verb() -> None:
-    assert {f"gpuctl-{verb}.1" for verb in verbs()} == {path.name for path in PAGES.glob("gpuctl-*.1")}
-    for verb in verbs():
+    assert {f"gpuctl-{verb}.1" for verb in (*verbs(), *SLURM)} == {path.name for path in PAGES.glob("gpuctl-*.1")}
+    for verb in (*verbs(), *SLURM):
         text = show(f"gpuctl-{verb}.1")
         missing = {name for name in options("gpuctl", verb) if not re.search(rf"^ +(-\S, )?{name}\b", text, re.MULTILINE)}
         assert not missing, f"gpuctl-{verb}(1) lacks {missing}"
 
 
 def test_no_page_names_an_option_that_does_not_exist() -> None:
-    ours = set().union(*(options(program) for program in PROGRAMS), *(options("gpuctl", verb) for verb in verbs()))
+    ours = set().union(*(options(program) for program in PROGRAMS), *(options("gpuctl", verb) for verb in (*verbs(), *SLURM)))
     ours |= options("gpuctld", "init") | options("gpuagent", "join")
     ours |= {name.replace("--", "--no-", 1) for name in ours}  # of flags
-    others = {"--user", "--now", "--parsable2"}  # of systemctl and of sacct
+    others = {"--user", "--now", "--parsable2", "--lr"}  # of systemctl, of sacct, and of a program that is trained with
     for path in PAGES.glob("*.[158]"):
         text = re.sub(r" -- .*", "", show(path.name))  # without the commands of jobs
         unknown = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - ours - others

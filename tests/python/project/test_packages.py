@@ -18,7 +18,8 @@ from hardening import unguarded, wanted, weaknesses
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("GPUCTL_BUILD", ROOT / "build"))
-PACKAGES = ("gpuctl", "gpuctl-agent", "gpuctl-controller")
+PACKAGES = ("gpuctl", "gpuctl-agent", "gpuctl-controller", "gpuctl-slurm")
+SLURM = ("sacct", "sbatch", "scancel", "sinfo", "squeue", "srun")
 
 FILES = {
     "gpuctl": {
@@ -40,6 +41,7 @@ FILES = {
         "/usr/libexec/gpuctl/release-cgroup",
     },
     "gpuctl-controller": {"/etc/default/gpuctld", "/lib/systemd/system/gpuctld.service", "/usr/bin/gpuctld"},
+    "gpuctl-slurm": set(),
 }
 
 
@@ -48,7 +50,7 @@ def output(*command: str | Path) -> str:
 
 
 def make(checkout: Path, build: Path, folder: Path) -> dict[str, Path]:
-    """The three packages, by name."""
+    """The packages, by name."""
     subprocess.run([checkout / "deploy" / "package", "--build", build, "--output", folder], check=True, stdout=subprocess.DEVNULL)
     made = {path.name.split("_")[0]: path for path in folder.iterdir()}
     assert sorted(made) == sorted(PACKAGES)
@@ -62,7 +64,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def installed(packages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files of all three, as they would lie below /."""
+    """A folder with the files of all of them, as they would lie below /."""
     root = tmp_path_factory.mktemp("root")
     for package in packages.values():
         output("dpkg-deb", "--extract", package, root)
@@ -125,31 +127,41 @@ def test_each_file_is_where_it_belongs_and_root_owns_it(name: str, packages: dic
     files = {path.lstrip(".") for mode, _, _, _, _, path in listed if mode[0] == "-"}
     ours = {path for path in files if not path.startswith(("/usr/share/doc/", "/usr/share/lintian/", "/usr/share/man/"))}
     assert ours == FILES[name]
-    conffiles = output("dpkg-deb", "--info", packages[name], "conffiles").split()
-    assert set(conffiles) == {path for path in ours if path.startswith("/etc/")}
+    # fails where there are none
+    told = subprocess.run(["dpkg-deb", "--info", packages[name], "conffiles"], capture_output=True, text=True, check=False)
+    assert set(told.stdout.split()) == {path for path in ours if path.startswith("/etc/")}
 
 
 def test_the_packages_need_what_their_programs_need(packages: dict[str, Path]) -> None:
     depends = {name: field(package, "Depends") for name, package in packages.items()}
     version = field(packages["gpuctl"], "Version")
-    for name in PACKAGES:
+    for name in ("gpuctl", "gpuctl-agent", "gpuctl-controller"):
         assert "libc6 (>=" in depends[name]
     for name in ("gpuctl-agent", "gpuctl-controller"):
         assert f"gpuctl (= {version})" in depends[name]
     assert "libcurl3" in depends["gpuctl"] and "libcurl3" in depends["gpuctl-agent"] and "libcurl3" in depends["gpuctl-controller"]
     assert "libmicrohttpd12" in depends["gpuctl-controller"] and "libsqlite3-0" in depends["gpuctl-controller"]
     assert "python3" in depends["gpuctl-agent"].split(", ")
-    assert field(packages["gpuctl-agent"], "Recommends") == "python3-venv"
+    assert field(packages["gpuctl-agent"], "Recommends") == "crun, openssh-server, python3-venv, skopeo, umoci"
 
 
 def programs(installed: Path) -> list[Path]:
     files = [*(installed / "usr/bin").iterdir(), *(installed / "usr/libexec/gpuctl").iterdir()]
-    return [path for path in files if path.read_bytes()[:4] == b"\x7fELF"]
+    return [path for path in files if not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF"]
 
 
-def test_the_programs_take_five_megabytes_at_most(installed: Path) -> None:
+def test_slurms_commands_are_gpuctl_where_slurm_is_not(packages: dict[str, Path], installed: Path) -> None:
+    assert field(packages["gpuctl-slurm"], "Conflicts") == "slurm-client, slurm-wlm"
+    assert field(packages["gpuctl-slurm"], "Depends") == f"gpuctl (>= {field(packages['gpuctl'], 'Version')})"
+    for name in SLURM:
+        assert (installed / "usr/bin" / name).readlink() == Path("gpuctl")
+        assert output(installed / "usr/bin" / name, "--version") == f"{name} of gpuctl {field(packages['gpuctl'], 'Version')}\n"
+        assert (installed / "usr/share/man/man1" / f"{name}.1.gz").resolve().exists()
+
+
+def test_the_programs_take_six_megabytes_at_most(installed: Path) -> None:
     assert len(programs(installed)) >= 4
-    assert sum(path.stat().st_size for path in programs(installed)) <= 5_000_000
+    assert sum(path.stat().st_size for path in programs(installed)) <= 6_000_000
 
 
 def test_the_programs_are_as_hardened_as_those_of_the_build(installed: Path) -> None:

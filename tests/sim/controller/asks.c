@@ -214,7 +214,7 @@ static struct input submit_input(const char *id, const char *owner, const struct
     struct input input = {
         .kind = INPUT_SUBMIT,
         .submit = {.id = id, .owner = owner, .spec = spec, .body = body, .body_length = length}};
-    input.submit.environment = spec_environment_of(spec, environment) ? &environment->core : NULL;
+    input.submit.environment = spec_environment_of(spec, owner, environment) ? &environment->core : NULL;
     return input;
 }
 

@@ -309,7 +309,7 @@ static void submitted(void *closure)
                                      .body = body,
                                      .body_length = strlen(body),
                                      .shown = shown}};
-    if (spec_environment_of(&spec, &environment)) {
+    if (spec_environment_of(&spec, plan->owner, &environment)) {
         input.submit.environment = &environment.core;
         staging_requirements_text(&spec, &lines);
         requirements = (struct blob_row){

@@ -75,6 +75,9 @@ static void act_on_piece(struct host *host, const struct reconciler_action *acti
     case ACT_START:
         piece_tell_start(piece);
         return;
+    case ACT_KEEP:
+        piece_tell_keep(piece);
+        return;
     case ACT_STOP:
         piece_tell_stop(piece, action->grace_ms, action->cause);
         return;
@@ -124,6 +127,7 @@ static void act_on(struct host *host, const struct reconciler_action *action)
     case ACT_RUN:
     case ACT_START:
     case ACT_WARN:
+    case ACT_KEEP:
     case ACT_STOP:
     case ACT_LEASE:
     case ACT_KILL:

@@ -13,6 +13,7 @@ enum shim_stage {
     SHIM_READY, /* it holds everything that the ranks need, and waits for the start */
     SHIM_RUNS,
     SHIM_STOPS, /* on the kill ladder */
+    SHIM_KEPT,  /* its ranks are gone after a failure; all else stays until a stop */
     SHIM_OVER,  /* the exit record is written */
 };
 
@@ -23,6 +24,7 @@ struct piece {
     char job_id[17];
     char manner[16]; /* the behaviour of its ranks: the job's name */
     bool function;
+    bool keep; /* its job wants its nodes kept after a failure */
     int64_t node_rank, nodes, first_rank, local_ranks, world_size;
     int64_t devices[RANKS_MAX];
     size_t device_count;
@@ -41,6 +43,7 @@ struct piece {
     enum shim_stage stage;
     bool live[RANKS_MAX];
     bool started, failed, stopping_by_order;
+    bool keeps; /* KEPT follows when the ranks are gone */
     bool said_running;
     struct rank_exit first_failed;
     int64_t term_ms, kill_ms; /* of the lease, by the machine's clock; 0: none */
@@ -98,6 +101,7 @@ void piece_tombstone(struct host *host, const struct reconciler_action *action);
 void piece_tell_prepare(struct piece *piece);
 void piece_tell_run(struct piece *piece);
 void piece_tell_start(struct piece *piece);
+void piece_tell_keep(struct piece *piece);
 void piece_tell_stop(struct piece *piece, int64_t grace_ms, enum cause cause);
 void piece_tell_lease(struct piece *piece, int64_t term_ms, int64_t kill_ms);
 void piece_clear(struct piece *piece);
@@ -114,6 +118,7 @@ void piece_heard(struct piece *piece, enum reconciler_news news);
 
 void shim_begin(struct piece *piece, bool run);
 void shim_start(struct piece *piece);
+void shim_keep(struct piece *piece);
 void shim_stop(struct piece *piece, int64_t grace_ms, enum cause cause);
 void shim_lease(struct piece *piece);
 /* Repeats the shim's reports for an agent that has just connected. */

@@ -54,6 +54,7 @@ static struct piece *add(struct host *host, const struct order *order)
     const char *name = order->spec != NULL ? json_string_value(json_object_get(order->spec, "name")) : NULL;
     snprintf(piece->manner, sizeof piece->manner, "%s", name != NULL ? name : "short");
     piece->function = order->spec != NULL && json_object_get(order->spec, "function") != NULL;
+    piece->keep = order->spec != NULL && json_object_get(order->spec, "keep_on_failure_s") != NULL;
     for (size_t i = 0; i < order->device_count && i < RANKS_MAX; i++) {
         piece->devices[piece->device_count++] = order->devices[i];
     }
@@ -147,6 +148,13 @@ void piece_tell_stop(struct piece *piece, int64_t grace_ms, enum cause cause)
         over(piece, cause);
     } else if (piece->shim) {
         shim_stop(piece, grace_ms, cause);
+    }
+}
+
+void piece_tell_keep(struct piece *piece)
+{
+    if (piece->shim) {
+        shim_keep(piece);
     }
 }
 

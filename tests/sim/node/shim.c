@@ -136,6 +136,11 @@ static void say_running(void *closure)
     }
 }
 
+static bool lease_over(const struct piece *piece)
+{
+    return piece->term_ms != 0 && piece->term_ms <= host_now(piece->host) && !planted_is(PLANTED_NO_FENCE);
+}
+
 static void rank_ends(struct piece *piece, int64_t local, int64_t code, bool by_us)
 {
     struct host *host = piece->host;
@@ -148,22 +153,20 @@ static void rank_ends(struct piece *piece, int64_t local, int64_t code, bool by_
         (struct rank_exit){.rank = rank, .code = code, .at_ms = world_wall_ms(world), .by_us = by_us};
     if (code != 0 && !by_us && !piece->failed) {
         piece->failed = true;
+        piece->keeps = piece->keep;
         piece->first_failed = piece->exits[piece->exit_count - 1];
         say_running(piece);
         piece_heard(piece, NEWS_FAILED);
         ladder(piece, FAILED_GRACE_MS);
     }
-    if (!any_live(piece) || (planted_is(PLANTED_EXIT_TOO_EARLY) && !piece->recorded)) {
+    if (!any_live(piece) && piece->keeps && !lease_over(piece)) {
+        piece->stage = SHIM_KEPT;
+    } else if (!any_live(piece) || (planted_is(PLANTED_EXIT_TOO_EARLY) && !piece->recorded)) {
         write_record(piece);
     }
 }
 
 /* --- the lease ------------------------------------------------------------------------------------------ */
-
-static bool lease_over(const struct piece *piece)
-{
-    return piece->term_ms != 0 && piece->term_ms <= host_now(piece->host) && !planted_is(PLANTED_NO_FENCE);
-}
 
 static void lease_due(void *closure)
 {
@@ -181,6 +184,8 @@ static void lease_due(void *closure)
         piece->cause = CAUSE_NODE_LOST;
         int64_t left_ms = piece->kill_ms - host_now(piece->host);
         ladder(piece, left_ms > 0 ? left_ms : 0);
+    } else if (piece->stage == SHIM_KEPT) {
+        write_record(piece);
     } else if (piece->stage == SHIM_STOPS && piece->kill_ms <= host_now(piece->host)) {
         kill_all(piece);
     }
@@ -253,9 +258,21 @@ void shim_start(struct piece *piece)
     world_in(world_of_piece(piece), RUNNING_HOLD_MS, say_running, piece, &host->agent);
 }
 
+void shim_keep(struct piece *piece)
+{
+    if (piece->stage == SHIM_RUNS) {
+        piece->cause = CAUSE_RANK_FAILED;
+        piece->keeps = true;
+        ladder(piece, FAILED_GRACE_MS);
+    }
+}
+
 void shim_stop(struct piece *piece, int64_t grace_ms, enum cause cause)
 {
-    if (piece->stage == SHIM_READY) {
+    piece->keeps = false;
+    if (piece->stage == SHIM_KEPT) {
+        write_record(piece);
+    } else if (piece->stage == SHIM_READY) {
         piece->cause = cause;
         write_record(piece);
     } else if (piece->stage == SHIM_RUNS) {

@@ -439,7 +439,6 @@ Suite *reason_suite(void)
     tcase_add_test(tests, runs_of_more_than_the_patience_are_due_by_their_submission);
     tcase_add_test(tests, at_most_so_many_of_one_kind_are_tried_one_by_one);
     tcase_add_test(tests, a_long_list_of_those_who_run_is_walked_in_the_order_of_their_ends);
-    tcase_add_test(tests, an_answer_looks_at_a_bounded_number_of_jobs_that_run);
     tcase_add_test(tests, so_many_other_pools_and_types_are_tried_and_no_more);
     tcase_add_test(tests, nobody_can_go_before_the_highest_priority);
     tcase_add_test(tests, a_plan_of_an_account_that_may_run_nothing_is_refused);
@@ -451,5 +450,10 @@ Suite *reason_suite(void)
     tcase_add_test(tests, a_start_that_rests_on_many_equal_runs_is_of_high_confidence);
     tcase_add_test(tests, of_a_job_whose_first_device_is_gone_the_others_come_free_unnamed);
     suite_add_tcase(suite, tests);
+    TCase *large = tcase_create("large");
+    tcase_set_tags(large, "large");
+    tcase_set_timeout(large, 240);
+    tcase_add_test(large, an_answer_looks_at_a_bounded_number_of_jobs_that_run);
+    suite_add_tcase(suite, large);
     return suite;
 }

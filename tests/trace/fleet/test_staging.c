@@ -430,6 +430,39 @@ START_TEST(jobs_of_one_class_that_were_first_wait_again_when_all_is_ready)
 }
 END_TEST
 
+START_TEST(data_that_may_have_changed_is_looked_at_for_each_job_that_comes)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "busy");
+    submit(c, "aaaa", .environment = "code data?");
+    staged(c, "code data?", "a");
+    expect_job(c, "aaaa", JOB_QUEUED);
+    submit(c, "bbbb", .environment = "code data?", .hold = true);
+    expect_job(c, "aaaa", JOB_STAGING); /* what bbbb will have counts for all that wait */
+    expect_orders(c, "a", "stage code data?\nrun busy/1 rank 0-0 of 1 on 0\n");
+    staged(c, "code data?", "a");
+    expect_job(c, "aaaa", JOB_QUEUED);
+    exited(c, "busy", "a", 0);
+    expect_job(c, "aaaa", JOB_PLACED);
+}
+END_TEST
+
+START_TEST(of_nodes_that_had_what_may_have_changed_some_are_told_again)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "b");
+    submit(c, "aaaa", .environment = "code data?");
+    staged(c, "code data?", "b");
+    exited(c, "aaaa", "b", 0);
+    node(c, "a");
+    submit(c, "bbbb", .environment = "code data?");
+    expect_orders(c, "b", "stage code data?\n");
+    submit(c, "cccc", .gpus = 2, .environment = "code data?");
+    expect_orders(c, "a", "stage code data?\n");
+}
+END_TEST
+
 Suite *staging_suite(void)
 {
     Suite *suite = suite_create("staging");
@@ -457,6 +490,8 @@ Suite *staging_suite(void)
     tcase_add_test(tests, a_node_that_declines_is_asked_again);
     tcase_add_test(tests, a_restart_of_the_controller_asks_again);
     tcase_add_test(tests, jobs_of_one_class_that_were_first_wait_again_when_all_is_ready);
+    tcase_add_test(tests, data_that_may_have_changed_is_looked_at_for_each_job_that_comes);
+    tcase_add_test(tests, of_nodes_that_had_what_may_have_changed_some_are_told_again);
     suite_add_tcase(suite, tests);
     return suite;
 }

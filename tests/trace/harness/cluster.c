@@ -213,12 +213,15 @@ static struct job_spec spec_of(const struct job_ask *ask)
         .priority = ask->priority,
         .early_signal = ask->early,
         .grace_ms = DEFAULT_GRACE_MS,
+        .keep_ms = ask->keep_ms,
         .lease_ms = ask->lease_ms > 0 ? ask->lease_ms : TEST_LEASE_MS,
         .retries = ask->retries,
         .infra_retries = ask->infra_retries == 0 ? DEFAULT_INFRA_RETRIES : ask->infra_retries,
         .on_disconnect = ask->on_disconnect,
         .tasks = ask->tasks,
         .parallel = ask->parallel,
+        .not_before_ms = ask->not_before_ms,
+        .only = ask->only != NULL ? task_list_read(ask->only, ask->tasks) : NULL,
         .terms = (char *)(uintptr_t)ask->terms,
         .placement = ask->spread ? PLACEMENT_SPREAD : PLACEMENT_PACK,
         .nodes = ask->nodes,
@@ -233,13 +236,15 @@ static struct job_spec spec_of(const struct job_ask *ask)
 enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
 {
     struct job_spec spec = spec_of(ask);
+    autofree struct task_list *only = spec.only;
+    spec.only = only;
     struct input input = {.kind = INPUT_SUBMIT,
                           .submit = {.id = ask->id,
                                      .owner = text_or(ask->owner, "alice"),
                                      .spec = &spec,
                                      .body = "{}",
                                      .body_length = 2}};
-    struct environment_spec environment = {.key = ask->environment, .text = "{}"};
+    const struct environment_spec environment = rows_environment(ask->environment);
     input.submit.environment = ask->environment != NULL ? &environment : NULL;
     struct core_dependency dependencies[8];
     autofree char *words = ask->after != NULL ? xstrdup(ask->after) : NULL;
@@ -286,7 +291,9 @@ enum err_code cluster_ask(struct cluster *cluster, enum ask_kind kind, const cha
 enum err_code cluster_plan(struct cluster *cluster, const struct job_ask *ask)
 {
     struct job_spec spec = spec_of(ask);
-    struct environment_spec environment = {.key = ask->environment, .text = "{}"};
+    autofree struct task_list *only = spec.only;
+    spec.only = only;
+    const struct environment_spec environment = rows_environment(ask->environment);
     return ask_core(cluster,
                     &(struct input){.kind = INPUT_ASK,
                                     .ask = {.kind = ASK_PLAN,

@@ -83,6 +83,7 @@ struct job_ask {
     bool function;         /* not a command */
     int64_t time_limit_ms; /* 0: none */
     struct job_early_signal early;
+    int64_t keep_ms;
     int64_t lease_ms; /* 60000 */
     enum on_disconnect on_disconnect;
     int64_t retries;       /* 0 */
@@ -94,12 +95,14 @@ struct job_ask {
     const char *after;       /* "aaaa:after bbbb:afterok"; NULL: nothing */
     bool stale;              /* those were seen running when the submission was read */
     bool hold;               /* kept back from the start */
-    const char *environment; /* key of what it needs on its nodes; NULL: nothing */
+    const char *environment; /* key of what it needs on its nodes: "code", "code data image"; NULL: nothing */
     const char *terms;       /* as proto/spec/jobspec_place.h makes them: "zone=a,b avoid:n1"; NULL: none */
     bool spread;             /* placement */
     int64_t nodes;           /* exactly so many; 0: any number */
     int64_t tasks;           /* 0: it is no array */
     int64_t parallel;        /* 0: any number */
+    int64_t not_before_ms;   /* wall clock; 0: it may begin at once */
+    const char *only;        /* of the tasks: "3,7-9"; NULL: all */
 };
 enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask);
 #define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})

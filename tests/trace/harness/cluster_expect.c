@@ -38,6 +38,9 @@ static void order_text(const struct order *order, struct text *out)
     if (order->signal != EARLY_NONE) {
         text_printf(out, " %s", early_signal_text(order->signal));
     }
+    if (order->kept) {
+        text_append(out, " kept");
+    }
     if (order->phase == ORDER_STOP) {
         text_printf(out, " %s grace %lld", cause_text(order->cause), (long long)order->grace_ms);
     }

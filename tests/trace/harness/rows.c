@@ -108,8 +108,10 @@ static void put_life(struct job_rows *job, const struct job_life *life)
 static void insert_task(struct rows *rows, const struct job_birth *birth)
 {
     struct job_rows *array = job_at(rows, birth->array_key);
-    assert(birth->task >= 0 && birth->task < array->array.tasks && array->owners[birth->task] == 0);
-    array->owners[birth->task] = birth->key;
+    assert(birth->task >= 0 && birth->task < array->spec.tasks);
+    int64_t place = array->spec.only != NULL ? task_list_place(array->spec.only, birth->task) : birth->task;
+    assert(place >= 0 && place < array->array.tasks && array->owners[place] == 0);
+    array->owners[place] = birth->key;
 }
 
 /* Of a task all but its number is its array's. */
@@ -145,6 +147,7 @@ static void insert_job(struct rows *rows, const struct change *change, const str
     job->spec.name = copy(spec->name);
     job->spec.project = copy(spec->project);
     job->spec.terms = copy(spec->terms);
+    job->spec.only = task_list_copy(spec->only);
     put_life(job, &change->job.life);
 }
 
@@ -221,6 +224,7 @@ static void job_finish(struct job_rows *job)
     drop(job->spec.name);
     drop(job->spec.project);
     free(job->spec.terms);
+    free(job->spec.only);
     free(job->events);
     free(job->owners);
 }
@@ -431,6 +435,11 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_SECRET_PUT:
     case CHANGE_SECRET_SEAL:
     case CHANGE_SECRET_DELETE:
+    case CHANGE_SCHEDULE_INSERT:
+    case CHANGE_SCHEDULE_UPDATE:
+    case CHANGE_SCHEDULE_RUN:
+    case CHANGE_SCHEDULE_DELETE:
+    case CHANGE_SCHEDULE_USE_PUT:
     case CHANGE_BLOB_DELETE:
     case CHANGE_REMOVAL_PIECE:
     case CHANGE_REPLIES_AGE:
@@ -507,6 +516,15 @@ void rows_apply(struct rows *rows, const struct step *step, const struct job_spe
     }
 }
 
+struct environment_spec rows_environment(const char *key)
+{
+    const char *space = key != NULL ? strchr(key, ' ') : NULL;
+    return (struct environment_spec){.key = key,
+                                     .text = "{}",
+                                     .parts = space != NULL ? space + 1 : NULL,
+                                     .unpinned = space != NULL && strchr(space, '?') != NULL};
+}
+
 void rows_load(const struct rows *rows, struct core *core)
 {
     ledger_load(&rows->ledger, core);
@@ -519,7 +537,7 @@ void rows_load(const struct rows *rows, struct core *core)
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job_rows *job = &rows->jobs[i];
         if (!job_state_terminal(job->life.state)) {
-            const struct environment_spec environment = {.key = job->spec.bundle.blob, .text = "{}"};
+            const struct environment_spec environment = rows_environment(job->spec.bundle.blob);
             core_load_job(core, &job->birth, &job->life, &job->spec,
                           environment.key != NULL ? &environment : NULL);
         }

@@ -17,6 +17,10 @@ void rows_destroy(struct rows *rows);
  * job that is inserted; it is copied. */
 void rows_apply(struct rows *rows, const struct step *step, const struct job_spec *spec);
 
+/* The environment spec with this key, whose parts are the words behind the first: "code data image". A "?"
+ * says that they may change at their sources. */
+struct environment_spec rows_environment(const char *key);
+
 /* Into a core that has just been created. */
 void rows_load(const struct rows *rows, struct core *core);
 int64_t rows_next_key(const struct rows *rows);

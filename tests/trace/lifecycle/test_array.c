@@ -60,6 +60,24 @@ START_TEST(tasks_are_placed_in_order_as_slots_become_free)
 }
 END_TEST
 
+START_TEST(an_array_of_some_tasks_places_these_alone)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    submit(c, "many", .tasks = 10, .only = "2,7-8");
+    expect_job(c, task("many", 2), JOB_PLACED);
+    expect_job(c, task("many", 7), JOB_PLACED);
+    expect_no_job(c, task("many", 0));
+    expect_counts(c, "many", "2 of 3 placed, 2 running, 0 succeeded, 0 failed, 0 canceled");
+    cluster_restart(c);
+    exited(c, task("many", 2), "a", 0);
+    expect_job(c, task("many", 8), JOB_PLACED);
+    exited(c, task("many", 7), "a", 0);
+    exited(c, task("many", 8), "a", 0);
+    expect_ended(c, "many", JOB_SUCCEEDED, 0, "");
+}
+END_TEST
+
 START_TEST(the_trace_says_which_task_a_job_is)
 {
     autocluster struct cluster *c = cluster_open();
@@ -445,6 +463,7 @@ Suite *array_suite(void)
     TCase *tests = tcase_create("array");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, tasks_are_placed_in_order_as_slots_become_free);
+    tcase_add_test(tests, an_array_of_some_tasks_places_these_alone);
     tcase_add_test(tests, the_trace_says_which_task_a_job_is);
     tcase_add_test(tests, an_order_names_the_task_and_the_spec_of_its_array);
     tcase_add_test(tests, a_job_that_came_before_and_one_that_came_after_have_their_places);
@@ -461,12 +480,16 @@ Suite *array_suite(void)
     tcase_add_test(tests, an_array_whose_packages_nobody_can_have_fails_after_what_runs);
     tcase_add_test(tests, every_task_is_placed_once_whatever_restarts_there_are);
     tcase_add_test(tests, a_hundred_thousand_tasks_wait_at_the_cost_of_one_job);
-    tcase_add_test(tests, a_hundred_thousand_tasks_go_through);
     tcase_add_test(tests, one_task_that_fails_was_and_several_were);
     tcase_add_test(tests, canceling_an_array_ends_tasks_that_run_that_wait_and_that_are_held);
     tcase_add_test(tests, an_array_has_no_gpus_to_give_back_but_its_tasks_have);
     tcase_add_test(tests, tasks_that_no_node_gets_ready_for_end_one_after_the_other);
     tcase_add_test(tests, several_tasks_that_were_canceled_are_counted);
     suite_add_tcase(suite, tests);
+    TCase *large = tcase_create("large");
+    tcase_set_tags(large, "large");
+    tcase_set_timeout(large, 60);
+    tcase_add_test(large, a_hundred_thousand_tasks_go_through);
+    suite_add_tcase(suite, large);
     return suite;
 }

@@ -40,6 +40,63 @@ START_TEST(a_job_waits_for_another_to_succeed_and_holds_nothing)
 }
 END_TEST
 
+START_TEST(a_job_waits_for_its_time_and_longer_for_another_job)
+{
+    autocluster struct cluster *c = open_with_one_running();
+    int64_t soon_ms = c->wall_ms + c->now_ms + 60000;
+    submit(c, "late", .not_before_ms = soon_ms + 60000);
+    submit(c, "soon", .not_before_ms = soon_ms);
+    submit(c, "next", .not_before_ms = soon_ms, .after = "aaaa:afterok");
+    submit(c, "past", .not_before_ms = c->wall_ms + c->now_ms);
+    expect_job(c, "past", JOB_PLACED);
+    expect_job(c, "soon", JOB_BLOCKED);
+    cluster_restart(c);
+    advance_beating(c, 59000, "a");
+    expect_job(c, "soon", JOB_BLOCKED);
+    exited(c, "past", "a", 0);
+    expect_job(c, "soon", JOB_BLOCKED);
+    advance_beating(c, 2000, "a");
+    expect_job(c, "soon", JOB_PLACED);
+    expect_job(c, "next", JOB_BLOCKED);
+    expect_job(c, "late", JOB_BLOCKED);
+    exited(c, "aaaa", "a", 0);
+    expect_job(c, "next", JOB_PLACED);
+    expect_history(c, "soon", "submitted blocked ready placed started");
+}
+END_TEST
+
+START_TEST(a_job_is_held_released_and_canceled_before_its_time)
+{
+    autocluster struct cluster *c = open_with_one_running();
+    int64_t soon_ms = c->wall_ms + c->now_ms + 60000;
+    submit(c, "held", .not_before_ms = soon_ms);
+    submit(c, "gone", .not_before_ms = soon_ms);
+    hold(c, "held");
+    cancel(c, "gone");
+    expect_job(c, "gone", JOB_CANCELED);
+    release(c, "held");
+    expect_job(c, "held", JOB_BLOCKED);
+    hold(c, "held");
+    advance_beating(c, 61000, "a");
+    expect_job(c, "held", JOB_HELD);
+    cluster_restart(c);
+    advance_beating(c, 1000, "a");
+    release(c, "held");
+    expect_job(c, "held", JOB_PLACED);
+}
+END_TEST
+
+START_TEST(a_time_that_passes_while_the_controller_is_away_is_due_at_its_start)
+{
+    autocluster struct cluster *c = open_with_one_running();
+    submit(c, "soon", .not_before_ms = c->wall_ms + c->now_ms + 60000);
+    c->wall_ms += 120000; /* the clock goes on while nothing runs */
+    cluster_restart(c);
+    advance_beating(c, 1000, "a");
+    expect_job(c, "soon", JOB_PLACED);
+}
+END_TEST
+
 START_TEST(a_job_ends_when_the_one_before_it_did_not_succeed)
 {
     autocluster struct cluster *c = open_with_one_running();
@@ -279,6 +336,9 @@ Suite *dependency_suite(void)
     Suite *suite = suite_create("follow");
     TCase *tests = tcase_create("follow");
     tcase_add_test(tests, a_job_waits_for_another_to_succeed_and_holds_nothing);
+    tcase_add_test(tests, a_job_waits_for_its_time_and_longer_for_another_job);
+    tcase_add_test(tests, a_job_is_held_released_and_canceled_before_its_time);
+    tcase_add_test(tests, a_time_that_passes_while_the_controller_is_away_is_due_at_its_start);
     tcase_add_test(tests, a_job_ends_when_the_one_before_it_did_not_succeed);
     tcase_add_test(tests, a_job_that_is_tried_again_keeps_its_followers_waiting);
     tcase_add_test(tests, afterany_is_content_with_any_end);

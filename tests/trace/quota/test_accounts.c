@@ -552,7 +552,11 @@ Suite *account_suite(void)
     tcase_add_test(tests, a_wall_clock_that_is_set_leaves_the_order_of_submission);
     tcase_add_test(tests, a_user_sees_its_own_account_and_itself_in_its_projects);
     tcase_add_test(tests, pages_go_on_where_the_last_one_ended);
-    tcase_add_test(tests, a_bounded_number_of_accounts_is_remembered_for_its_use);
     suite_add_tcase(suite, tests);
+    TCase *large = tcase_create("large");
+    tcase_set_tags(large, "large");
+    tcase_set_timeout(large, 60);
+    tcase_add_test(large, a_bounded_number_of_accounts_is_remembered_for_its_use);
+    suite_add_tcase(suite, large);
     return suite;
 }

@@ -23,6 +23,7 @@ struct held {
     bool go;     /* START or RUN was read */
     bool stop;   /* STOP was read, or the lease is over */
     bool failed; /* a rank has failed */
+    bool kept;   /* a rank of the gang has failed, and its nodes are kept until STOP */
     bool function;
     int64_t first_rank, local_ranks, lease_ms;
     int64_t devices[RANKS_MAX];
@@ -69,7 +70,7 @@ static bool mishap(struct agents *agents, unsigned percent)
 
 /* --- needs ---------------------------------------------------------------------------------------------- */
 
-static const char *const needs[NEEDS] = {"torch", "numpy", "code"};
+static const char *const needs[NEEDS] = {"torch data", "numpy data", "code"};
 
 /* Which need a job of this number has; NEEDS: none. */
 static size_t need_of(int number)
@@ -353,7 +354,7 @@ static void go_on(struct agents *agents, struct agent *agent, struct held *held)
     case HELD_RUNNING:
         if (!held->failed && !held->stop && mishap(agents, 15)) {
             tell_failed(agents, agent, held);
-        } else {
+        } else if (!held->kept || held->stop || mishap(agents, 10)) {
             tell_exited(agents, agent, held, true);
         }
         return;
@@ -399,6 +400,7 @@ static void poll_orders(struct agents *agents, struct agent *agent)
         } else {
             held->go = held->go || order->phase == ORDER_START;
             held->stop = held->stop || order->phase == ORDER_STOP;
+            held->kept = order->kept;
         }
     }
     node_orders_destroy(orders);

@@ -18,7 +18,7 @@
 #define WALKS   1 /* they take four times as long */
 #define CURIOUS 1
 #else
-#define WALKS   16 /* some 35,000 inputs; tests/run --long takes forty times as many */
+#define WALKS   8 /* some 18,000 inputs; tests/run --long takes 75 times as many */
 #define CURIOUS POLICY_COUNT
 #endif
 #define LEASE_MS 20000
@@ -28,14 +28,16 @@ struct walk {
     struct agents *agents;
     struct chance chance;
     int jobs, windows;
-    bool curious;        /* asks about jobs after each step */
+    bool curious;        /* asks about jobs in between */
     struct text history; /* all that the core decided, where it is kept */
     bool kept;
 };
 
-/* Which walks, and whether to show what the core decides. */
+/* Which walks, whether to show what the core decides, and how many steps pass before it is asked about jobs:
+ * questions take some thirty times as long as steps. One when more walks are wanted than in tests/run. */
 static int first_walk = 1;
 static bool shown;
+static int question_pace = 6;
 
 static void show(struct walk *walk)
 {
@@ -103,6 +105,7 @@ static void submit_one(struct walk *walk)
         .function = function,
         .time_limit_ms = chance_of(chance, 10) ? 30000 : 0,
         .early = {.signal = chance_of(chance, 50) ? EARLY_USR1 : EARLY_NONE, .before_ms = 10000},
+        .keep_ms = chance_of(chance, 20) ? 20000 : 0,
         .lease_ms = LEASE_MS,
         .on_disconnect = (enum on_disconnect)chance_below(chance, 3),
         .retries = (int64_t)chance_below(chance, 3),
@@ -128,9 +131,14 @@ static void submit_one(struct walk *walk)
     if (chance_of(chance, 15)) { /* some of one task, some of more than the cluster has GPUs */
         ask.tasks = (int64_t)(1 + chance_below(chance, 20));
         ask.parallel = (int64_t)chance_below(chance, 4);
+        ask.only = ask.tasks > 9 && chance_of(chance, 30) ? "1,4-6,9" : NULL;
     }
     char after[64];
     ask.after = draw_after(walk, after);
+    if (chance_of(chance, 8)) {
+        ask.not_before_ms =
+            walk->cluster->wall_ms + walk->cluster->now_ms + (int64_t)chance_below(chance, 600000);
+    }
     cluster_submit(walk->cluster, &ask);
 }
 
@@ -434,8 +442,8 @@ static void take_walk(struct walk *walk, enum policy policy)
     for (int i = 0; i < WALK_STEPS; i++) {
         step_once(walk);
         show(walk);
-        if (walk->curious) {
-            ask_about_some(walk, i);
+        if (walk->curious && i % question_pace == 0) {
+            ask_about_some(walk, i / question_pace);
         }
     }
     agents_destroy(walk->agents);
@@ -484,6 +492,7 @@ int main(int argc, char **argv)
     }
     first_walk = (int)first;
     shown = count == 1;
+    question_pace = count > WALKS ? 1 : question_pace;
     Suite *suite = suite_create("walk");
     TCase *tests = tcase_create("walk");
     tcase_set_timeout(tests, 240);

@@ -36,7 +36,9 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, node_tokens_suite());
     srunner_add_suite(runner, sampler_suite());
     srunner_add_suite(runner, run_folder_suite());
+    srunner_add_suite(runner, cache_suite());
     srunner_add_suite(runner, environments_suite());
+    srunner_add_suite(runner, bundle_suite());
     srunner_add_suite(runner, payload_suite());
     srunner_add_suite(runner, stagings_suite());
     srunner_add_suite(runner, orphans_suite());

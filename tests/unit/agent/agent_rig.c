@@ -65,9 +65,11 @@ static bool reply(struct rig_connection *connection, struct rig_answer answer)
         hang_up(connection);
         return false;
     }
+    bool redirects = answer.status / 100 == 3 && rig.location != NULL;
+    autofree char *location = redirects ? xprintf("Location: %s\r\n", rig.location) : xstrdup("");
     autofree char *text = xprintf("HTTP/1.1 %d Said\r\nContent-Type: application/json\r\n"
-                                  "Content-Length: %zu\r\n\r\n%s",
-                                  answer.status, strlen(body), body);
+                                  "%sContent-Length: %zu\r\n\r\n%s",
+                                  answer.status, location, strlen(body), body);
     bool whole = rig.cut == 0;
     size_t length = whole ? strlen(text) : rig.cut;
     ck_assert_int_eq(send(connection->watch.fd, text, length, MSG_NOSIGNAL), length);

@@ -36,8 +36,9 @@ struct rig {
     /* With early it is asked as soon as a head is read; body is then empty. */
     struct rig_answer (*answer)(struct rig *rig, const struct rig_request *request);
     bool early;
-    size_t cut;    /* the connection ends after so many bytes of this answer; 0: it is sent whole */
-    void *closure; /* the test's */
+    const char *location; /* of answers that redirect; NULL: none */
+    size_t cut;           /* the connection ends after so many bytes of this answer; 0: it is sent whole */
+    void *closure;        /* the test's */
     struct text reply;
 
     int listener;

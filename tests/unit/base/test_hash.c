@@ -37,7 +37,7 @@ START_TEST(a_keyed_digest_agrees_with_the_published_vector)
     uint8_t key[HASH_BYTES] = {0}, digest[HASH_BYTES];
     char hex[HASH_HEX + 1];
     memset(key, 0x0b, 20);
-    hash_keyed(key, "Hi There", 8, digest);
+    hash_keyed(key, HASH_BYTES, "Hi There", 8, digest);
     text_to_hex(digest, sizeof digest, hex);
     ck_assert_str_eq(hex, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
 }

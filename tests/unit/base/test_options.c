@@ -23,7 +23,7 @@ static struct {
 static const struct option_spec specs[] = {
     {.letter = 'h', .name = "help", .help = "show this help", .kind = OPTION_FLAG, .target = &got.help},
     {.letter = 'q', .name = "quiet", .help = "say less", .kind = OPTION_FLAG, .target = &got.quiet},
-    {.name = "wait", .help = "wait for the end", .kind = OPTION_FLAG, .target = &got.wait},
+    {.joined = "qt", .name = "wait", .help = "wait for the end", .kind = OPTION_FLAG, .target = &got.wait},
     {.letter = 'o',
      .name = "output",
      .value_name = "FORMAT",
@@ -129,6 +129,15 @@ START_TEST(a_flag_is_switched_on_and_off_and_the_last_one_counts)
     ck_assert(got.quiet && !got.wait);
     ck_assert(parse("--no-wait", "--wait", "--quiet", "--no-quiet"));
     ck_assert(got.wait && !got.quiet);
+}
+END_TEST
+
+START_TEST(letters_that_are_one_flag_are_not_read_one_by_one)
+{
+    ck_assert(parse("--no-wait", "-qt"));
+    ck_assert(got.wait && !got.quiet && got.time_ms == 0);
+    ck_assert(parse("--no-wait", "-qt5s"));
+    ck_assert(!got.wait && got.quiet && got.time_ms == 5000);
 }
 END_TEST
 
@@ -265,7 +274,7 @@ START_TEST(help_shows_usage_summary_and_one_row_an_option)
                             "Options:\n"
                             "  -h, --help                show this help\n"
                             "  -q, --quiet               say less\n"
-                            "      --wait                wait for the end\n"
+                            " -qt, --wait                wait for the end\n"
                             "  -o, --output FORMAT       form of the output (table|wide|json)\n"
                             "      --gpu-type NAME       what kind of GPU\n"
                             "  -g, --gpus N              how many GPUs\n"
@@ -284,6 +293,7 @@ static TCase *form_tests(void)
     tcase_add_test(cases, a_short_option_takes_its_value_with_or_without_a_space);
     tcase_add_test(cases, short_flags_are_grouped_and_the_last_letter_may_take_a_value);
     tcase_add_test(cases, a_flag_is_switched_on_and_off_and_the_last_one_counts);
+    tcase_add_test(cases, letters_that_are_one_flag_are_not_read_one_by_one);
     tcase_add_test(cases, a_list_collects_its_values_in_order);
     tcase_add_test(cases, a_value_may_look_like_an_option);
     tcase_add_test(cases, positional_arguments_and_options_mix);

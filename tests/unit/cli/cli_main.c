@@ -45,6 +45,7 @@ int main(void)
     srunner_add_suite(runner, cli_curve_suite());
     srunner_add_suite(runner, cli_results_suite());
     srunner_add_suite(runner, cli_batch_suite());
+    srunner_add_suite(runner, cli_slurm_suite());
     srunner_add_suite(runner, cli_jobfile_suite());
     srunner_add_suite(runner, cli_yaml_suite());
     srunner_add_suite(runner, cli_ignore_suite());

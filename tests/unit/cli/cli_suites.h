@@ -13,6 +13,7 @@ Suite *cli_metrics_suite(void);
 Suite *cli_curve_suite(void);
 Suite *cli_results_suite(void);
 Suite *cli_batch_suite(void);
+Suite *cli_slurm_suite(void);
 Suite *cli_jobfile_suite(void);
 Suite *cli_yaml_suite(void);
 Suite *cli_ignore_suite(void);

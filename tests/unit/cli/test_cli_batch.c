@@ -2,6 +2,7 @@
 /* Tests of client/cli: batch scripts for Slurm, and the job specs that they amount to. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/cli/slurm/batch.h"
 #include "client/cli/slurm/slurm_values.h"
@@ -403,10 +404,75 @@ static void assert_spec_refused(const char *options, const char *field, const ch
     batch_finish(&batch);
 }
 
+static int64_t begin_of(const char *text, int64_t now_ms)
+{
+    int64_t at_ms;
+    ck_assert_msg(slurm_begin(text, now_ms, &at_ms), "%s", text);
+    return at_ms;
+}
+
+START_TEST(a_time_to_begin_is_read_as_slurm_writes_it)
+{
+    const int64_t now_ms = 1764000000000, day_ms = 86400000; /* 2025-11-24T16:00Z */
+    setenv("TZ", "UTC", 1);
+    tzset();
+    ck_assert_int_eq(begin_of("now", now_ms), now_ms);
+    ck_assert_int_eq(begin_of("now+90", now_ms), now_ms + 90000);
+    ck_assert_int_eq(begin_of("now+1hour", now_ms), now_ms + 3600000);
+    ck_assert_int_eq(begin_of("now+2weeks", now_ms), now_ms + 14 * day_ms);
+    ck_assert_int_eq(begin_of("2025-11-24T16:00:01", now_ms), now_ms + 1000);
+    ck_assert_int_eq(begin_of("2025-11-25", now_ms), now_ms + 8 * 3600000);
+    ck_assert_int_eq(begin_of("16:30", now_ms), now_ms + 1800000);
+    ck_assert_int_eq(begin_of("15:00:30", now_ms), now_ms + day_ms - 3570000);
+    setenv("TZ", "UTC-1", 1); /* an hour ahead */
+    tzset();
+    ck_assert_int_eq(begin_of("18:00", now_ms), now_ms + 3600000);
+    const char *wrong[] = {"",      "now+",    "now+x",      "now-1", "now+1fortnight",
+                           "25:00", "16:30pm", "2025-13-01", "+1hour"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_msg(!slurm_begin(wrong[i], now_ms, &(int64_t){0}), "\"%s\"", wrong[i]);
+    }
+}
+END_TEST
+
+static void assert_array(const char *option, const char *wanted)
+{
+    autofree char *script = xprintf("#!/bin/sh\n#SBATCH %s\n", option);
+    struct batch batch = parse(script, &no_options);
+    struct notes notes = {0};
+    struct err err;
+    autojson json_t *spec = batch_spec(&batch, NULL, 0, "/x", true, &notes, &err);
+    autojson json_t *array = json_loads(wanted, 0, NULL);
+    ck_assert_ptr_nonnull(array);
+    ck_assert_msg(json_equal(json_object_get(spec, "array"), array), "%s", option);
+    notes_finish(&notes);
+    batch_finish(&batch);
+}
+
+START_TEST(indexes_of_an_array_are_the_numbers_of_its_tasks)
+{
+    assert_array("-a 0-3", "{\"tasks\": 4}");
+    assert_array("--array=0", "{\"tasks\": 1}");
+    assert_array("--array=0-15%4", "{\"tasks\": 16, \"parallel\": 4}");
+    assert_array("--array=1-3", "{\"tasks\": 4, \"only\": \"1-3\"}");
+    assert_array("--array=9,5-7,1,6", "{\"tasks\": 10, \"only\": \"1,5-7,9\"}");
+    assert_array("--array=1-7:2%2", "{\"tasks\": 8, \"only\": \"1,3,5,7\", \"parallel\": 2}");
+    assert_array("--array=0-4:2,1,3", "{\"tasks\": 5}");
+}
+END_TEST
+
 START_TEST(what_cannot_be_honoured_is_refused_with_its_remedy)
 {
-    assert_spec_refused("-a 1-3", "array", "--array is not supported");
-    assert_spec_refused("-b noon", "begin", "--begin is not supported");
+    assert_spec_refused("-w node1", "nodelist", "--nodelist is not supported");
+    const char *indexes[] = {"", "x", "1-", "3-1", "1,,2", "1:2", "1-9:0", "1-3%0", "-1", "1000000"};
+    for (size_t i = 0; i < sizeof indexes / sizeof indexes[0]; i++) {
+        autofree char *option = xprintf("--array=\"%s\"", indexes[i]);
+        autofree char *message =
+            xprintf("--array \"%s\" has no list of indexes from 0 to 999999", indexes[i]);
+        assert_spec_refused(option, "array", message);
+    }
+    assert_spec_refused("-a 0-9999:2", "array", "--array has more than 4096 ranges of indexes");
+    assert_spec_refused("-b noon", "begin", "--begin \"noon\" is no time");
     const char *wrong[] = {"afternotok:1", "singleton",           "afterok",
                            "afterok:",     "afterok:1?afterok:2", "after:1+5"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -444,12 +510,12 @@ END_TEST
 
 START_TEST(what_would_be_refused_is_noted_where_the_person_says_so)
 {
-    struct batch batch = parse("#!/bin/sh\n#SBATCH -a 1-3\n", &no_options);
+    struct batch batch = parse("#!/bin/sh\n#SBATCH -w node1\n", &no_options);
     struct notes notes = {0};
     struct err err;
     autojson json_t *spec = batch_spec(&batch, NULL, 0, "/x", true, &notes, &err);
     ck_assert_ptr_nonnull(spec);
-    ck_assert_ptr_nonnull(strstr(notes.items[0], "--array is left out"));
+    ck_assert_ptr_nonnull(strstr(notes.items[0], "--nodelist is left out"));
     notes_finish(&notes);
     batch_finish(&batch);
 }
@@ -484,6 +550,8 @@ Suite *cli_batch_suite(void)
     tcase_add_test(tests, when_and_where_a_script_may_run_is_said_in_the_words_of_a_job);
     tcase_add_test(tests, cpus_and_memory_are_totals_over_nodes_tasks_and_gpus);
     tcase_add_test(tests, amounts_that_have_no_meaning_without_gpus_are_noted);
+    tcase_add_test(tests, a_time_to_begin_is_read_as_slurm_writes_it);
+    tcase_add_test(tests, indexes_of_an_array_are_the_numbers_of_its_tasks);
     tcase_add_test(tests, what_cannot_be_honoured_is_refused_with_its_remedy);
     tcase_add_test(tests, what_would_be_refused_is_noted_where_the_person_says_so);
     tcase_add_test(tests, patterns_of_output_files_name_the_job);

@@ -67,12 +67,13 @@ END_TEST
 
 START_TEST(a_command_may_be_a_text_and_times_may_be_durations)
 {
-    assert_spec("command: |\n  set -e\n  echo hi\ntime_limit: 2h\ngrace: 500ms\nlease: 120\n"
-                "early_signal: USR1@90s\n",
-                "{\"command\":[\"bash\",\"-c\",\"set -e\\necho "
-                "hi\\n\"],\"early_signal\":{\"before_s\":90,\"signal\":\"USR1\"},"
-                "\"gpus\":1,\"grace_s\":0.5,\"lease_s\":120,"
-                "\"time_limit_s\":7200}");
+    assert_spec(
+        "command: |\n  set -e\n  echo hi\ntime_limit: 2h\ngrace: 500ms\nlease: 120\nkeep_on_failure: 1h\n"
+        "early_signal: USR1@90s\n",
+        "{\"command\":[\"bash\",\"-c\",\"set -e\\necho "
+        "hi\\n\"],\"early_signal\":{\"before_s\":90,\"signal\":\"USR1\"},"
+        "\"gpus\":1,\"grace_s\":0.5,\"keep_on_failure_s\":3600,\"lease_s\":120,"
+        "\"time_limit_s\":7200}");
 }
 END_TEST
 
@@ -211,6 +212,11 @@ START_TEST(air_files_become_jobs_of_one_process_a_node)
                 "\"gpu_type\":\"H100\",\"gpus\":16,\"launch_mode\":\"node\",\"name\":\"first\",\"retries\":3,"
                 "\"time_limit_s\":5400}");
     assert_spec(
+        AIR "command: x\nenvironment: {docker_image: {url: 'a/b:1'}}\n",
+        "{\"command\":[\"bash\",\"-c\",\"export WORLD_SIZE=$((NNODES * LOCAL_WORLD_SIZE)) "
+        "CODE_SOURCE_PATH=$PWD\\nx\"],\"env\":{\"MLFLOW_EXPERIMENT_NAME\":\"first\"},"
+        "\"gpu_type\":\"H100\",\"gpus\":16,\"image\":\"a/b:1\",\"launch_mode\":\"node\",\"name\":\"first\"}");
+    assert_spec(
         "experiment_name: /Users/me/second try\nmlflow_run_name: run 1\n"
         "compute: {accelerator_type: GPU_1xA10, num_accelerators: 4, pool_id: big, priority_class: "
         "CRITICAL}\n"
@@ -246,9 +252,8 @@ END_TEST
 
 START_TEST(what_air_has_and_we_have_not_is_refused_with_its_remedy)
 {
-    assert_refused(AIR "command: x\nenvironment:\n  docker_image: {url: a}\n",
-                   "5: environment.docker_image is not supported",
-                   "install on the nodes what the image has, and leave it out with --ignore-unsupported");
+    assert_refused(AIR "command: x\nenvironment:\n  docker_image: {tag: a}\n",
+                   "5: environment.docker_image.tag is not a known field", "leave it out");
     assert_refused(AIR "command: x\nenvironment:\n  secrets: {A: b/c}\n",
                    "5: environment.secrets is not supported",
                    "store each with `gpuctl secret set NAME`, ask for it with --secret NAME, and leave it "

@@ -200,6 +200,7 @@ START_TEST(every_option_reaches_the_spec)
     options.priority = -5;
     options.time_ms = 90000;
     options.grace_ms = 1500;
+    options.keep_ms = 3600000;
     options.early_signal = "SIGUSR1@80";
     options.lease_ms = 120000;
     options.retries = 0;
@@ -213,7 +214,8 @@ START_TEST(every_option_reaches_the_spec)
         "\"constraints\":{\"disk\":{\"not\":[\"hdd\"]},\"zone\":{\"in\":[\"a\",\"b\"],\"not\":[\"c\"]}},"
         "\"early_signal\":{\"before_s\":80,\"signal\":\"USR1\"},"
         "\"env\":{\"A\":\"b=c\",\"EMPTY\":\"\",\"FROM_HERE\":\"yes\"},\"exclude\":[\"n4\"],"
-        "\"gpu_type\":\"H100\",\"gpus\":8,\"grace_s\":1.5,\"host_id\":\"%s\",\"infra_retries\":7,\"labels\":{"
+        "\"gpu_type\":\"H100\",\"gpus\":8,\"grace_s\":1.5,\"host_id\":\"%s\",\"infra_retries\":7,\"keep_on_"
+        "failure_s\":3600,\"labels\":{"
         "\"team\":\"x\"},"
         "\"launch_mode\":\"node\",\"lease_s\":120,\"name\":\"n\",\"on_disconnect\":\"requeue\",\"placement\":"
         "\"spread\",\"pool\":"

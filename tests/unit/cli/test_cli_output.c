@@ -86,7 +86,7 @@ static void show(struct shown *shown, int64_t tail)
 
 static void put(struct shown *shown, int64_t rank, enum stream stream, const char *text)
 {
-    output_write(shown->output, rank, stream, text, strlen(text));
+    output_write(shown->output, rank, stream, NULL, text, strlen(text));
 }
 
 static void assert_shown(struct shown *shown, const char *out, const char *errors)

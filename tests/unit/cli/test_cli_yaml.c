@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/spec/yaml_read.h"
+#include "proto/base/text/yaml_read.h"
 #include "client/cli/spec/yaml_write.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"

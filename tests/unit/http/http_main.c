@@ -13,6 +13,7 @@ int main(void)
     srunner_add_suite(runner, writer_suite());
     srunner_add_suite(runner, exit_results_suite());
     srunner_add_suite(runner, exposition_suite());
+    srunner_add_suite(runner, kept_suite());
     srunner_add_suite(runner, tally_suite());
     srunner_add_suite(runner, networks_suite());
     srunner_add_suite(runner, gate_suite());
@@ -27,6 +28,7 @@ int main(void)
     srunner_add_suite(runner, router_suite());
     srunner_add_suite(runner, excerpt_suite());
     srunner_add_suite(runner, simulation_run_suite());
+    srunner_add_suite(runner, schedule_due_suite());
     srunner_add_suite(runner, spec_list_suite());
     srunner_add_suite(runner, staging_board_suite());
     srunner_add_suite(runner, uploads_suite());

@@ -314,9 +314,11 @@ START_TEST(logged_models_belong_to_who_made_them)
 }
 END_TEST
 
+static struct tracking_place place;
+
 static bool allowed(enum tracking_right right, const char *path)
 {
-    return tracking_artifact_allowed(mlflow.tracking, &rights, right, path, &mlflow.error);
+    return tracking_artifact_allowed(mlflow.tracking, &rights, right, path, &place, &mlflow.error);
 }
 
 START_TEST(artifacts_belong_to_the_run_on_whose_folder_they_are)
@@ -354,6 +356,31 @@ START_TEST(artifacts_belong_to_the_run_on_whose_folder_they_are)
 }
 END_TEST
 
+START_TEST(an_artifact_says_which_attempt_its_run_is_of)
+{
+    act_as("ada");
+    const char *run = mlflow_run("0", "r");
+    autofree char *file = xprintf("0/%s/artifacts/model", run);
+    ck_assert(allowed(TRACKING_SEES, file));
+    ck_assert_str_eq(place.run_id, "");
+    mlflow_tag(run, "gpuctl.job_id", "aaaaaaaaaaaaaaaa");
+    ck_assert(allowed(TRACKING_SEES, file) && place.run_id[0] == '\0');
+    static const char *const wrong[] = {"0", "-1", "x", "99999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mlflow_tag(run, "gpuctl.attempt", wrong[i]);
+        ck_assert(allowed(TRACKING_SEES, file) && place.run_id[0] == '\0');
+    }
+    mlflow_tag(run, "gpuctl.attempt", "3");
+    ck_assert(allowed(TRACKING_SEES, file));
+    ck_assert_str_eq(place.run_id, run);
+    ck_assert_str_eq(place.job_id, "aaaaaaaaaaaaaaaa");
+    ck_assert_int_eq(place.attempt, 3);
+    ck_assert_str_eq(file + place.folder, "/model");
+    mlflow_tag(run, "gpuctl.job_id", "../aaaaaaaaaaaaa");
+    ck_assert(allowed(TRACKING_SEES, file) && place.run_id[0] == '\0');
+}
+END_TEST
+
 Suite *mlflow_rights_suite(void)
 {
     Suite *suite = suite_create("mlflow-rights");
@@ -372,6 +399,7 @@ Suite *mlflow_rights_suite(void)
     tcase_add_test(tests, registered_models_have_owners_and_projects_too);
     tcase_add_test(tests, logged_models_belong_to_who_made_them);
     tcase_add_test(tests, artifacts_belong_to_the_run_on_whose_folder_they_are);
+    tcase_add_test(tests, an_artifact_says_which_attempt_its_run_is_of);
     suite_add_tcase(suite, tests);
     return suite;
 }

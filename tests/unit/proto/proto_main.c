@@ -27,6 +27,7 @@ int main(void)
     srunner_add_suite(runner, jobspec_refused_suite());
     srunner_add_suite(runner, jobspec_needs_suite());
     srunner_add_suite(runner, jobspec_place_suite());
+    srunner_add_suite(runner, checkpoint_suite());
     srunner_add_suite(runner, frame_suite());
     srunner_add_suite(runner, kept_files_suite());
     srunner_add_suite(runner, messages_suite());

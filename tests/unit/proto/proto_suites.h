@@ -11,6 +11,7 @@ Suite *jobspec_suite(void);
 Suite *jobspec_refused_suite(void);
 Suite *jobspec_needs_suite(void);
 Suite *jobspec_place_suite(void);
+Suite *checkpoint_suite(void);
 Suite *frame_suite(void);
 Suite *kept_files_suite(void);
 Suite *messages_suite(void);

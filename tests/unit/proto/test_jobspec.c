@@ -55,10 +55,12 @@ END_TEST
     "'launch_mode':'node','command':['python','','x y'],'env':{'HF_HOME':'t','_x9':'','NONE':null},"         \
     "'secrets':['HF_TOKEN','A=B_2','KEY:file','KEY=CREDENTIALS:file'],"                                      \
     "'volumes':['data:/data:ro','scratch:rw','home'],"                                                       \
+    "'inputs':['t=https://h:1/a=b:c/x?q#secret=S&sha256=" HASH ":/in','s3://b/k-1/','volume:data'],"         \
     "'labels':{'team':'nlp'},'files':[{'path':'a/b.py','text':'print(1)','executable':true},"                \
     "{'path':'a/c','base64':'aGk='},{'path':'d','blob':'" HASH                                               \
     "'}],'workdir':'/data','python':'python3.11',"                                                           \
-    "'project':'q','priority':-1000,'time_limit_s':3600,'grace_s':1.5,'lease_s':60,'retries':100,"           \
+    "'project':'q','priority':-1000,'time_limit_s':3600,'grace_s':1.5,'keep_on_failure_s':2.5,'lease_s':60," \
+    "'retries':100,"                                                                                         \
     "'early_signal':{'signal':'HUP','before_s':2.5},"                                                        \
     "'traceparent':'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01','tracestate':'a=b',"            \
     "'cpus':131072.5,'memory':1099511627776,"                                                                \
@@ -71,9 +73,26 @@ static void assert_secret(const struct job_secret *secret, const char *name, con
     ck_assert(secret->file == file);
 }
 
+static void assert_inputs(const struct job_spec *spec)
+{
+    const struct job_input *input = spec->inputs;
+    ck_assert_uint_eq(spec->input_count, 3);
+    ck_assert_str_eq(input->variable, "GPUCTL_INPUT_T");
+    ck_assert_str_eq(input->url, "https://h:1/a=b:c/x?q");
+    ck_assert_str_eq(input->path, "/in");
+    ck_assert_str_eq(input->secret, "S");
+    ck_assert_str_eq(input->sha256, HASH);
+    ck_assert(input->source == SOURCE_HTTP && input[1].source == SOURCE_S3 &&
+              input[2].source == SOURCE_VOLUME);
+    ck_assert_str_eq(input[1].variable, "GPUCTL_INPUT_K_1");
+    ck_assert_str_eq(input[2].place, "data");
+    ck_assert(input[1].path == NULL && input[1].secret == NULL && input[1].sha256 == NULL);
+}
+
 START_TEST(a_full_spec_is_read_field_by_field)
 {
     struct job_spec spec = spec_taken(parse_quoted(FULL));
+    assert_inputs(&spec);
     ck_assert_str_eq(spec.name, "train-1");
     ck_assert_int_eq(spec.gpus, LIMIT_GPUS);
     ck_assert_int_eq(spec.millicpus, 131072500);
@@ -103,6 +122,7 @@ START_TEST(a_full_spec_is_read_field_by_field)
     ck_assert_int_eq(spec.priority, -1000);
     ck_assert_int_eq(spec.time_limit_ms, 3600000);
     ck_assert_int_eq(spec.grace_ms, 1500);
+    ck_assert_int_eq(spec.keep_ms, 2500);
     ck_assert_int_eq(spec.early_signal.signal, EARLY_HUP);
     ck_assert_int_eq(spec.early_signal.before_ms, 2500);
     ck_assert_int_eq(spec.lease_ms, 60000);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of proto/wire/kept_files: what a node sends of the files that a rank keeps, and nothing else. */
+/* Tests of proto/wire/files/kept_files: what a node sends of the files that a rank keeps, and nothing else.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
-#include "proto/wire/kept_files.h"
+#include "proto/wire/files/kept_files.h"
 #include "tests/unit/proto/proto_suites.h"
 
 /* Reads an index of so many files, in a stream with so many bytes of content. */

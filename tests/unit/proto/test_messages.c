@@ -224,6 +224,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
                               .addresses = "10.0.0.1:29500,10.0.0.2:0",
                               .lease_ms = 900000,
                               .signal = EARLY_URG,
+                              .kept = true,
                               .gang = true,
                               .tracking_token = "gcr_1",
                               .tracking_run_id = "0f",
@@ -260,6 +261,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
     ck_assert_uint_eq(copy.order_count, 2);
     assert_run(&copy.orders[0]);
     ck_assert_int_eq(copy.orders[1].phase, ORDER_STOP);
+    ck_assert(copy.orders[0].kept && !copy.orders[1].kept);
     ck_assert_int_eq(copy.orders[1].grace_ms, 5000);
     ck_assert_int_eq(copy.orders[1].cause, CAUSE_TIME_LIMIT);
     ck_assert_int_eq(copy.orders[1].signal, EARLY_NONE);

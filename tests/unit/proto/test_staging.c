@@ -31,13 +31,18 @@ static struct job_spec spec_of(const char *members)
     return spec;
 }
 
-/* What such a spec needs; NULL when it needs nothing. */
-static json_t *need_of(const char *members)
+/* What such a spec of somebody needs; NULL when it needs nothing. */
+static json_t *need_of_owner(const char *members, const char *owner)
 {
     struct job_spec spec = spec_of(members);
-    json_t *need = staging_of_spec(&spec);
+    json_t *need = staging_of_spec(&spec, owner);
     job_spec_finish(&spec);
     return need;
+}
+
+static json_t *need_of(const char *members)
+{
+    return need_of_owner(members, "ann");
 }
 
 static char *key_of(const char *members)
@@ -86,7 +91,7 @@ START_TEST(an_environment_is_named_by_the_hash_of_its_lines)
     autotext struct text text = {0};
     staging_requirements_text(&spec, &text);
     ck_assert_str_eq(text.bytes, "numpy==2.1.0\ntorch\n");
-    autojson json_t *need = staging_of_spec(&spec);
+    autojson json_t *need = staging_of_spec(&spec, "ann");
     ck_assert_str_eq(json_string_value(json_object_get(need, "requirements")), expected);
     ck_assert_str_eq(json_string_value(json_array_get(json_object_get(need, "blobs"), 0)), expected);
     job_spec_finish(&spec);
@@ -100,9 +105,53 @@ START_TEST(an_environment_of_no_lines_is_one_too)
     hash_hex("", 0, expected);
     staging_requirements_hash(&spec, actual);
     ck_assert_str_eq(actual, expected);
-    autojson json_t *need = staging_of_spec(&spec);
+    autojson json_t *need = staging_of_spec(&spec, "ann");
     ck_assert_ptr_nonnull(need);
     job_spec_finish(&spec);
+}
+END_TEST
+
+START_TEST(inputs_are_needed_by_their_urls_and_options)
+{
+    json_t *need = need_of("{'inputs':['n=https://h/x#secret=S:/data','s3://b/k/'],'project':'p'}");
+    struct staging staging;
+    struct err err;
+    ck_assert(staging_decode(need, &staging, &err));
+    ck_assert_uint_eq(staging.input_count, 2);
+    ck_assert_str_eq(staging.inputs[0].url, "https://h/x");
+    ck_assert_str_eq(staging.inputs[0].secret, "S");
+    ck_assert_ptr_null(staging.inputs[0].value);
+    ck_assert_str_eq(staging.inputs[1].url, "s3://b/k/");
+    ck_assert_str_eq(staging.owner, "ann");
+    ck_assert_str_eq(staging.project, "p");
+    staging_finish(&staging);
+}
+END_TEST
+
+START_TEST(who_asks_counts_where_inputs_name_secrets)
+{
+    static const char *const open = "{'inputs':['https://h/x']}", *const closed =
+                                                                      "{'inputs':['https://h/x#secret=S']}";
+    const char *const both[] = {open, closed};
+    for (size_t i = 0; i < 2; i++) {
+        autojson json_t *anns = need_of_owner(both[i], "ann");
+        autojson json_t *bobs = need_of_owner(both[i], "bob");
+        ck_assert_int_eq(json_equal(anns, bobs), i == 0);
+    }
+    assert_keys(open, closed, false);
+    assert_keys("{'inputs':['a=https://h/x:/data']}", "{'inputs':['b=https://h/x']}", true);
+}
+END_TEST
+
+START_TEST(an_input_without_a_hash_may_change)
+{
+    struct job_spec pinned = spec_of("{'inputs':['https://h/x#sha256=" A "']}");
+    struct job_spec mixed = spec_of("{'inputs':['https://h/x#sha256=" A "','https://h/y']}");
+    struct job_spec none = spec_of("{}");
+    ck_assert(!staging_is_unpinned(&pinned) && staging_is_unpinned(&mixed) && !staging_is_unpinned(&none));
+    job_spec_finish(&pinned);
+    job_spec_finish(&mixed);
+    job_spec_finish(&none);
 }
 END_TEST
 
@@ -140,6 +189,87 @@ START_TEST(the_interpreter_matters_to_an_environment_only)
 {
     assert_keys("{'bundle':{'blob':'" A "'},'python':'/venv/bin/python'}", "{'bundle':{'blob':'" A "'}}",
                 true);
+}
+END_TEST
+
+/* --- parts --- */
+
+static char *parts_of(const char *members, const char *owner)
+{
+    autojson json_t *need = need_of_owner(members, owner);
+    char *parts = staging_part_keys(need);
+    ck_assert(parts == NULL || strlen(parts) % (HASH_HEX + 1) == HASH_HEX);
+    return parts;
+}
+
+/* The part of a need that has this one part alone. */
+static char *part_of(const char *members, const char *owner)
+{
+    char *part = parts_of(members, owner);
+    ck_assert_ptr_nonnull(part);
+    ck_assert_uint_eq(strlen(part), HASH_HEX);
+    return part;
+}
+
+static void assert_parts(const char *left, const char *right, bool equal)
+{
+    autofree char *left_part = part_of(left, "ann");
+    autofree char *right_part = part_of(right, "ann");
+    ck_assert_msg((strcmp(left_part, right_part) == 0) == equal, "%s\n%s", left, right);
+}
+
+START_TEST(code_is_no_part_and_changes_none)
+{
+    ck_assert_ptr_null(parts_of("{'bundle':{'blob':'" A "'},'files':[{'path':'a','blob':'" B "'}]}", "ann"));
+    assert_parts("{'inputs':['https://h/x'],'bundle':{'blob':'" A "'}}",
+                 "{'inputs':['other=https://h/x:/data'],'bundle':{'blob':'" B "'}}", true);
+    assert_parts("{'image':'a:1','bundle':{'blob':'" A "'}}", "{'image':'a:1','python':'py'}", true);
+    assert_parts("{'environment':{'requirements':['numpy']},'bundle':{'blob':'" A "'}}",
+                 "{'environment':{'requirements':['numpy']}}", true);
+}
+END_TEST
+
+START_TEST(each_part_has_a_key_of_its_own)
+{
+    autofree char *image = part_of("{'image':'a:1'}", "ann");
+    autofree char *first = part_of("{'inputs':['https://h/x']}", "ann");
+    autofree char *second = part_of("{'inputs':['s3://b/k/']}", "ann");
+    autofree char *all = parts_of("{'image':'a:1','inputs':['https://h/x','s3://b/k/']}", "ann");
+    autofree char *expected = xprintf("%s %s %s", image, first, second);
+    ck_assert_str_eq(all, expected);
+    ck_assert_str_ne(first, second);
+    autofree char *other = part_of("{'image':'b:1'}", "ann");
+    autofree char *two = parts_of("{'image':'a:1','worker_image':'b:1','gpus':2,'nodes':2}", "ann");
+    autofree char *both = xprintf("%s %s", image, other);
+    ck_assert_str_eq(two, both);
+}
+END_TEST
+
+START_TEST(parts_differ_in_all_that_nodes_get_for_them)
+{
+    assert_parts("{'image':'a:1'}", "{'image':'a:2'}", false);
+    assert_parts("{'inputs':['https://h/x']}", "{'inputs':['https://h/x#sha256=" A "']}", false);
+    assert_parts("{'inputs':['https://h/x']}", "{'inputs':['https://h/x#secret=S']}", false);
+    const char *plain = "{'environment':{'requirements':['numpy']}}";
+    assert_parts(plain, "{'environment':{'requirements':['torch']}}", false);
+    assert_parts(plain, "{'environment':{'requirements':['numpy'],'python':'3.11'}}", false);
+    assert_parts(plain, "{'environment':{'requirements':['numpy']},'python':'/venv/bin/python'}", false);
+}
+END_TEST
+
+START_TEST(a_part_that_a_secret_opens_is_of_its_owner)
+{
+    static const char *const needs[] = {"{'image':'a:1'}", "{'inputs':['https://h/x']}",
+                                        "{'image':'a:1','image_secret':'KEY'}",
+                                        "{'inputs':['https://h/x#secret=S']}"};
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        autofree char *of_ann = part_of(needs[i], "ann");
+        autofree char *of_bob = part_of(needs[i], "bob");
+        ck_assert_int_eq(strcmp(of_ann, of_bob) == 0, i < 2);
+    }
+    autofree char *open = part_of("{'inputs':['https://h/x']}", "ann");
+    autofree char *mixed = parts_of("{'inputs':['https://h/y#secret=S','https://h/x']}", "bob");
+    ck_assert_str_eq(mixed + HASH_HEX + 1, open);
 }
 END_TEST
 
@@ -206,6 +336,27 @@ START_TEST(a_wrong_need_is_refused_by_its_member)
 }
 END_TEST
 
+START_TEST(an_image_is_a_need_and_one_with_a_secret_is_of_its_owner)
+{
+    struct staging staging;
+    struct err err = {0};
+    struct job_spec spec = spec_of("{'image':'a:1','image_secret':'KEY'}");
+    autojson json_t *of_bob = staging_of_spec(&spec, "bob");
+    ck_assert_msg(staging_decode(staging_of_spec(&spec, "ann"), &staging, &err), "%s", err.text);
+    ck_assert_str_eq(staging.image, "a:1");
+    ck_assert_str_eq(staging.image_secret, "KEY");
+    ck_assert_str_eq(staging.owner, "ann");
+    ck_assert_str_eq(staging.project, "default");
+    ck_assert_ptr_null(staging.image_auth);
+    ck_assert_str_ne(staging.key, json_string_value(json_object_get(of_bob, "key")));
+    staging_finish(&staging);
+    job_spec_finish(&spec);
+    assert_keys("{'image':'a:1'}", "{'image':'a:2'}", false);
+    assert_keys("{'image':'a:1'}", "{'image':'a:1','worker_image':'a:2'}", false);
+    assert_keys("{'image':'a:1'}", "{'image':'a:1','python':'py'}", true);
+}
+END_TEST
+
 Suite *staging_suite(void)
 {
     Suite *suite = suite_create("staging");
@@ -214,15 +365,25 @@ Suite *staging_suite(void)
     tcase_add_test(specs, every_blob_of_a_spec_is_needed_once_and_sorted);
     tcase_add_test(specs, an_environment_is_named_by_the_hash_of_its_lines);
     tcase_add_test(specs, an_environment_of_no_lines_is_one_too);
+    tcase_add_test(specs, inputs_are_needed_by_their_urls_and_options);
+    tcase_add_test(specs, who_asks_counts_where_inputs_name_secrets);
+    tcase_add_test(specs, an_input_without_a_hash_may_change);
     suite_add_tcase(suite, specs);
     TCase *keys = tcase_create("keys");
     tcase_add_test(keys, equal_needs_have_one_key);
     tcase_add_test(keys, other_needs_have_other_keys);
     tcase_add_test(keys, the_interpreter_matters_to_an_environment_only);
     suite_add_tcase(suite, keys);
+    TCase *parts = tcase_create("parts");
+    tcase_add_test(parts, code_is_no_part_and_changes_none);
+    tcase_add_test(parts, each_part_has_a_key_of_its_own);
+    tcase_add_test(parts, parts_differ_in_all_that_nodes_get_for_them);
+    tcase_add_test(parts, a_part_that_a_secret_opens_is_of_its_owner);
+    suite_add_tcase(suite, parts);
     TCase *reading = tcase_create("reading");
     tcase_add_test(reading, a_need_is_read_as_it_was_written);
     tcase_add_test(reading, a_need_without_environment_is_read_without);
+    tcase_add_test(reading, an_image_is_a_need_and_one_with_a_secret_is_of_its_owner);
     tcase_add_test(reading, a_wrong_need_is_refused_by_its_member);
     suite_add_tcase(suite, reading);
     return suite;

@@ -51,12 +51,49 @@ START_TEST(a_sweep_makes_a_task_for_each_choice)
 }
 END_TEST
 
+START_TEST(a_list_of_tasks_has_each_of_them_at_its_place)
+{
+    autofree struct task_list *list = task_list_read("3,7,10-12,19", 20);
+    static const int64_t numbers[] = {3, 7, 10, 11, 12, 19};
+    ck_assert_int_eq(task_list_count(list), 6);
+    for (int i = 0; i < 6; i++) {
+        ck_assert_int_eq(task_list_at(list, i), numbers[i]);
+        ck_assert_int_eq(task_list_place(list, numbers[i]), i);
+    }
+    ck_assert_int_eq(task_list_place(list, 4), -1);
+    ck_assert_int_eq(task_list_place(list, 20), -1);
+    autofree struct task_list *copy = task_list_copy(list);
+    ck_assert_int_eq(task_list_at(copy, 5), 19);
+    ck_assert_ptr_null(task_list_copy(NULL));
+}
+END_TEST
+
+START_TEST(other_lists_of_tasks_are_refused)
+{
+    static const char *const wrong[] = {"",      ",",   "1,",  ",1", "1,,2", "2,1",  "1,1",
+                                        "1-3,3", "3-1", "-1",  "1-", "20",   "1-20", "99999999999999999999",
+                                        "1 ",    "+1",  "0x1", "a"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_msg(task_list_read(wrong[i], 20) == NULL, "%s", wrong[i]);
+    }
+    autotext struct text many = {0};
+    for (int i = 0; i <= LIMIT_TASK_RANGES; i++) {
+        text_printf(&many, "%s%d", i > 0 ? "," : "", 2 * i);
+    }
+    ck_assert_ptr_null(task_list_read(many.bytes, LIMIT_ARRAY_TASKS));
+    *strrchr(many.bytes, ',') = '\0';
+    autofree struct task_list *most = task_list_read(many.bytes, LIMIT_ARRAY_TASKS);
+    ck_assert_int_eq(task_list_at(most, LIMIT_TASK_RANGES - 1), 2 * LIMIT_TASK_RANGES - 2);
+}
+END_TEST
+
 START_TEST(arrays_and_sweeps_survive_encode_and_decode)
 {
     static const char *const specs[] = {
         "{'gpus':1,'command':['x'],'array':{'tasks':3,'parallel':2}}",
         "{'gpus':1,'command':['x'],'sweep':{'lr':[0.1,'a']}}",
         "{'gpus':1,'command':['x'],'array':{'parallel':1},'sweep':{'lr':[0.1]}}",
+        "{'gpus':1,'command':['x'],'array':{'only':'1'},'sweep':{'lr':[0.1,0.2]}}",
     };
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         struct job_spec spec = decode(specs[i]);
@@ -79,6 +116,8 @@ START_TEST(a_refusal_names_the_field)
     refused(JOB "'array':{'tasks':0}}", ERR_FIELD, "array.tasks", "array.tasks must be");
     refused(JOB "'array':{'tasks':1000001}}", ERR_FIELD, "array.tasks", "1 to 1000000");
     refused(JOB "'array':{'tasks':3,'parallel':0}}", ERR_FIELD, "array.parallel", "array.parallel must be");
+    refused(JOB "'array':{'tasks':3,'only':'3'}}", ERR_FIELD, "array.only", "must be a list");
+    refused(JOB "'array':{'tasks':3,'only':1}}", ERR_FIELD, "array.only", "must be a list");
     refused(JOB "'array':{'task':3}}", ERR_UNKNOWN_FIELD, "array.task", "not a known field");
     refused(JOB "'sweep':{}}", ERR_FIELD, "sweep", "must be an object of lists");
     refused(JOB "'sweep':{'lr':[]}}", ERR_FIELD, "sweep.lr", "must be a list");
@@ -222,6 +261,8 @@ Suite *tasks_suite(void)
     TCase *tests = tcase_create("tasks");
     tcase_add_test(tests, an_array_says_how_many_and_how_many_at_a_time);
     tcase_add_test(tests, a_sweep_makes_a_task_for_each_choice);
+    tcase_add_test(tests, a_list_of_tasks_has_each_of_them_at_its_place);
+    tcase_add_test(tests, other_lists_of_tasks_are_refused);
     tcase_add_test(tests, arrays_and_sweeps_survive_encode_and_decode);
     tcase_add_test(tests, a_refusal_names_the_field);
     tcase_add_test(tests, a_sweep_of_too_many_choices_is_refused);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of proto/spec/trace_context: what is a traceparent, and that ids are the same again. */
+/* Tests of proto/trace_context: what is a traceparent, and that ids are the same again. */
 #include <string.h>
 
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
-#include "proto/spec/trace_context.h"
+#include "proto/trace_context.h"
 #include "tests/unit/proto/proto_suites.h"
 
 #define TRACE "0af7651916cd43dd8448eb211c80319c"

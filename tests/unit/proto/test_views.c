@@ -53,7 +53,7 @@ START_TEST(a_job_that_waits_shows_nulls)
          "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':1,'created_at':'"
          "2026-11-21T09:30:00.125Z',"
          "'started_at':null,'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':"
-         "null,'idle_since':null,"
+         "null,'idle_since':null,'kept_until':null,"
          "'cause':null,'reason':null,'array':null,'array_id':null,'task':null}",
          copy);
     ck_assert_int_eq(copy.created_ms, 1795253400125);
@@ -119,7 +119,8 @@ START_TEST(a_single_job_shows_spec_and_nodes)
          "at':'1970-01-01T00:00:01.000Z',"
          "'started_at':'1970-01-01T00:00:02.000Z','ended_at':'1970-01-01T00:00:03.000Z','ran_s':0.750,'exit_"
          "code':0,"
-         "'failed_rank':0,'failed_node':'n2','idle_since':null,'cause':'NODE_LOST','reason':'n2 was fenced',"
+         "'failed_rank':0,'failed_node':'n2','idle_since':null,'kept_until':null,'cause':'NODE_LOST','reason'"
+         ":'n2 was fenced',"
          "'array':null,'array_id':null,'task':null,'spec':{'gpus':3},"
          "'nodes':[{'node':'n1','node_rank':0,'first_rank':0,'local_ranks':2,'devices':'0,1','cpus':8.000,'"
          "memory_bytes':64,'isolation':'user','state':'EXITED'"
@@ -162,7 +163,7 @@ START_TEST(an_array_shows_how_far_its_tasks_are)
          "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,"
          "'started_at':null,"
          "'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':null,'idle_since':"
-         "null,'cause':null,"
+         "null,'kept_until':null,'cause':null,"
          "'reason':null,'array':{'tasks':20,'parallel':null,'placed':9,'running':4,'succeeded':3,"
          "'failed':2,'canceled':0,'sweep':['lr']},'array_id':null,'task':null}",
          copy);
@@ -184,7 +185,7 @@ START_TEST(a_task_shows_its_array_and_its_values)
          "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,"
          "'started_at':null,"
          "'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':null,'idle_since':"
-         "null,'cause':null,"
+         "null,'kept_until':null,'cause':null,"
          "'reason':null,'array':null,'array_id':'bbbbbbbbbbbbbbbb','task':0,'sweep':{'lr':'0.1'}}",
          copy);
     ck_assert_int_eq(copy.task, 0);
@@ -215,7 +216,7 @@ START_TEST(a_single_job_in_staging_shows_who_gets_it_ready)
          "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':'"
          "1970-01-01T00:00:01.000Z',"
          "'started_at':null,'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':"
-         "null,'idle_since':null,"
+         "null,'idle_since':null,'kept_until':null,"
          "'cause':null,'reason':null,'array':null,'array_id':null,'task':null,"
          "'spec':{},'nodes':[],"
          "'staging':[{'node':'n1','state':'building','text':'Installing torch','since_s':34.500,'silent_s':"

@@ -10,6 +10,7 @@ int main(void)
     rig_suite_life(suite);
     rig_suite_ready(suite);
     rig_suite_kill(suite);
+    rig_suite_kept(suite);
     rig_suite_checkpoint(suite);
     rig_suite_timing(suite);
     rig_suite_output(suite);

@@ -200,7 +200,7 @@ static void await_readable(int fd, const char *what)
     ck_assert_msg(poll(&poll_fd, 1, WAIT_MS) == 1, "waited too long for %s", what);
 }
 
-/* The processes of ranks are noted, and not what a test waits for. */
+/* The processes of ranks and acknowledged checkpoints are noted, and not what a test waits for. */
 static const char *hear(struct rig *rig, const char *what)
 {
     do {
@@ -208,7 +208,8 @@ static const char *hear(struct rig *rig, const char *what)
         ssize_t length = recv(rig->agent_socket, rig->heard, sizeof rig->heard - 1, 0);
         ck_assert_msg(length > 0, "the shim hung up before %s", what);
         rig->heard[length] = '\0';
-    } while (sscanf(rig->heard, "pids %d %d", &rig->pids[0], &rig->pids[1]) > 0);
+    } while (sscanf(rig->heard, "pids %d %d", &rig->pids[0], &rig->pids[1]) > 0 ||
+             sscanf(rig->heard, "checkpoint %d", &rig->step) > 0);
     return rig->heard;
 }
 

@@ -20,6 +20,7 @@ struct rig {
     size_t launch_size;
     char heard[4096]; /* the last message */
     int pids[2];      /* of the first ranks, as the shim named them last */
+    int step;         /* of the last checkpoint that the agent was told of */
 };
 
 /* rig_begin makes folders and a shim with an empty launch file, rig_end wants the shim to have ended well,
@@ -90,6 +91,7 @@ int rig_bind_port(int port, bool reuse);
 void rig_suite_life(Suite *suite);
 void rig_suite_ready(Suite *suite);
 void rig_suite_kill(Suite *suite);
+void rig_suite_kept(Suite *suite);
 void rig_suite_checkpoint(Suite *suite);
 void rig_suite_timing(Suite *suite);
 void rig_suite_output(Suite *suite);

@@ -238,6 +238,7 @@ START_TEST(a_checkpoint_ends_nothing_that_goes_on)
     rig_send(&rig, "stop 0 TIME_LIMIT");
     autofree char *record = rig_finish(&rig);
     ck_assert_ptr_nonnull(strstr(record, "\ncheckpoint "));
+    ck_assert_int_eq(rig.step, 7);
     rig_forget(&rig);
 }
 END_TEST

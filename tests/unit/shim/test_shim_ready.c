@@ -228,7 +228,8 @@ START_TEST(an_environment_that_is_gone_is_declined)
     rig_shell(&rig, "true");
     rig_field(&rig, "hold", "/no/such/environment.lock");
     rig_field(&rig, "rank", "0");
-    expect_declined("the environment is gone: /no/such/environment.lock: No such file or directory");
+    expect_declined(
+        "an environment, an image or an input is gone: /no/such/environment.lock: No such file or directory");
 }
 END_TEST
 
@@ -241,7 +242,7 @@ START_TEST(an_environment_that_is_being_thrown_away_is_declined)
     rig_field(&rig, "hold", path);
     rig_field(&rig, "rank", "0");
     rig_assign(&rig);
-    rig_expect(&rig, "declined the environment is gone: ");
+    rig_expect(&rig, "declined an environment, an image or an input is gone: ");
     rig_forget(&rig);
     close(lock);
 }

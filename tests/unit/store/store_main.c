@@ -7,12 +7,12 @@
 #include "tests/unit/store/store_suites.h"
 
 static Suite *(*const SUITES[])(void) = {
-    store_rows_suite,      store_results_suite, store_lists_suite,   store_scan_suite,
-    store_job_index_suite, store_live_suite,    store_replies_suite, store_retention_suite,
-    store_open_suite,      store_check_suite,   store_copy_suite,    store_incarnation_suite,
-    store_migration_suite, store_sync_suite,    store_use_suite,     store_audit_suite,
-    store_webhooks_suite,  store_secrets_suite, store_disk_suite,    store_scrub_suite,
-    store_crash_suite,
+    store_rows_suite,      store_results_suite, store_lists_suite,     store_scan_suite,
+    store_job_index_suite, store_live_suite,    store_replies_suite,   store_retention_suite,
+    store_open_suite,      store_check_suite,   store_copy_suite,      store_incarnation_suite,
+    store_migration_suite, store_sync_suite,    store_use_suite,       store_audit_suite,
+    store_webhooks_suite,  store_secrets_suite, store_schedules_suite, store_disk_suite,
+    store_scrub_suite,     store_crash_suite,
 };
 
 int main(int argc, char **argv)

@@ -95,6 +95,8 @@ struct change job_insert(int64_t key)
                                           .owner = "alice",
                                           .name = "train",
                                           .program = "train.py",
+                                          .labels = "{\"phase\":\"2\"}",
+                                          .retry_of = "aaaaaaaaaaaaaaaa",
                                           .project = "vision",
                                           .spec = "{\"gpus\": 2}",
                                           .spec_length = 11,
@@ -119,7 +121,8 @@ struct change job_insert(int64_t key)
                                         .priority = 21,
                                         .time_limit_ms = 22,
                                         .ran_ms = 23,
-                                        .idle_since_ms = 24};
+                                        .idle_since_ms = 24,
+                                        .kept_until_ms = 25};
     return change;
 }
 

@@ -24,6 +24,7 @@ Suite *store_scan_suite(void);
 Suite *store_scrub_suite(void);
 Suite *store_sync_suite(void);
 Suite *store_use_suite(void);
+Suite *store_schedules_suite(void);
 Suite *store_secrets_suite(void);
 Suite *store_webhooks_suite(void);
 

@@ -201,12 +201,15 @@ START_TEST(a_database_of_the_eighth_version_gets_the_index_with_the_migration)
     int64_t before = count("SELECT value FROM meta WHERE name = 'indexed'");
     rig_close();
     rig_meddle(
+        "DROP TABLE schedules; DROP TABLE schedule_uses;"
         "DROP TABLE node_jobs; DROP TABLE audit; DROP TABLE secrets; ALTER TABLE tokens DROP COLUMN used_ms;"
         "ALTER TABLE tokens DROP COLUMN project; ALTER TABLE tokens DROP COLUMN subject;"
         "ALTER TABLE tokens DROP COLUMN groups;"
         "ALTER TABLE nodes DROP COLUMN millicpus; ALTER TABLE nodes DROP COLUMN memory_bytes;"
         "ALTER TABLE members DROP COLUMN millicpus; ALTER TABLE members DROP COLUMN memory_bytes;"
         "ALTER TABLE members DROP COLUMN isolated; ALTER TABLE jobs DROP COLUMN program;"
+        "ALTER TABLE jobs DROP COLUMN kept_until_ms;"
+        "ALTER TABLE jobs DROP COLUMN labels; ALTER TABLE jobs DROP COLUMN retry_of;"
         "DROP TABLE webhooks; DROP TABLE deliveries; ALTER TABLE jobs DROP COLUMN idle_since_ms;"
         "DROP TABLE hours; ALTER TABLE members DROP COLUMN use;"
         "DROP TABLE job_ids; DROP TABLE uploads; DROP INDEX tokens_created; ALTER TABLE nodes DROP "

@@ -101,8 +101,12 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 /* What versions 12 and later brought. */
 #define WITHOUT_VERSION_12                                                                                   \
+    DROP_COLUMN("jobs", "kept_until_ms")                                                                     \
+    DROP_COLUMN("jobs", "labels")                                                                            \
+    DROP_COLUMN("jobs", "retry_of")                                                                          \
     DROP_COLUMN("jobs", "program")                                                                           \
     DROP_COLUMN("members", "isolated")                                                                       \
+    "DROP TABLE schedules; DROP TABLE schedule_uses;"                                                        \
     "DROP TABLE node_jobs; DROP TABLE audit; DROP TABLE secrets;" DROP_COLUMN("tokens", "used_ms")           \
         DROP_COLUMN("nodes", "millicpus") DROP_COLUMN("nodes", "memory_bytes")                               \
             DROP_COLUMN("members", "millicpus") DROP_COLUMN("members", "memory_bytes")                       \
@@ -244,6 +248,32 @@ START_TEST(a_database_of_the_tenth_version_takes_the_events_of_today_and_keeps_i
     rig_close();
     expect_number("SELECT sum(at_ms) FROM events", "11");
     expect_number("SELECT idle_since_ms FROM jobs", "0");
+}
+END_TEST
+
+/* As version 15 knew the states of attempts, and the events. */
+START_TEST(a_database_of_the_fifteenth_version_takes_attempts_that_are_kept_and_keeps_its_own)
+{
+    struct change event = {.kind = CHANGE_EVENT_INSERT, .event = {.job_key = 1, .seq = 1, .at_ms = 5}};
+    rig_write((struct change[]){job_insert(1), job_insert(2), event, attempt_insert(5, 1, 1)}, 4);
+    rig_close();
+    rig_meddle("PRAGMA writable_schema = ON;"
+               "UPDATE sqlite_schema SET sql = replace(replace(sql, ' WHEN ''KEPT'' THEN 1', ''), "
+               "' WHEN ''kept'' THEN 1', '');"
+               "PRAGMA writable_schema = RESET; DROP TABLE schedules; DROP TABLE schedule_uses;" DROP_COLUMN(
+                   "jobs", "kept_until_ms") "PRAGMA user_version = "
+                                            "15");
+    rig_reopen();
+    event.event = (struct event_row){.job_key = 1, .seq = 2, .at_ms = 6, .kind = EVENT_KEPT};
+    struct change kept = attempt_insert(6, 2, 1);
+    kept.attempt.state = ATTEMPT_KEPT;
+    rig_write((struct change[]){event, kept}, 2);
+    rig_close();
+    expect_number("SELECT sum(at_ms) FROM events", "11");
+    expect_number("SELECT count(*) FROM attempts INDEXED BY attempts_job WHERE job_key > 0", "2");
+    expect_number("SELECT sum(kept_until_ms) FROM jobs", "0");
+    expect_number("SELECT checkpoint_ms FROM attempts WHERE epoch = 5", "17");
+    expect_number("SELECT count(*) FROM attempts WHERE timing IS NOT NULL", "2");
 }
 END_TEST
 
@@ -578,6 +608,7 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_come);
     tcase_add_test(cases, a_database_of_the_third_version_takes_the_causes_of_today);
     tcase_add_test(cases, a_database_of_the_tenth_version_takes_the_events_of_today_and_keeps_its_own);
+    tcase_add_test(cases, a_database_of_the_fifteenth_version_takes_attempts_that_are_kept_and_keeps_its_own);
     tcase_add_test(cases, a_database_of_the_ninth_version_takes_the_role_of_today_and_keeps_its_tokens);
     tcase_add_test(cases,
                    a_database_of_the_second_version_learns_priority_and_limit_of_live_jobs_from_their_specs);

@@ -86,6 +86,10 @@ class Options:
     env: Mapping[str, str | None]  # None: not set, even if this process has it
     secrets: list[str]
     volumes: list[str]
+    inputs: list[str]
+    image: str | None = None
+    worker_image: str | None = None
+    image_secret: str | None = None
     inherit_env: bool
     requirements: Requirements
     working_dir: WorkingDir
@@ -94,6 +98,7 @@ class Options:
     retries: int
     infra_retries: int | None
     timeout_s: float | None
+    keep_on_failure_s: float | None
     early_signal: dict[str, Any] | None
     priority: int | None
     launch_mode: str | None
@@ -280,6 +285,10 @@ if TYPE_CHECKING:
         env: Mapping[str, str | None] | None = None,
         secrets: Names = None,
         volumes: Names = None,
+        image: str | None = None,
+        worker_image: str | None = None,
+        image_secret: str | None = None,
+        inputs: Names = None,
         inherit_env: bool = True,
         requirements: Requirements = True,
         working_dir: WorkingDir = True,
@@ -288,6 +297,7 @@ if TYPE_CHECKING:
         retries: int = 0,
         infra_retries: int | None = None,
         timeout: float | timedelta | None = None,
+        keep_on_failure: float | timedelta | None = None,
         early_signal: str | None = None,
         priority: int | None = None,
         launch_mode: str | None = None,
@@ -317,6 +327,10 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     env: Mapping[str, str | None] | None = None,
     secrets: Names = None,
     volumes: Names = None,
+    image: str | None = None,
+    worker_image: str | None = None,
+    image_secret: str | None = None,
+    inputs: Names = None,
     inherit_env: bool = True,
     requirements: Requirements = True,
     working_dir: WorkingDir = True,
@@ -325,6 +339,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     retries: int = 0,
     infra_retries: int | None = None,
     timeout: float | timedelta | None = None,
+    keep_on_failure: float | timedelta | None = None,
     early_signal: str | None = None,
     priority: int | None = None,
     launch_mode: str | None = None,
@@ -354,6 +369,12 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
                    of another name; with ":file" behind it the value is in a file, and the variable HF_TOKEN_FILE, or TOKEN, has its path
     volumes        folders that the nodes have under these names: "data:/data" is found at /data, "data" where the node has it, which
                    $GPUCTL_VOLUME_DATA tells; with ":ro" behind it ranks cannot write
+    image          container image whose files the ranks see, with a Python of this version: "registry/name:tag", or "name@sha256:..." with
+                   its digest. Packages are those of the image, and no requirements are sent
+    worker_image   the same for all nodes but that of rank 0, where they need another one
+    image_secret   name of the secret with which nodes pull them: the credentials of a registry, as `docker login` writes them
+    inputs         data that nodes fetch once, and that ranks read: "train=https://example.org/train.csv" is found at the path in
+                   $GPUCTL_INPUT_TRAIN; also "s3://bucket/prefix/#secret=NAME" and "volume:data/set"; ":/data" behind it is a folder for it
     inherit_env    True: with remote=True, variables that this notebook has set are sent, too, and variables that frameworks read (HF_,
                    WANDB_, NCCL_, ...); False: only `env` is sent
     requirements   True: with remote=True, the nodes install the packages of this Python, in its versions; None or False: none; the path
@@ -365,6 +386,8 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     retries        further attempts after the function failed
     infra_retries  further attempts after a node failed; None takes the controller's default
     timeout        time limit of an attempt, seconds or a timedelta; None, the default, sets no limit
+    keep_on_failure  seconds or a timedelta, at most a day: so long nodes and folders of an attempt stay as they are after a rank failed, to
+                   look at with `gpuctl exec`; the call waits that long. None: they do not
     early_signal   "USR1@60": this signal comes 60 seconds before `timeout` ends, and first of all if the job has to give way to another;
                    without a number, 60 seconds before. The function saves its work on the signal (`signal.signal`), and reports that
                    with `runtime.checkpointed()`. USR1, USR2, TERM, INT, HUP, CONT or URG; None: none
@@ -395,6 +418,9 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.env, options.labels = _variables(env), _texts("labels", labels)
     options.secrets = _names("secrets", secrets, "texts such as HF_TOKEN or KEY:file")
     options.volumes = _names("volumes", volumes, "texts such as data:/data or data:/data:ro")
+    options.image, options.worker_image = _text("image", image), _text("worker_image", worker_image)
+    options.image_secret = _text("image_secret", image_secret)
+    options.inputs = _names("inputs", inputs, "texts such as train=https://example.org/train.csv")
     options.inherit_env = _flag("inherit_env", inherit_env)
     options.requirements = _requirements(requirements)
     options.working_dir = _working_dir(working_dir)
@@ -402,6 +428,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.retries = _count("retries", retries)
     options.infra_retries = None if infra_retries is None else _count("infra_retries", infra_retries)
     options.timeout_s = _seconds(timeout)
+    options.keep_on_failure_s = _seconds(keep_on_failure, "keep_on_failure")
     options.early_signal = _early_signal(early_signal)
     options.priority = None if priority is None else _whole("priority", priority)
     options.launch_mode = _text("launch_mode", launch_mode)
@@ -548,14 +575,14 @@ def _working_dir(value: Any) -> Any:
     raise TypeError(f"working_dir must be True, False, None or the path of a folder, not {value!r}")
 
 
-def _seconds(value: Any) -> float | None:
+def _seconds(value: Any, name: str = "timeout") -> float | None:
     if value is None:
         return None
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise RuntimeConfigurationError(f"timeout must be seconds, a timedelta or None, not {value!r}")
+        raise RuntimeConfigurationError(f"{name} must be seconds, a timedelta or None, not {value!r}")
     if not seconds > 0:
-        raise RuntimeConfigurationError(f"timeout must be more than 0 seconds, it is {value!r}; None sets no limit")
+        raise RuntimeConfigurationError(f"{name} must be more than 0 seconds, it is {value!r}; None: none")
     return seconds
 
 

@@ -83,6 +83,7 @@ export interface Job {
   started_at: string | null;
   ended_at: string | null;
   idle_since: string | null;
+  kept_until: string | null; // a rank failed, and its nodes stay as they are until then
   reason: string | null;
   array: ArrayProgress | null;
   task: number | null; // its number in its array

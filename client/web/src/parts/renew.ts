@@ -8,7 +8,7 @@ import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import { Failure, renewSession } from "../controller/api";
 
 const RENEW_MS = 3000;
-const AGAIN_MS = 5000; // after a request that got no answer
+export const AGAIN_MS = 5000; // after a request that got no answer
 
 /** What the frame around the views does: it says what is the matter, or that all is well (null). */
 export interface Frame {
@@ -21,7 +21,7 @@ export interface Crumb {
 }
 export const FrameContext = createContext<Frame>({ heed: () => undefined, setCrumbs: () => undefined });
 
-const isForLater = (failure: Failure) => failure.status === 0 || failure.status === 429 || failure.status >= 500;
+export const isForLater = (failure: Failure) => failure.status === 0 || failure.status === 429 || failure.status >= 500;
 
 function whenSeen(act: () => void, signal: AbortSignal): void {
   if (document.visibilityState === "visible") {

@@ -48,6 +48,9 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="Memory">{typeof spec.memory === "number" ? size(spec.memory) : (spec.memory as string | null | undefined)}</Fact>
       <Fact name="Secrets">{Array.isArray(spec.secrets) && spec.secrets.join(", ")}</Fact>
       <Fact name="Volumes">{Array.isArray(spec.volumes) && spec.volumes.join(", ")}</Fact>
+      <Fact name="Image">{spec.image as string | null | undefined}</Fact>
+      <Fact name="Inputs">{Array.isArray(spec.inputs) && spec.inputs.join(", ")}</Fact>
+      <Fact name="Labels">{spec.labels !== undefined && Object.entries(spec.labels as Record<string, string>).map(([name, value]) => `${name}=${value}`).join(", ")}</Fact>
       <Fact name="Pool">{found.pool}</Fact>
       <Fact name="Priority">{String(found.priority)}</Fact>
       <Fact name="Isolation">{found.nodes.length > 0 && [...new Set(found.nodes.map((one) => one.isolation ?? "none"))].join(", ")}</Fact>
@@ -56,6 +59,7 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="Started">{found.started_at && moment(Date.parse(found.started_at))}</Fact>
       <Fact name="Ran">{ran(found)}</Fact>
       <Fact name="Idle since">{found.idle_since && moment(Date.parse(found.idle_since))}</Fact>
+      <Fact name="Kept until">{found.kept_until && moment(Date.parse(found.kept_until))}</Fact>
       <Fact name="Repeats">{old && <a href={`#/jobs/${old}`}><code>{old}</code></a>}</Fact>
       <Fact name="Runs">{runs.length > 0 && runs.map((run, index) => <span key={run.run_id}>{index > 0 && ", "}<RunLink run={run} /></span>)}</Fact>
     </dl>
@@ -100,11 +104,11 @@ function Results({ results }: { results: Result[] }) {
 }
 
 /** What may be done with a job in this state. */
-function changesOf(state: string): ("cancel" | "hold" | "release")[] {
+function changesOf({ state, kept_until: kept }: Job): ("cancel" | "hold" | "release")[] {
   if (ENDED.includes(state)) {
     return [];
   }
-  return state === "HELD" ? ["release", "cancel"] : WAITS.includes(state) ? ["hold", "cancel"] : ["cancel"];
+  return state === "HELD" || kept !== null ? ["release", "cancel"] : WAITS.includes(state) ? ["hold", "cancel"] : ["cancel"];
 }
 const TITLES = { cancel: "Cancel", hold: "Hold", release: "Release" };
 
@@ -139,7 +143,7 @@ export function JobView({ id, search }: { id: string; search: URLSearchParams })
         <h1>{newest.name ?? id}</h1>
         <code>{id}</code>
         <span class="gap" />
-        {changesOf(newest.state).map((what) => <button key={what} type="button" onClick={() => change(what)}>{TITLES[what]}</button>)}
+        {changesOf(newest).map((what) => <button key={what} type="button" onClick={() => change(what)}>{TITLES[what]}</button>)}
         {ENDED.includes(newest.state) && newest.task === null && <button type="button" onClick={retry}>Retry</button>}
       </div>
       {refused !== "" && <p class="line error" role="alert">{refused}</p>}

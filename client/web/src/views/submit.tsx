@@ -28,11 +28,32 @@ interface Form {
   retries: string;
   reserved: "auto" | "true" | "false";
   secrets: string[];
+  image: string;
+  imageSecret: string;
+  inputs: string; // one a line, as the two below
+  volumes: string;
+  labels: string;
 }
-const EMPTY: Form = { name: "", command: "", gpus: "1", cpus: "", memory: "", gpuType: "", pool: "", hours: "", project: "", retries: "", reserved: "auto", secrets: [] };
+const EMPTY: Form = {
+  name: "", command: "", gpus: "1", cpus: "", memory: "", gpuType: "", pool: "", hours: "", project: "", retries: "", reserved: "auto", secrets: [],
+  image: "", imageSecret: "", inputs: "", volumes: "", labels: "",
+};
+
+const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
+
+/** Labels from their lines, or what is wrong with one. */
+function labelsOf(text: string): { labels: Record<string, string>; wrong: string } {
+  const pairs = linesOf(text).map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1), line] as const);
+  const bare = pairs.find(([name, , line]) => name === "" || !line.includes("="));
+  const twice = pairs.find(([name], at) => pairs.findIndex(([other]) => other === name) < at);
+  const wrong = bare ? `A label is NAME=VALUE, and "${bare[2]}" is not.` : twice ? `The label ${twice[0]} is there twice.` : "";
+  return { labels: Object.fromEntries(pairs), wrong };
+}
 
 /** The fields of the API; what is left empty is left out. */
-function specOf(form: Form, words: string[]): Spec {
+function specOf(form: Form, words: string[], labels: Record<string, string>): Spec {
+  const inputs = linesOf(form.inputs);
+  const volumes = linesOf(form.volumes);
   return {
     command: words,
     ...(form.name && { name: form.name }),
@@ -46,6 +67,11 @@ function specOf(form: Form, words: string[]): Spec {
     ...(form.retries && { retries: Number(form.retries) }),
     ...(form.reserved !== "auto" && { use_reserved_pool: form.reserved === "true" }),
     ...(form.secrets.length > 0 && { secrets: form.secrets }),
+    ...(form.image && { image: form.image }),
+    ...(form.image && form.imageSecret && { image_secret: form.imageSecret }),
+    ...(inputs.length > 0 && { inputs }),
+    ...(volumes.length > 0 && { volumes }),
+    ...(Object.keys(labels).length > 0 && { labels }),
   };
 }
 
@@ -74,6 +100,16 @@ function Field({ form, name, title, set, type, list, hint, disabled }: FieldProp
         disabled={disabled ?? false}
         onInput={(event) => set({ [name]: event.currentTarget.value })}
       />
+    </label>
+  );
+}
+
+/** A field of which each line is one of several. */
+function Lines({ form, name, title, set, hint }: { form: Form; name: "inputs" | "volumes" | "labels"; title: string; set: Set; hint: string }) {
+  return (
+    <label>
+      {`${title}, one a line`}
+      <textarea rows={2} value={form[name]} placeholder={hint} spellcheck={false} onInput={(event) => set({ [name]: event.currentTarget.value })} />
     </label>
   );
 }
@@ -130,7 +166,8 @@ export function SubmitView() {
   const [mine] = useRenewed("secrets", async (signal) => ({ value: maySubmit() ? await secrets("", signal) : [], more: true }), RENEW_MS);
   useCrumbs({ text: "submit" });
   const { words, wrong } = wordsOf(form.command);
-  const spec = words.length > 0 && wrong === "" ? specOf(form, words) : null;
+  const { labels, wrong: wrongLabel } = labelsOf(form.labels);
+  const spec = words.length > 0 && wrong === "" && wrongLabel === "" ? specOf(form, words, labels) : null;
   const said = usePlan(spec);
   const set = (changed: Partial<Form>) => {
     key.current = crypto.randomUUID(); // another job
@@ -140,7 +177,7 @@ export function SubmitView() {
   const send = (event: Event) => {
     event.preventDefault();
     if (spec === null) {
-      setRefused(wrong === "" ? "Write a command." : `The command cannot be read: ${wrong}.`);
+      setRefused(wrongLabel || (wrong === "" ? "Write a command." : `The command cannot be read: ${wrong}.`));
       return;
     }
     setSending(true);
@@ -190,6 +227,12 @@ export function SubmitView() {
           </label>
           <Field form={form} set={set} name="retries" title="Retries after a failure" type="number" />
           {mine && mine.length > 0 && <Secrets names={mine.map((one) => one.name)} chosen={form.secrets} set={set} />}
+          <Field form={form} set={set} name="image" title="Container image" hint="registry/name:tag" />
+          <Field form={form} set={set} name="imageSecret" title="Secret of the image" list="secrets" hint="for a private one" disabled={form.image === ""} />
+          <Lines form={form} set={set} name="inputs" title="Inputs" hint="train=s3://bucket/train.csv" />
+          <Lines form={form} set={set} name="volumes" title="Volumes" hint="data:/data:ro" />
+          <Lines form={form} set={set} name="labels" title="Labels" hint="phase=2" />
+          <datalist id="secrets">{mine?.map((one) => <option key={one.name} value={one.name} />)}</datalist>
           <datalist id="gpu-types">{types.map((type) => <option key={type} value={type} />)}</datalist>
           <datalist id="pools">{pools.map((pool) => <option key={pool} value={pool} />)}</datalist>
           {refused !== "" && <p class="error" role="alert">{refused}</p>}
@@ -197,9 +240,9 @@ export function SubmitView() {
         </form>
         <div class="wide">
           <Part title="What it would meet" kind="metrics">
-            {said.wrong !== "" && <p class="line error">{said.wrong}</p>}
+            {(wrongLabel || said.wrong) !== "" && <p class="line error">{wrongLabel || said.wrong}</p>}
             {said.answer !== null && <Explanation answer={said.answer} />}
-            {said.answer === null && said.wrong === "" && <p class="faint">Write a command first.</p>}
+            {said.answer === null && (wrongLabel || said.wrong) === "" && <p class="faint">Write a command first.</p>}
           </Part>
           {spec !== null && <Part title="To submit it from elsewhere" kind="values"><Reproduce source={{ spec }} /></Part>}
         </div>

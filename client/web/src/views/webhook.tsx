@@ -60,7 +60,7 @@ export function WebhookView({ id, search }: { id: string; search: URLSearchParam
       <div class="columns">
         <div class="side">
           <section class="card"><Facts hook={hook} /></section>
-          <Part title="Change it" kind="params"><WebhookForm key={`${hook.url} ${hook.events} ${hook.tasks}`} begin={hook} send={save} title="Save" /></Part>
+          <Part title="Change it" kind="params"><WebhookForm key={id} begin={hook} send={save} title="Save" /></Part>
         </div>
         <div class="wide"><Part title="Deliveries" kind="metrics"><Deliveries id={id} enabled={hook.enabled} state={search.get("state") ?? ""} tryTo={tryTo} /></Part></div>
       </div>

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/base/cache.h"
 #include "agent/environment/environments.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
@@ -182,7 +183,7 @@ START_TEST(what_a_killed_builder_left_goes_unless_one_builds_it)
     make(HASH_A, "one", "no json", 10);
     make(HASH_B, "two", "no json", 10);
     autofree char *folder = xprintf("%s/environments/" HASH_B, rig.folder);
-    autofree char *path = environment_lock_path(folder);
+    autofree char *path = cache_lock_path(folder);
     autoclose int builder = open(path, O_RDWR | O_CLOEXEC);
     ck_assert_int_eq(flock(builder, LOCK_EX), 0);
     environments_make_room(environments);

@@ -157,20 +157,25 @@ static void setup(void)
     autofree char *folder = rig_path("environments");
     autofree char *cache = rig_path("payloads");
     hold = rig_path("hold");
+    autofree char *inputs = xprintf("%s/inputs", folder);
     children = children_create(rig.loop);
     environments = environments_create(folder, python, 1000, &err);
-    payloads = payloads_create(cache, rig.controller, &err);
-    stagings = stagings_create(&(struct stagings_config){
-        .node = "node0",
-        .boot_id = "boot",
-        .loop = rig.loop,
-        .controller = rig.controller,
-        .payloads = payloads,
-        .environments = environments,
-        .children = children,
-        .script = "/script.py",
-        .hold = {.program = hold, .option = "--hold", .seccomp = true, .begin = hold_begin, .end = hold_end},
-        .stranger = be_stranger});
+    payloads = payloads_create(cache, rig.controller, BLOB_STORE_AWAY_MS, rig.loop, &err);
+    stagings = stagings_create(
+        &(struct stagings_config){
+            .node = "node0",
+            .boot_id = "boot",
+            .loop = rig.loop,
+            .controller = rig.controller,
+            .payloads = payloads,
+            .environments = environments,
+            .children = children,
+            .script = "/script.py",
+            .hold =
+                {.program = hold, .option = "--hold", .seccomp = true, .begin = hold_begin, .end = hold_end},
+            .inputs = {.folder = inputs, .limit_bytes = 1000, .children = children},
+            .stranger = be_stranger},
+        &err);
     strangers = 0;
     stage = 0;
     refuse = 0;

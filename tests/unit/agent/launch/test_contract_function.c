@@ -68,6 +68,7 @@ static char *launch_text(const struct written *written)
     "env=GPUCTL_NODE_RANK=" #node_rank "\n"                                                                  \
     "env=GPUCTL_NODES=2\n"                                                                                   \
     "env=GPUCTL_SOCKET=/run/5/rank.sock\n"                                                                   \
+    "env=GPUCTL_CHECKPOINT_DIR=/state/checkpoint\n"                                                          \
     "env=GPUCTL_WATCH=/state/runner/0123456789abcdef\n"
 #define PLACES                                                                                               \
     "env=GPUCTL_FUNCTION=/state/function\n"                                                                  \

@@ -12,7 +12,7 @@
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/limits_agent.h"
-#include "proto/wire/kept_files.h"
+#include "proto/wire/files/kept_files.h"
 #include "tests/unit/agent/agent_rig.h"
 #include "tests/unit/agent/agent_suites.h"
 

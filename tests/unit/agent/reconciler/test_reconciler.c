@@ -185,6 +185,36 @@ START_TEST(ranks_that_run_are_warned_once)
 }
 END_TEST
 
+START_TEST(ranks_of_a_kept_gang_are_ended_once_and_the_stop_comes_later)
+{
+    join();
+    order((struct order){.attempt_id = 5, .phase = ORDER_PREPARE});
+    reconciler_heard(reconciler, 5, NEWS_PREPARED);
+    reconciler_answered(reconciler, 5, ANSWER_TAKEN);
+    order((struct order){.attempt_id = 5, .phase = ORDER_START, .kept = true});
+    expect("claim 5, poll, report 5 prepared, start 5, poll");
+    reconciler_heard(reconciler, 5, NEWS_RUNNING);
+    reconciler_answered(reconciler, 5, ANSWER_TAKEN);
+    expect("report 5 running, keep 5");
+    order((struct order){.attempt_id = 5, .phase = ORDER_START, .kept = true});
+    expect("report 5 running, poll");
+    order((struct order){.attempt_id = 5, .phase = ORDER_STOP, .grace_ms = 5000, .cause = CAUSE_RANK_FAILED});
+    expect("stop 5 5000 RANK_FAILED, poll");
+}
+END_TEST
+
+START_TEST(a_new_agent_tells_the_supervisor_of_a_kept_gang_again)
+{
+    reconciler_adopt(reconciler, 5);
+    join();
+    reconciler_heard(reconciler, 5, NEWS_RUNNING);
+    reconciler_answered(reconciler, 5, ANSWER_TAKEN);
+    expect("report 5 running");
+    order((struct order){.attempt_id = 5, .phase = ORDER_START, .kept = true});
+    expect("report 5 running, keep 5, poll");
+}
+END_TEST
+
 START_TEST(a_warning_waits_until_the_ranks_run)
 {
     join();
@@ -404,6 +434,8 @@ Suite *reconciler_suite(void)
     tcase_add_test(tcase, a_stop_reaches_the_shim_each_time);
     tcase_add_test(tcase, a_stop_hands_on_the_signal_that_it_begins_with);
     tcase_add_test(tcase, ranks_that_run_are_warned_once);
+    tcase_add_test(tcase, ranks_of_a_kept_gang_are_ended_once_and_the_stop_comes_later);
+    tcase_add_test(tcase, a_new_agent_tells_the_supervisor_of_a_kept_gang_again);
     tcase_add_test(tcase, a_warning_waits_until_the_ranks_run);
     tcase_add_test(tcase, a_new_agent_tells_an_adopted_shim_which_knows_better);
     tcase_add_test(tcase, a_stop_before_the_start_means_no_start);

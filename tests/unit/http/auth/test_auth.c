@@ -158,6 +158,40 @@ START_TEST(a_bound_token_speaks_for_its_node_alone_and_an_unbound_one_for_any)
 }
 END_TEST
 
+static void put(const char *id, const char *owner, enum role role, const char *subject, int64_t expires_ms)
+{
+    auth_put(auth, &(struct token_row){
+                       .id = id, .owner = owner, .role = role, .subject = subject, .expires_ms = expires_ms});
+}
+
+static const char *acting(const char *owner)
+{
+    const struct identity *who = auth_of_owner(auth, owner, 100, NOW);
+    return who != NULL ? identity_id(who) : "nobody";
+}
+
+START_TEST(an_owner_acts_by_the_highest_token_or_the_newest_login_that_is_not_long_ago)
+{
+    ck_assert_str_eq(acting("eve"), "nobody");
+    put("eeeeeee1", "eve", ROLE_VIEWER, NULL, 0);
+    put("eeeeeee2", "eve", ROLE_NODE, NULL, 0);
+    ck_assert_str_eq(acting("eve"), "nobody");
+    put("eeeeeee3", "eve", ROLE_ADMIN, NULL, NOW); /* has expired */
+    put("eeeeeee4", "eve", ROLE_USER, NULL, NOW + 1);
+    ck_assert_str_eq(acting("eve"), "eeeeeee4");
+    put("eeeeeee5", "eve", ROLE_OPERATOR, NULL, 0);
+    ck_assert_str_eq(acting("eve"), "eeeeeee5");
+    put("llllllo1", "lea", ROLE_ADMIN, "sub", NOW - 50);
+    ck_assert_str_eq(acting("lea"), "llllllo1");
+    put("llllllo2", "lea", ROLE_USER, "sub", NOW - 40); /* a later login says what lea is now */
+    ck_assert_str_eq(acting("lea"), "llllllo2");
+    put("ooooooo1", "old", ROLE_USER, "sub", NOW - 101);
+    ck_assert_str_eq(acting("old"), "nobody");
+    auth_put(auth, &(struct token_row){.id = "llllllo2", .owner = "lea", .revoked = true, .expires_ms = NOW});
+    ck_assert_str_eq(acting("lea"), "nobody");
+}
+END_TEST
+
 Suite *auth_suite(void)
 {
     Suite *suite = suite_create("auth");
@@ -171,6 +205,7 @@ Suite *auth_suite(void)
     tcase_add_test(cases, a_revoked_token_is_refused_and_no_longer_stands);
     tcase_add_test(cases, a_token_expires_at_its_time);
     tcase_add_test(cases, a_bound_token_speaks_for_its_node_alone_and_an_unbound_one_for_any);
+    tcase_add_test(cases, an_owner_acts_by_the_highest_token_or_the_newest_login_that_is_not_long_ago);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/notify/networks.h"
+#include "proto/base/http/networks.h"
 #include "daemon/notify/target.h"
 #include "proto/base/cleanup.h"
 #include "tests/unit/http/http_suites.h"
@@ -17,7 +17,7 @@ static bool allowed(const char *list, const char *text)
     struct sockaddr_storage address = {0};
     struct sockaddr_in four = {.sin_family = AF_INET};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
-    ck_assert(networks_parse(list, &networks, &err));
+    ck_assert(networks_parse("--webhook-networks", list, &networks, &err));
     if (inet_pton(AF_INET, text, &four.sin_addr) == 1) {
         memcpy(&address, &four, sizeof four);
     } else {
@@ -98,7 +98,7 @@ START_TEST(a_wrong_network_is_named)
     struct networks networks;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct err err;
-        ck_assert_msg(!networks_parse(wrong[i], &networks, &err), "%s", wrong[i]);
+        ck_assert_msg(!networks_parse("--webhook-networks", wrong[i], &networks, &err), "%s", wrong[i]);
         ck_assert_int_eq(err.code, ERR_USAGE);
     }
 }

@@ -4,9 +4,10 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { history, type Metric, type Point } from "../../controller/api";
+import { Failure, history, type Metric, type Point } from "../../controller/api";
 import { Chart } from "./chart";
 import { lineOf, type Axis } from "./lines";
+import { AGAIN_MS, isForLater } from "../renew";
 import { Table } from "../table";
 import { number } from "../words";
 
@@ -64,22 +65,33 @@ async function each<T>(items: T[], act: (item: T) => Promise<void>): Promise<voi
 
 const NO_POINTS: History = { mark: "", points: [], whole: true };
 
-/** The points of metrics, as far as they are here; at most `pages` replies of each. */
+/** The points of metrics, as far as they are here; at most `pages` replies of each. What got no answer is asked for again. */
 export function useHistories(wanted: Wanted[], pages?: number): (one: Wanted) => History {
+  const [turn, setTurn] = useState(0);
   const [, setFetched] = useState(0);
   const histories = useRef(new Map<string, History>()).current;
   const keyOf = (one: Wanted) => `${one.run} ${one.key}`;
   useEffect(() => {
     const stop = new AbortController();
+    let timer = 0;
+    let failed = false;
     const stale = wanted.filter((one) => histories.get(keyOf(one))?.mark !== one.mark);
     each(stale, (one) =>
       history(one.run, one.key, stop.signal, pages).then(
         (found) => void histories.set(keyOf(one), { mark: one.mark, ...found }),
-        () => undefined, // what was not fetched is still stale when the run is looked at next
+        (failure: unknown) => void (failed ||= failure instanceof Failure && isForLater(failure)),
       ),
-    ).then(() => setFetched((count) => count + 1));
-    return () => stop.abort();
-  }, [JSON.stringify(wanted)]);
+    ).then(() => {
+      if (failed && !stop.signal.aborted) {
+        timer = window.setTimeout(() => setTurn((count) => count + 1), AGAIN_MS);
+      }
+      setFetched((count) => count + 1);
+    });
+    return () => {
+      stop.abort();
+      window.clearTimeout(timer);
+    };
+  }, [JSON.stringify(wanted), turn]);
   return (one) => histories.get(keyOf(one)) ?? NO_POINTS;
 }
 

@@ -20,7 +20,7 @@ const seconds = (value: unknown): string => (Number(value) % 60 === 0 ? `${Numbe
 /** Fields with an option that has the value as it is. */
 const PLAIN: Record<string, string> = {
   name: "--name", gpus: "--gpus", cpus: "--cpus", memory: "--memory", nodes: "--nodes", gpu_type: "--gpu-type", pool: "--pool", placement: "--placement", workdir: "--chdir", python: "--python",
-  launch_mode: "--launch-mode", project: "--project", priority: "--priority", retries: "--retries", infra_retries: "--infra-retries", on_disconnect: "--on-disconnect",
+  image: "--image", worker_image: "--worker-image", image_secret: "--image-secret", launch_mode: "--launch-mode", project: "--project", priority: "--priority", retries: "--retries", infra_retries: "--infra-retries", on_disconnect: "--on-disconnect",
 };
 /** Fields whose options are made of the value: each an option and what is behind it. */
 const MADE: Record<string, (value: unknown) => string[]> = {
@@ -31,10 +31,12 @@ const MADE: Record<string, (value: unknown) => string[]> = {
   exclude: (value) => ["--exclude", words(value)],
   time_limit_s: (value) => ["--time", seconds(value)],
   grace_s: (value) => ["--grace", seconds(value)],
+  keep_on_failure_s: (value) => ["--keep-on-failure", seconds(value)],
   lease_s: (value) => ["--lease", seconds(value)],
   env: (value) => valuesOf(value).flatMap(([name, one]) => ["--env", `${name}=${one}`]),
   secrets: (value) => (value as string[]).flatMap((one) => ["--secret", one]),
   volumes: (value) => (value as string[]).flatMap((one) => ["--volume", one]),
+  inputs: (value) => (value as string[]).flatMap((one) => ["--input", one]),
   labels: (value) => valuesOf(value).flatMap(([name, one]) => ["--label", `${name}=${one}`]),
   sweep: (value) => valuesOf(value).flatMap(([name, one]) => ["--sweep", `${name}=${words(one)}`]),
   array: (value) => {

@@ -8,7 +8,7 @@ import { Failure, type Webhook } from "../../controller/api";
 import { person } from "../../controller/session";
 
 const ENDS = ["succeeded", "failed", "canceled", "timed_out", "requeued", "idle"];
-const REST = ["submitted", "held", "released", "blocked", "ready", "changed", "staging", "staged", "placed", "started", "running", "busy", "warned", "cancel_asked", "stopping", "logs_cut"];
+const REST = ["submitted", "held", "released", "blocked", "ready", "changed", "staging", "staged", "placed", "started", "running", "busy", "warned", "kept", "cancel_asked", "stopping", "logs_cut"];
 const SCOPES = { own: "all my jobs", named: "only my jobs that name it (--notify)", all: "the jobs of all people" };
 
 export type Wanted = Pick<Webhook, "url" | "name" | "scope" | "project" | "events" | "tasks">;

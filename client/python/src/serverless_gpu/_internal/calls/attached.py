@@ -2,7 +2,7 @@
 """Handles of jobs that another process has submitted, by their ids, and the list of the caller's jobs.
 
 What a rank returned is unpickled only with the key of its call: from the file of this host, else from the function that the job's owner has
-sent as a blob and reads back. Without it, values that JSON can express are known, and exceptions by their text.
+sent and reads back. Without it, values that JSON can express are known, and exceptions by their text.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ REASON_CHARACTERS = 60
 
 def _key(controller: Controller, view: dict[str, Any]) -> bytes:
     """Return the key of a job's call; b"" if it cannot be had, or the job is somebody else's, whose pickles are not opened."""
-    known = seal_keys.find(controller.context.state, view["array_id"] or view["id"])
-    blob = view["spec"].get("function", {}).get("blob")
-    if known or blob is None or controller.get("/v1/session")["owner"] != view["owner"]:
+    job_id = view["array_id"] or view["id"]
+    known = seal_keys.find(controller.context.state, job_id)
+    if known or controller.get("/v1/session")["owner"] != view["owner"]:
         return known
+    blob = view["spec"]["function"].get("blob")
     end = b""
     try:
-        with controller.stream(f"/v1/blobs/{blob}", {}) as pieces:
+        with controller.stream(f"/v1/blobs/{blob}" if blob else f"/v1/jobs/{job_id}/function", {}) as pieces:
             for piece in pieces:
                 end = (end + piece)[-KEY_BYTES:]
-    except ControllerError:  # it is gone, a day after the last job that names it
+    except ControllerError:  # a blob goes a day after the last job that names it; controllers of before have no such route
         return b""
     return end
 

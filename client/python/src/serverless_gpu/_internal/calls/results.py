@@ -92,7 +92,7 @@ def value(controller: Controller, job_id: str, row: dict[str, Any], seal_key: by
     except Unsealed:
         lacking = f"the key of job {job_id} is not known here, so the value of rank {rank} was not unpickled"
         message = (
-            f"{lacking}: attach to it on the host, and as the user, that submitted it; {keep}"
+            f"{lacking}: attach to it as the user who submitted it; {keep}"
             if not seal_key
             else f"what is stored as the result of rank {rank} of job {job_id} has no seal of this call's ranks, so it was not unpickled: "
             f"somebody else has written it, or an agent that is older than this client; {keep}"

@@ -73,7 +73,9 @@ def _own_path() -> list[str]:
 
 
 def _local(options: Options) -> dict[str, Any]:
-    """Return the fields that let the ranks on this host see the files and modules of this process."""
+    """Return the fields that let the ranks on this host see the files and modules of this process; in an image they do not."""
+    if options.image is not None:
+        return {"host_id": host.host_id()}
     path = os.pathsep.join([*filter(None, [options.env.get("PYTHONPATH")]), *_own_path()])
     fields: dict[str, Any] = {"host_id": host.host_id(), "env": {**options.env, **({"PYTHONPATH": path} if path else {})}}
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
@@ -84,7 +86,7 @@ def _local(options: Options) -> dict[str, Any]:
 def build(options: Options, function: Callable[..., Any], own_host: bool) -> dict[str, Any]:
     """Return the job without its function. `own_host` says that all nodes of the controller are on this host."""
     python = options.python
-    if python is None and (own_host or not options.remote):
+    if python is None and options.image is None and (own_host or not options.remote):
         python = sys.executable or None
     fields: dict[str, Any] = {
         "name": options.name or name_of(function),
@@ -102,11 +104,16 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "env": dict(options.env),
         "secrets": options.secrets,
         "volumes": options.volumes,
+        "image": options.image,
+        "worker_image": options.worker_image,
+        "image_secret": options.image_secret,
+        "inputs": options.inputs,
         "labels": dict(options.labels),
         "python": python,
         "project": options.project,
         "priority": options.priority,
         "time_limit_s": options.timeout_s,
+        "keep_on_failure_s": options.keep_on_failure_s,
         "early_signal": options.early_signal,
         "retries": options.retries,
         "infra_retries": options.infra_retries,

@@ -47,7 +47,7 @@ def _some(items: list[str]) -> str:
 def _folder(options: Options, messages: Messages) -> str | None:
     """Return the folder to send, or None."""
     wanted = options.working_dir
-    if wanted is None or wanted is False or (wanted is True and not options.remote):
+    if wanted is None or wanted is False or (wanted is True and not options.remote and options.image is None):
         return None
     if wanted is not True:
         return os.path.expanduser(wanted)
@@ -108,7 +108,7 @@ def _locked(own_host: bool, messages: Messages) -> str:
 
 
 def _wants_lock(options: Options) -> bool:
-    return options.requirements is True and bool(options.remote)
+    return options.requirements is True and bool(options.remote) and options.image is None
 
 
 def _requirements(options: Options, own_host: bool, messages: Messages) -> str:
@@ -163,7 +163,7 @@ def pack(job: dict[str, Any], options: Options, context: Context, messages: Mess
         job.pop("workdir", None)
     if options.inherit_env:
         settled = {**options.env, **dict.fromkeys(_secret_variables(options.secrets))}
-        taken, missed = snapshot.take(settled, context.url, here=not options.remote)
+        taken, missed = snapshot.take(settled, context.url, here=not options.remote and options.image is None)
         if missed:
             _say_once(messages, f"environment variables that do not travel: {_some(missed)}; env= gives others, and None says not to")
         if taken:

@@ -80,8 +80,8 @@ def _where(view: dict[str, Any]) -> str:
 
 
 def _reason(view: dict[str, Any]) -> str:
-    """Return why the job waits, why it ended badly, or that its GPUs are idle; else ""."""
-    quiet = view["state"] == "SUCCEEDED" or (view["state"] == "RUNNING" and not view.get("idle_since"))
+    """Return why the job waits, why it ended badly, that its GPUs are idle, or that it is kept after a failure; else ""."""
+    quiet = view["state"] == "SUCCEEDED" or (view["state"] == "RUNNING" and not (view.get("idle_since") or view.get("kept_until")))
     return "" if quiet else str(view.get("reason") or "")
 
 
