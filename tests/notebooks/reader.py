@@ -110,6 +110,7 @@ def opened(browser: Any, api: Api, url: str, view: str, **options: Any) -> Reade
     """A reader who is signed in and looks at a view."""
     reader = Reader(browser, **options)
     reader.tab.goto(f"{url}/#code={api.post('/v1/session/codes')['code']}&to={urllib.parse.quote(view, safe='')}")
+    reader.tab.wait_for_function("!location.hash.startsWith('#code=')")  # else another address could take its place before it is read
     return reader
 
 
