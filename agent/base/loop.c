@@ -106,20 +106,22 @@ void loop_end(struct loop *loop)
 }
 
 /* Calls the due timers, the earliest first. A timer that a due timer arms runs in the next turn, even if it
- * is due at once. */
-static void run_timers(struct loop *loop)
+ * is due at once. Returns whether there was one. */
+static bool run_timers(struct loop *loop)
 {
-    for (int64_t now = clock_boot_ms(); !loop->ended;) {
+    bool any = false;
+    for (int64_t now = clock_boot_ms(); !loop->ended; any = true) {
         struct loop_timer *first = NULL, *timer;
         DL_FOREACH (loop->timers, timer) {
             first = first == NULL || timer->at_ms < first->at_ms ? timer : first;
         }
         if (first == NULL || first->at_ms > now) {
-            return;
+            return any;
         }
         loop_disarm(loop, first);
         first->due(first->closure);
     }
+    return any;
 }
 
 static void set_alarm(struct loop *loop)
@@ -173,7 +175,7 @@ void loop_run(struct loop *loop)
 {
     bool more = false;
     while (!loop->ended) {
-        run_timers(loop);
+        more = (run_timers(loop) && loop->idle != NULL) || more; /* one may be due without an event */
         if (loop->ended) {
             return;
         }

@@ -32,6 +32,7 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, results_suite());
     srunner_add_suite(runner, port_taken_suite());
     srunner_add_suite(runner, machine_sampler_suite());
+    srunner_add_suite(runner, loop_suite());
     srunner_add_suite(runner, mask_suite());
     srunner_add_suite(runner, node_tokens_suite());
     srunner_add_suite(runner, sampler_suite());

@@ -23,6 +23,7 @@ Suite *folder_pool_suite(void);
 Suite *journal_suite(void);
 Suite *controller_client_suite(void);
 Suite *machine_sampler_suite(void);
+Suite *loop_suite(void);
 Suite *mask_suite(void);
 Suite *node_tokens_suite(void);
 Suite *kept_tree_suite(void);
