@@ -25,7 +25,9 @@ const struct verb verb_release = {
     .name = "release",
     .arguments = "ID...",
     .summary = "Let held jobs wait for GPUs again, or end the time in which a failed job is kept.",
-    .details = "A job with --keep-on-failure whose rank failed goes on: with its next attempt, or as FAILED.",
+    .details =
+        "A job with --keep-on-failure whose rank failed goes on: with its next attempt, or as FAILED.\n"
+        "An array is released with those of its tasks that are kept.",
     OF_JOBS,
     .rows = {rows_format},
     .run = run,

@@ -6,6 +6,7 @@
 #include "daemon/core/inputs/amend.h"
 
 #include <string.h>
+#include <utlist.h>
 
 #include "daemon/core/lifecycle/attempt.h"
 #include "daemon/core/lifecycle/availability.h"
@@ -126,19 +127,33 @@ bool amend_hold(struct core *core, const struct input *input, struct err *err)
     return true;
 }
 
+/* Ends the time in which attempts of an array's tasks are kept. */
+static void release_tasks(struct core *core, const struct array *array, const char *why)
+{
+    struct attempt *attempt, *next;
+    DL_FOREACH_SAFE (core->attempts, attempt, next) {
+        const struct job *job = attempt->job;
+        if (array_is_task(job) && job->array == array && job->kept_until_ms != 0) {
+            attempt_end_look(core, attempt, why);
+        }
+    }
+}
+
 bool amend_release(struct core *core, const struct input *input, struct err *err)
 {
     struct job *job = job_live(core, input->hold.id, err);
     if (job == NULL) {
         return false;
     }
+    const char *by = input->hold.by, *why = record_text(core, "released by %s", by);
     core->change_set.answer = job;
     if (job->state == JOB_HELD) {
         enum job_event event = job_waits_to_be_ready(job) ? JOB_EVENT_BLOCK : JOB_EVENT_RELEASE;
-        const char *by = input->hold.by;
-        job_fire(core, job, event, record_detail(core, "by", by), record_text(core, ": released by %s", by));
+        job_fire(core, job, event, record_detail(core, "by", by), record_text(core, ": %s", why));
+    } else if (array_is_whole(job)) {
+        release_tasks(core, job->array, why);
     } else if (job->kept_until_ms != 0) {
-        attempt_end_look(core, job->attempt, record_text(core, "released by %s", input->hold.by));
+        attempt_end_look(core, job->attempt, why);
     }
     return true;
 }

@@ -2,6 +2,10 @@
 /* Attempts that are kept after a rank failed: what nodes are told, what ends that, and what follows. */
 #include <string.h>
 
+#include "proto/base/cleanup.h"
+#include "proto/base/text/text.h"
+#include "proto/limits.h"
+#include "proto/spec/tasks.h"
 #include "tests/trace/harness/cluster.h"
 #include "tests/trace/suites.h"
 
@@ -98,6 +102,31 @@ START_TEST(a_release_ends_the_look_and_a_retry_follows)
     end_gang(c);
     expect_job(c, "gang", JOB_PLACED);
     expect_history(c, "gang", "submitted placed started running kept stopping requeued placed");
+}
+END_TEST
+
+START_TEST(a_release_of_an_array_ends_the_looks_of_its_tasks)
+{
+    autocluster struct cluster *c = cluster_open();
+    char tasks[4][ID_LENGTH + 1];
+    node(c, "a", .gpus = 4);
+    submit(c, "many", .tasks = 2, .keep_ms = MINUTE_MS);
+    submit(c, "more", .tasks = 2, .keep_ms = MINUTE_MS);
+    for (int i = 0; i < 4; i++) {
+        task_id(i < 2 ? "many" : "more", i % 2, tasks[i]);
+        running(c, tasks[i], "a");
+    }
+    failed(c, tasks[0], "a", 0, 3);
+    failed(c, tasks[2], "a", 0, 3);
+    quiet(c);
+    ck_assert_int_eq(release(c, "many"), ERR_NONE);
+    autofree char *ends = xprintf("[    0] attempt %s/1 KEPT -> STOPPING\n"
+                                  "[    0] attempt %s/1 ends: released by root\n",
+                                  tasks[0], tasks[0]);
+    expect(c, ends);
+    exited(c, tasks[0], "a", 3);
+    expect_ended(c, tasks[0], JOB_FAILED, 3, "rank 0 on node a exited with 3");
+    expect_job(c, tasks[1], JOB_RUNNING);
 }
 END_TEST
 
@@ -275,6 +304,7 @@ Suite *kept_suite(void)
     tcase_add_test(tests, a_failed_gang_is_kept_and_its_other_ranks_are_ended);
     tcase_add_test(tests, the_look_ends_with_its_time_and_the_failure_stays);
     tcase_add_test(tests, a_release_ends_the_look_and_a_retry_follows);
+    tcase_add_test(tests, a_release_of_an_array_ends_the_looks_of_its_tasks);
     tcase_add_test(tests, a_cancel_ends_the_look_without_a_retry_and_the_failure_stays);
     tcase_add_test(tests, a_job_that_is_canceled_before_a_rank_failed_is_canceled);
     tcase_add_test(tests, a_job_that_gives_way_ends_its_look_and_is_no_preempted_one);
