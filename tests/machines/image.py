@@ -33,7 +33,7 @@ DEPENDENCIES = [
 ]
 #: For tests that run in a machine.
 TESTS = ["python3-pytest"]
-CONTAINERS = ["podman", "crun", "netavark"]
+CONTAINERS = ["podman", "crun", "netavark", "skopeo", "umoci", "docker-registry", "openssl"]
 
 #: Modules that the kernel needs before it can read the disk; the rest is loaded from there.
 EARLY_MODULES = ["virtio_pci", "virtio_blk", "virtio_net", "virtio_rng", "ext4"]
@@ -172,6 +172,7 @@ def _configure(root: Path, key: Path) -> None:
         systemctl --quiet enable systemd-networkd
         systemctl --quiet mask systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer
         systemctl --quiet mask podman-auto-update.service podman-auto-update.timer podman-restart.service podman.socket
+        systemctl --quiet mask docker-registry.service
         useradd --create-home --shell /bin/bash ann
         cp -r ~root/.ssh /home/ann/ && chown -R ann: /home/ann/.ssh
     """

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Container images on machines with our units: the sandboxed controller looks names up, a node pulls from a registry with an authority of its own."""
+
+from __future__ import annotations
+
+import json
+
+from cluster import Cluster
+from machine import Failed, Machine
+
+PORT = 5000
+
+#: A registry over TLS, whose certificate an authority signs that no machine knows, and an image with one shell, made of the machine's own.
+SCRIPT = """set -e
+mkdir -p /root/registry /root/tree/bin /root/tree/etc && cd /root/registry
+openssl req -x509 -newkey rsa:2048 -nodes -days 9 -subj '/CN=authority of tests' -keyout ca.key -out ca.crt 2>/dev/null
+openssl req -newkey rsa:2048 -nodes -subj '/CN=registry' -keyout key.pem -out request 2>/dev/null
+printf 'subjectAltName=IP:{address}' >names
+openssl x509 -req -in request -CA ca.crt -CAkey ca.key -CAcreateserial -days 9 -extfile names -out cert.pem 2>/dev/null
+cat >config.yml <<END
+version: 0.1
+log: {{level: error}}
+storage: {{filesystem: {{rootdirectory: /root/registry/store}}}}
+http: {{addr: "{address}:{port}", tls: {{certificate: /root/registry/cert.pem, key: /root/registry/key.pem}}}}
+END
+systemd-run --quiet --unit registry docker-registry serve /root/registry/config.yml
+for program in sh cat id; do
+    for file in $(readlink -f /bin/$program) $(ldd /bin/$program | grep -o '/[^ ]*'); do
+        mkdir -p /root/tree$(dirname $file) && cp -L $file /root/tree$file
+    done
+    [ -e /root/tree/bin/$program ] || cp -L /bin/$program /root/tree/bin/$program
+done
+echo of the image >/root/tree/etc/image
+umoci init --layout layout && umoci new --image layout:one && umoci insert --image layout:one /root/tree /
+umoci config --image layout:one --config.env PATH=/bin:/usr/bin --config.env OF_IMAGE=yes
+until skopeo copy --quiet --dest-cert-dir /root/registry oci:layout:one docker://{address}:{port}/tools:1; do sleep 0.5; done
+"""
+
+
+def start_registry(host: Machine) -> str:
+    """A registry on a machine, and the name of the image in it."""
+    host.run("bash -s", stdin=SCRIPT.format(address=host.address, port=PORT), patience=600)
+    return f"{host.address}:{PORT}/tools:1"
+
+
+def test_a_job_runs_in_an_image_of_a_registry_with_an_authority_of_its_own(cluster: Cluster) -> None:
+    host = cluster.start_controller()
+    other = cluster.machine()
+    image = start_registry(host)
+    cluster.join(other)
+    assert cluster.nodes()[other.name]["labels"]["images"]
+    words = f"submit -o json --image {image} -- sh -c 'cat /etc/image; id -u; echo $OF_IMAGE $RANK'"
+    try:
+        raise AssertionError(cluster.gpuctl(words))
+    except Failed as failed:
+        assert f"the controller cannot look at image {image}" in str(failed) and "certificate" in str(failed), failed
+    certificate = host.run("cat /root/registry/ca.crt")
+    for machine in (host, other):
+        machine.write(f"/etc/containers/certs.d/{host.address}:{PORT}/ca.crt", certificate)
+    cluster.gpuctl("token create --owner ann --out ~/ann.token")
+    job = str(json.loads(host.run(f"GPUCTL_TOKEN_FILE=~/ann.token gpuctl {words}"))["id"])
+    ended = cluster.wait_for(job)
+    assert ended["state"] == "SUCCEEDED", (ended, cluster.ask(f"logs {job} --rank 0 --stream stderr"))
+    assert cluster.output(job) == ["of", "the", "image", other.run("id -u ann").strip(), "yes", "0"]
+    assert ended["spec"]["image"].startswith(f"{image}@sha256:")
