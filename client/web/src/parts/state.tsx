@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // States of runs, jobs, nodes, webhooks and deliveries as chips, and how long a run has run.
 
-import type { RunInfo } from "../controller/api";
+import type { RunInfo } from "../controller/answers";
 import { duration } from "./words";
 
 /** The colours of the style sheet, by state; another state is grey. */

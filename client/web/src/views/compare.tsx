@@ -5,7 +5,8 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
-import { experiment, runsOf, type Run } from "../controller/api";
+import type { Run } from "../controller/answers";
+import { experiment, runsOf } from "../controller/api";
 import { keyOf, type Axis } from "../parts/charts/lines";
 import { byName, hasChart, markOf, MetricChart, rankOf, useHistories } from "../parts/charts/metrics";
 import { Part } from "../parts/page";

@@ -3,7 +3,8 @@
 
 import { useRef } from "preact/hooks";
 
-import { attempts, changeJob, explanation, job, jobEvents, jobFiles, jobResults, jobRuns, jobs, jobTiming, retryJob, type Job, type JobDetail, type JobEvent, type JobRun, type Placement, type Result } from "../controller/api";
+import type { Job, JobDetail, JobEvent, JobRun, Placement, Result } from "../controller/answers";
+import { attempts, changeJob, explanation, job, jobEvents, jobFiles, jobResults, jobRuns, jobs, jobTiming, retryJob } from "../controller/api";
 import { useChange } from "../parts/change";
 import { Explanation } from "../parts/job/explanation";
 import { Files } from "../parts/job/files";

@@ -4,7 +4,8 @@
 
 import { useRef, useState } from "preact/hooks";
 
-import { changeJob, Failure, retryJob, type Job } from "../controller/api";
+import type { Job } from "../controller/answers";
+import { changeJob, Failure, retryJob } from "../controller/api";
 import { useJobList } from "../parts/job/job_list";
 import { LongTable, type Column } from "../parts/long_table";
 import { Progress, ran } from "../parts/job/progress";

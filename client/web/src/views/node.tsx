@@ -3,7 +3,8 @@
 
 import { useRef, useState } from "preact/hooks";
 
-import { changeNode, gpus, jobs, node, nodeActs, nodeSamples, type Gpu, type Job, type NodeDetail } from "../controller/api";
+import type { Gpu, Job, NodeDetail } from "../controller/answers";
+import { changeNode, gpus, jobs, node, nodeActs, nodeSamples } from "../controller/api";
 import { mayAudit, mayOperate } from "../controller/session";
 import { useChange } from "../parts/change";
 import { useJobList } from "../parts/job/job_list";

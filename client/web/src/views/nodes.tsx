@@ -4,7 +4,8 @@
 
 import { useState } from "preact/hooks";
 
-import { changeNode, gpus, nodes, type Node } from "../controller/api";
+import type { Node } from "../controller/answers";
+import { changeNode, gpus, nodes } from "../controller/api";
 import { mayOperate } from "../controller/session";
 import { Bar } from "../parts/bar";
 import { useChange } from "../parts/change";

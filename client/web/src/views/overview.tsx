@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cluster at a glance: what is free, who uses what, how long the queue is, and what is wrong.
 
-import { overview, usage, type Overview } from "../controller/api";
+import type { Overview } from "../controller/answers";
+import { overview, usage } from "../controller/api";
 import { Bar } from "../parts/bar";
 import { Part } from "../parts/page";
 import { useCrumbs, useRenewed } from "../parts/renew";

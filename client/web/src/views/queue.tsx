@@ -2,7 +2,8 @@
 // Whose turn it is, and why: the waiting jobs in the order in which the scheduler looks at them, who gets which nodes when, accounts against
 // their shares and quotas, and what another policy would have meant. The address may name a pool.
 
-import { accounts, pools, queue, windows, type Queue, type QueuedJob } from "../controller/api";
+import type { Queue, QueuedJob } from "../controller/answers";
+import { accounts, pools, queue, windows } from "../controller/api";
 import { Accounts } from "../parts/cluster/accounts";
 import { OrderBar, ruleOf } from "../parts/cluster/order";
 import { Part } from "../parts/page";

@@ -3,7 +3,8 @@
 
 import { useRef } from "preact/hooks";
 
-import { experiment, run, type Pair, type RunInfo } from "../controller/api";
+import type { Pair, RunInfo } from "../controller/answers";
+import { experiment, run } from "../controller/api";
 import { Artifacts } from "../parts/runs/artifacts";
 import { Charts, LastValues } from "../parts/charts/metrics";
 import { Fact, Part } from "../parts/page";

@@ -3,7 +3,8 @@
 
 import { useState } from "preact/hooks";
 
-import { experiment, runs, type Run } from "../controller/api";
+import type { Run } from "../controller/answers";
+import { experiment, runs } from "../controller/api";
 import { isOfSystem, rankOf } from "../parts/charts/metrics";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { addressOf, hrefOf, nameOf, paramsOf, selectedRuns } from "../parts/runs/selection";

@@ -4,7 +4,8 @@
 
 import { useState } from "preact/hooks";
 
-import { Failure, removeSecret, secrets, setSecret, type Secret } from "../controller/api";
+import type { Secret } from "../controller/answers";
+import { Failure, removeSecret, secrets, setSecret } from "../controller/api";
 import { maySubmit } from "../controller/session";
 import { useChange } from "../parts/change";
 import { Confirm } from "../parts/confirm";

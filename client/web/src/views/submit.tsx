@@ -3,7 +3,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Failure, overview, plan, secrets, submit, type Spec, type WaitAnswer } from "../controller/api";
+import type { Spec, WaitAnswer } from "../controller/answers";
+import { Failure, overview, plan, secrets, submit } from "../controller/api";
 import { maySubmit } from "../controller/session";
 import { Explanation } from "../parts/job/explanation";
 import { Part } from "../parts/page";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who used what: GPU hours, idle part, energy and cost over a time, by names that the address has. As a chart, a table, and CSV.
 
-import { usage, type Usage, type UsageRow } from "../controller/api";
+import type { Usage, UsageRow } from "../controller/answers";
+import { usage } from "../controller/api";
 import { useCrumbs, useRenewed } from "../parts/renew";
 import { save } from "../parts/save";
 import { Stack } from "../parts/charts/stack";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One webhook: how it is, what of it can be changed, a test, and what it was told.
 
-import { changeWebhook, removeWebhook, testWebhook, webhook, type Webhook } from "../controller/api";
+import type { Webhook } from "../controller/answers";
+import { changeWebhook, removeWebhook, testWebhook, webhook } from "../controller/api";
 import { useChange } from "../parts/change";
 import { Confirm } from "../parts/confirm";
 import { Fact, Part } from "../parts/page";

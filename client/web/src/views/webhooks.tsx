@@ -3,7 +3,8 @@
 
 import { useState } from "preact/hooks";
 
-import { makeWebhook, webhooks, type Webhook } from "../controller/api";
+import type { Webhook } from "../controller/answers";
+import { makeWebhook, webhooks } from "../controller/api";
 import { person } from "../controller/session";
 import { Command } from "../parts/command";
 import { Part } from "../parts/page";

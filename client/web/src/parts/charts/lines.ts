@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lines of a chart as numbers: of metrics, of samples, and what is said of them in words. Values that are not finite are gaps.
 
-import type { Point } from "../../controller/api";
+import type { Point } from "../../controller/answers";
 import { duration, moment, number } from "../words";
 
 const SAID = 8; // lines of which the label of a chart tells the values

@@ -4,7 +4,8 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { Failure, history, type Metric, type Point } from "../../controller/api";
+import type { Metric, Point } from "../../controller/answers";
+import { Failure, history } from "../../controller/api";
 import { Chart } from "./chart";
 import { lineOf, type Axis } from "./lines";
 import { AGAIN_MS, isForLater } from "../renew";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nodes and their GPUs have used, as charts over the same time.
 
-import type { NodeSamples } from "../../controller/api";
+import type { NodeSamples } from "../../controller/answers";
 import { Chart } from "./chart";
 import { known, sampleLine, type Line } from "./lines";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU hours over time as stacked bars: a bar for each step, a colour for each name.
 
-import type { UsageRow } from "../../controller/api";
+import type { UsageRow } from "../../controller/answers";
 import { Chart } from "./chart";
 import { COLOURS, type Line } from "./lines";
 

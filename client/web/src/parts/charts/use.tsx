@@ -2,7 +2,8 @@
 // What a job has measured, and under it what its own processes and its nodes used meanwhile: charts over one time, of which the cursor and the
 // zoom are shared.
 
-import { Failure, nodeSamples, run, type JobDetail, type JobRun, type Metric } from "../../controller/api";
+import type { JobDetail, JobRun, Metric } from "../../controller/answers";
+import { Failure, nodeSamples, run } from "../../controller/api";
 import { Charts, hasChart, isOfSystem, markOf, MetricChart, SYSTEM, useHistories } from "./metrics";
 import { Part } from "../page";
 import { useRenewed } from "../renew";

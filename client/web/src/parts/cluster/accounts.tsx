@@ -3,7 +3,7 @@
 
 import type { ComponentChildren } from "preact";
 
-import type { Account } from "../../controller/api";
+import type { Account } from "../../controller/answers";
 import { Bar } from "../bar";
 import { Table } from "../table";
 import { duration } from "../words";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a GPU looks on the map, by what the colours show, and what is said of it. Each look has characters beside its colour.
 
-import type { Gpu } from "../../controller/api";
+import type { Gpu } from "../../controller/answers";
 import { size } from "../words";
 
 /** What colours may show; the first is shown unless the address says something else. */

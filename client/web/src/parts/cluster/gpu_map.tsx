@@ -4,7 +4,7 @@
 
 import { Component } from "preact";
 
-import type { Gpu } from "../../controller/api";
+import type { Gpu } from "../../controller/answers";
 import { lookOf, ownerColours, sayGpu, type Colour, type Look } from "./gpu_looks";
 import { Chip } from "../state";
 

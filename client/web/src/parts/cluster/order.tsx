@@ -2,7 +2,7 @@
 // What made the place of a job in the queue, as a bar. Under the policy default it is due at its submission, ten times its run time, and what
 // its accounts have used beyond their shares; under others its age or its length counts alone.
 
-import type { Queue, QueuedJob } from "../../controller/api";
+import type { Queue, QueuedJob } from "../../controller/answers";
 import { duration } from "../words";
 
 const WIDTH = 160;

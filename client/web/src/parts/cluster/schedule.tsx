@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who gets which nodes when: what runs until its expected end, reservations of jobs that wait, and maintenance windows, a line for each node.
 
-import type { MaintenanceWindow, Queue } from "../../controller/api";
+import type { MaintenanceWindow, Queue } from "../../controller/answers";
 import { useWidth } from "../width";
 import { duration } from "../words";
 

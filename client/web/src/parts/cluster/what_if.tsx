@@ -4,7 +4,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Failure, simulate, type Simulation, type SimulationResult } from "../../controller/api";
+import type { Simulation, SimulationResult } from "../../controller/answers";
+import { Failure, simulate } from "../../controller/api";
 import { Command } from "../command";
 import { lineOf, quoted } from "../shell";
 import { Table } from "../table";

@@ -2,7 +2,7 @@
 // Why a job waits, as a picture: the reason, the nodes and what keeps each from it, its turn, its estimated start, and the change that would
 // start it now.
 
-import type { WaitAnswer } from "../../controller/api";
+import type { WaitAnswer } from "../../controller/answers";
 import { Fact } from "../page";
 import { duration, moment } from "../words";
 

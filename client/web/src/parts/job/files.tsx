@@ -3,7 +3,8 @@
 
 import { useState } from "preact/hooks";
 
-import { jobFile, type KeptFile, type KeptFiles } from "../../controller/api";
+import type { KeptFile, KeptFiles } from "../../controller/answers";
+import { jobFile } from "../../controller/api";
 import { save } from "../save";
 import { Table } from "../table";
 import { size } from "../words";

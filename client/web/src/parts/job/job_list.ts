@@ -4,7 +4,8 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
-import { jobsBehind, type Job } from "../../controller/api";
+import type { Job } from "../../controller/answers";
+import { jobsBehind } from "../../controller/api";
 import { useRenewed } from "../renew";
 
 const WIDEST = 400; // jobs: a span that has grown beyond is two

@@ -4,7 +4,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Failure, jobOutput, type LogPiece } from "../../controller/api";
+import type { LogPiece } from "../../controller/answers";
+import { Failure, jobOutput } from "../../controller/api";
 
 const TAIL_BYTES = 65536; // of each stream, at the beginning
 const LINES = 2000;

@@ -4,7 +4,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Failure, outputPart, searchOutput, type LogMatch } from "../../controller/api";
+import type { LogMatch } from "../../controller/answers";
+import { Failure, outputPart, searchOutput } from "../../controller/api";
 import { LiveOutput } from "./output";
 import { moment, size } from "../words";
 

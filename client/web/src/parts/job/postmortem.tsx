@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a job failed: which rank and node, how it ended in words, what it said last, whether it was tried again, and what to do.
 
-import { node, nodeSamples, outputTail, type Attempt, type JobDetail, type LogStream } from "../../controller/api";
+import type { Attempt, JobDetail, LogStream } from "../../controller/answers";
+import { node, nodeSamples, outputTail } from "../../controller/api";
 import { Fact } from "../page";
 import { useRenewed } from "../renew";
 import { size } from "../words";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far the tasks of an array are, and how long a job has run.
 
-import type { ArrayProgress, Job } from "../../controller/api";
+import type { ArrayProgress, Job } from "../../controller/answers";
 import { Bar } from "../bar";
 import { duration } from "../words";
 

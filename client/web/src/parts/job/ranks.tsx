@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ranks of an attempt as a grid: each is a square with its number, and its colour says how it is.
 
-import type { Attempt } from "../../controller/api";
+import type { Attempt } from "../../controller/answers";
 
 function lookOf(attempt: Attempt, rank: number): { kind: string; what: string } {
   const exit = attempt.ranks.find((one) => one.rank === rank);

@@ -4,7 +4,7 @@
 
 import { useState } from "preact/hooks";
 
-import type { Spec } from "../../controller/api";
+import type { Spec } from "../../controller/answers";
 import { lineOf, quoted } from "../shell";
 
 const FORMS = { gpuctl: "gpuctl", python: "Python", curl: "curl" } as const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of an attempt went: each span with its beginning and its length, to the millisecond.
 
-import type { AttemptTiming } from "../../controller/api";
+import type { AttemptTiming } from "../../controller/answers";
 import { Table } from "../table";
 import { duration } from "../words";
 

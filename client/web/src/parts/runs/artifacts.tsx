@@ -5,7 +5,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { artifact, artifacts, artifactStart, Failure, type Artifact } from "../../controller/api";
+import type { Artifact } from "../../controller/answers";
+import { artifact, artifacts, artifactStart, Failure } from "../../controller/api";
 import { indented, tableOf, type Cells as Found } from "./cells";
 import { save } from "../save";
 import { Table } from "../table";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs that somebody has selected: they stand in the address, so a link leads to what its sender saw. Also how runs are named next to others.
 
-import type { Run } from "../../controller/api";
+import type { Run } from "../../controller/answers";
 
 const SHORT = 8; // digits of an id that tell runs of one name apart
 

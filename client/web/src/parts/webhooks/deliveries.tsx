@@ -3,7 +3,8 @@
 
 import { useState } from "preact/hooks";
 
-import { deliveries, replay, type Delivery } from "../../controller/api";
+import type { Delivery } from "../../controller/answers";
+import { deliveries, replay } from "../../controller/api";
 import { useRenewed } from "../renew";
 import { Chip } from "../state";
 import { Table } from "../table";

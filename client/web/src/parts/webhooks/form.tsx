@@ -4,7 +4,8 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
-import { Failure, type Webhook } from "../../controller/api";
+import type { Webhook } from "../../controller/answers";
+import { Failure } from "../../controller/api";
 import { person } from "../../controller/session";
 
 const ENDS = ["succeeded", "failed", "canceled", "timed_out", "requeued", "idle"];

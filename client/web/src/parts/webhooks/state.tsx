@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a webhook is, and what a delivery met.
 
-import type { Delivery, Webhook } from "../../controller/api";
+import type { Delivery, Webhook } from "../../controller/answers";
 import { Chip } from "../state";
 import { moment } from "../words";
 
