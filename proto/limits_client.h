@@ -10,6 +10,8 @@
 #define CLIENT_CONNECT_MS 5000
 /* the slowest answer, except those that wait or stream */
 #define CLIENT_REPLY_MS 30000
+/* the same of several controllers at once: one that is away holds nobody up */
+#define CLIENT_ASK_ALL_MS 5000
 /* how long a request that is safe to repeat is retried: a controller restarts within seconds */
 #define CLIENT_RETRY_MS 30000
 /* the first pause, doubling ... */

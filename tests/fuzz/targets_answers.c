@@ -10,7 +10,7 @@
 #include "client/cli/show/result.h"
 #include "client/cli/spec/multi_document.h"
 #include "client/cli/spec/short_forms.h"
-#include "client/cli/transport/saved_login.h"
+#include "client/cli/login/saved_login.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
 #include "proto/base/text/text.h"

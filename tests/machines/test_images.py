@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Container images on machines with our units: the sandboxed controller looks names up, a node pulls from a registry with an authority of its own."""
+"""Container images on machines with our units: the sandboxed controller looks names up, and a node trusts a registry as its host does."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/contexts/saved_context.h"
+#include "client/cli/login/saved_context.h"
 #include "client/cli/transport/api.h"
-#include "client/cli/transport/saved_login.h"
+#include "client/cli/login/saved_login.h"
 #include "client/cli/show/print.h"
 #include "client/cli/frame/verb.h"
 #include "proto/base/http/authority.h"

@@ -6,7 +6,7 @@
 #include "client/cli/frame/verb.h"
 #include "client/cli/show/print.h"
 #include "client/cli/transport/api.h"
-#include "client/cli/transport/saved_login.h"
+#include "client/cli/login/saved_login.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/settings/settings.h"

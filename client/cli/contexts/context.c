@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/contexts/saved_context.h"
+#include "client/cli/login/saved_context.h"
 #include "client/cli/common/answer.h"
 #include "client/cli/show/print.h"
 #include "client/cli/transport/context.h"
@@ -68,20 +68,6 @@ static bool list(const struct call *call, struct err *err)
 
 /* --- choose, add, remove --- */
 
-static bool refuse_unknown(const char *name, struct err *err)
-{
-    autonames struct file_names names;
-    autotext struct text known = {0};
-    saved_context_list(&names);
-    for (size_t i = 0; i < names.count; i++) {
-        text_printf(&known, "%s%s", i > 0 ? ", " : "", names.items[i]);
-    }
-    err_field(err, ERR_NOT_FOUND, "context", NULL, "there is no context \"%.80s\"", name);
-    return known.length > 0
-               ? err_hint(err, "there are %s", known.bytes)
-               : err_hint(err, "make one: gpuctl login URL --context NAME, or gpuctl context add NAME URL");
-}
-
 static void warn_of_environment(void)
 {
     const char *url = getenv("GPUCTL_URL");
@@ -93,13 +79,8 @@ static void warn_of_environment(void)
 static bool choose(const char *name, struct err *err)
 {
     autosaved_context struct saved_context saved = {.name = NULL};
-    if (!saved_context_keep_used(err)) {
-        return false;
-    }
-    if (!saved_context_read(name, &saved)) {
-        return refuse_unknown(name, err);
-    }
-    if (!saved_context_use(&saved, err)) {
+    if (!saved_context_keep_used(err) || !saved_context_find(name, &saved, err) ||
+        !saved_context_use(&saved, err)) {
         return false;
     }
     print_note("gpuctl speaks to %s from now on", saved.url);
@@ -138,8 +119,8 @@ static bool add(const struct context_options *options, const char *name, const c
 static bool remove_one(const char *name, struct err *err)
 {
     autosaved_context struct saved_context saved = {.name = NULL}, used = {.name = NULL};
-    if (!saved_context_read(name, &saved)) {
-        return refuse_unknown(name, err);
+    if (!saved_context_find(name, &saved, err)) {
+        return false;
     }
     bool in_use = saved_context_used(&used) && used.name != NULL && strcmp(used.name, name) == 0;
     if (in_use) {
@@ -179,8 +160,10 @@ const struct verb verb_context = {
     .summary = "List your controllers, choose one of them, add and remove them.",
     .details =
         "`gpuctl login URL --context NAME` logs in at a controller and names it; `add` names one whose "
-        "token you\nhave in a file. Options and GPUCTL_* variables win over the context. The contexts are "
-        "in\n~/.config/gpuctl/contexts; the one in use is written to ~/.config/gpuctl/config, which the "
+        "token you\nhave in a file. Options and GPUCTL_* variables win over the context; --context NAME "
+        "takes "
+        "another one for one\ncommand. The contexts are in\n~/.config/gpuctl/contexts; the one in use is "
+        "written to ~/.config/gpuctl/config, which the "
         "Python client\nreads, too.",
     .most = 3,
     .reach = REACH_NOTHING,

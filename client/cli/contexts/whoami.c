@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/cli/common/answer.h"
-#include "client/cli/contexts/saved_context.h"
+#include "client/cli/login/saved_context.h"
 #include "client/cli/show/print.h"
 #include "client/cli/transport/api.h"
 #include "proto/base/cleanup.h"

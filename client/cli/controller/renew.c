@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/transport/saved_login.h"
+#include "client/cli/login/saved_login.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"

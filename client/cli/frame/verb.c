@@ -65,6 +65,7 @@ const struct option_row rows_watched[] = {ROW_WATCH, ROW_FORMAT, ROWS_END};
 
 /* Of a verb that speaks to a controller, of one that is about an instance, and of every verb. */
 static const struct option_row rows_controller[] = {
+    ROW_TEXT(struct common, context, 0, "context", "NAME", "a controller that `gpuctl context` lists"),
     ROW_TEXT(struct common, url, 0, "url", "URL", "of the controller"),
     ROW_TEXT(struct common, token_file, 0, "token-file", "FILE", "that holds the token for it"),
     ROW_TEXT(struct common, cacert, 0, "cacert", "FILE", "certificates to trust for https",
@@ -204,7 +205,8 @@ static bool takes_format(const struct verb *verb)
 
 bool verb_takes(const struct verb *verb, const struct common *common, const char *path, struct err *err)
 {
-    const char *given = common->url != NULL          ? "url"
+    const char *given = common->context != NULL      ? "context"
+                        : common->url != NULL        ? "url"
                         : common->token_file != NULL ? "token-file"
                         : common->cacert != NULL     ? "cacert"
                                                      : NULL;

@@ -44,6 +44,7 @@ enum need {
 struct common {
     bool help;
     const char *url;
+    const char *context; /* the name of a saved one */
     const char *token_file;
     const char *cacert;
     const char *state;

@@ -256,8 +256,8 @@ const struct verb verb_explain = {
 static json_t *ask(struct api *api, const struct jobfile *file, const struct spec_options *options,
                    const struct call *call, struct err *err)
 {
-    autojson json_t *spec = submit_spec(NULL, file, options, call, NULL, err);
-    return spec != NULL && bundle_name(spec, err) ? api_ask(api, "POST", spec, err, "/v1/plan") : NULL;
+    autojson json_t *spec = submit_plan_spec(file, options, call, err);
+    return spec != NULL ? api_ask(api, "POST", spec, err, "/v1/plan") : NULL;
 }
 
 static bool plan_run(const struct call *call, int *ret_exit, struct err *err)

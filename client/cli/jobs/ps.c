@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/controller/clusters.h"
+#include "client/cli/controller/connect.h"
 #include "client/cli/transport/api.h"
 #include "client/cli/spec/short_forms.h"
 #include "client/cli/common/answer.h"
@@ -18,11 +20,12 @@
 #include "proto/spec/tasks.h"
 
 struct ps_options {
-    bool all, wide;
+    bool all, wide, all_contexts;
     const char *state, *name, *project, *owner, *label, *node, *array;
     const char *sort; /* a column, a sweep parameter or a metric, "-" before it: the largest first; or NULL */
     int64_t since_ms; /* 0: not given */
     int64_t limit;
+    struct clusters *clusters; /* of --all-contexts; no option */
 };
 
 static const struct option_row rows[] = {
@@ -36,6 +39,8 @@ static const struct option_row rows[] = {
              "only those that were placed on this node, tasks too"),
     ROW_TEXT(struct ps_options, array, 0, "array", "ID", "the tasks of an array"),
     ROW_DURATION(struct ps_options, since_ms, 0, "since", "only those made so long ago at most"),
+    ROW_FLAG(struct ps_options, all_contexts, 0, "all-contexts",
+             "those of all controllers that `gpuctl context` lists, with its name"),
     ROW_INT(struct ps_options, limit, 0, "limit", "N", "at most so many, newest first (default 200)", 1,
             LIMIT_LISTED, .absent = LIMIT_LIST_ROWS),
     ROW_TEXT(struct ps_options, sort, 0, "sort", "[-]COLUMN",
@@ -125,6 +130,8 @@ static void show_name(const json_t *job, const char *member, struct text *out)
         "REASON", false, "reason", show_reason                                                               \
     }
 
+static const struct column everywhere_columns[] = {COLUMN("CONTEXT", "context", cell_plain),
+                                                   COLUMN("ID", "id", cell_plain), OF_ALL};
 static const struct column job_columns[] = {COLUMN("ID", "id", cell_plain), OF_ALL};
 static const struct column task_columns[] = {COLUMN("ID", "id", cell_plain),
                                              COLUMN("TASK", "task", cell_plain),
@@ -143,6 +150,7 @@ static const struct column node_columns[] = {COLUMN("ID", "id", cell_plain),
                                              WIDE_COLUMN("REASON", "reason", show_there)};
 
 static const struct listing jobs = {.name = "jobs", LIST_COLUMNS(job_columns), .key = "id"};
+static const struct listing everywhere = {.name = "jobs", LIST_COLUMNS(everywhere_columns), .key = "id"};
 static const struct listing on_node = {.name = "jobs", LIST_COLUMNS(node_columns), .key = "id"};
 static const struct listing tasks = {.name = "jobs", LIST_COLUMNS(task_columns), .key = "id"};
 
@@ -317,15 +325,60 @@ static bool sort_items(const struct call *call, const char *array, json_t *items
     return true;
 }
 
+/* --- all controllers --- */
+
+/* Adds the jobs of one. */
+static void add_jobs(const struct cluster *cluster, json_t *items)
+{
+    size_t i;
+    json_t *job;
+    json_array_foreach (json_object_get(cluster->answer, "jobs"), i, job) {
+        json_object_set_new(job, "context", json_string(cluster->name));
+        json_array_append(items, job);
+    }
+}
+
+/* The jobs of all that answer; notes name the others. NULL: none answers. */
+static json_t *list_everywhere(struct clusters *clusters, const char *path, struct err *err)
+{
+    autojson json_t *items = json_array();
+    size_t answers = 0;
+    clusters_ask(clusters, &(struct request){.method = "GET", .path = path});
+    for (size_t i = 0; i < clusters->count; i++) {
+        struct cluster *cluster = &clusters->items[i];
+        if (cluster->answer != NULL) {
+            answers++;
+            add_jobs(cluster, items);
+        } else {
+            if (!cluster->away) {
+                print_note("%s: %s", cluster->name, cluster->err.text);
+            }
+            *err = cluster->err;
+        }
+        cluster->away = cluster->answer == NULL;
+    }
+    return answers > 0 ? give(items) : NULL;
+}
+
+static const struct listing *listing_of(const struct ps_options *options)
+{
+    return options->array != NULL  ? &tasks
+           : options->node != NULL ? &on_node
+           : options->all_contexts ? &everywhere
+                                   : &jobs;
+}
+
 static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
     const struct ps_options *options = call->options;
     const char *array = options->array != NULL ? call->id : NULL;
     autotext struct text path = {0};
     make_path(options, array, &path);
-    autojson json_t *items = api_list(call->api, path.bytes, "jobs", "cursor", options->limit, err);
+    autojson json_t *items = options->clusters != NULL
+                                 ? list_everywhere(options->clusters, path.bytes, err)
+                                 : api_list(call->api, path.bytes, "jobs", "cursor", options->limit, err);
     bool table = (!call->common->quiet && !print_is_json(call->format)) || options->sort != NULL;
-    struct listing listing = array != NULL ? tasks : options->node != NULL ? on_node : jobs;
+    struct listing listing = *listing_of(options);
     struct column columns[COLUMNS_MOST];
     *ret_last = false;
     if (items == NULL || (array != NULL && table && !tell_sweep(call, array, items, err))) {
@@ -338,13 +391,41 @@ static bool show(const struct call *call, struct text *out, bool *ret_last, stru
     return true;
 }
 
-static bool run(const struct call *call, int *ret_exit, struct err *err)
+static bool check(const struct call *call, struct err *err)
 {
     const struct ps_options *options = call->options;
-    struct call of_array = *call;
-    of_array.format = options->wide && !print_is_json(call->format) ? FORMAT_WIDE : call->format;
-    return (options->array == NULL || resolve_job(call->api, options->array, of_array.id, err)) &&
-           watch_run(&of_array, show, err);
+    const char *of_one = options->array != NULL ? "array" : options->node != NULL ? "node" : NULL;
+    if (!options->all_contexts) {
+        return true;
+    }
+    if (of_one != NULL) {
+        return err_field(err, ERR_USAGE, of_one, "name its controller with --context",
+                         "--%s is of one controller, and --all-contexts lists all", of_one);
+    }
+    return options->limit <= LIMIT_LIST_ROWS ||
+           err_field(err, ERR_USAGE, "limit", "list one of them with --context",
+                     "--all-contexts lists up to %d jobs of each controller", LIMIT_LIST_ROWS);
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    struct ps_options options = *(const struct ps_options *)call->options;
+    struct call own = *call;
+    autoclusters struct clusters clusters = {0};
+    autoapi struct api *api = NULL;
+    own.options = &options;
+    own.format = options.wide && !print_is_json(call->format) ? FORMAT_WIDE : call->format;
+    if (options.all_contexts) {
+        options.clusters = &clusters;
+        return clusters_open(call, &clusters, err) && clusters_first(&clusters, &own.api, err) &&
+               watch_run(&own, show, err);
+    }
+    if (!connect_controller(call, false, &api, err)) {
+        return false;
+    }
+    own.api = api;
+    return (options.array == NULL || resolve_job(api, options.array, own.id, err)) &&
+           watch_run(&own, show, err);
 }
 
 const struct verb verb_ps = {
@@ -357,9 +438,11 @@ const struct verb verb_ps = {
                "\n"
                "Examples:\n"
                "  gpuctl ps --all --sort -gpus\n"
-               "  gpuctl ps --all --array b3qa --sort loss   the best task of a sweep first",
-    OF_THE_CONTROLLER,
+               "  gpuctl ps --all --array b3qa --sort loss   the best task of a sweep first\n"
+               "  gpuctl ps --all-contexts                   of all your controllers",
+    .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct ps_options),
     .rows = {rows},
+    .check = check,
     .run = run,
 };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/cli/controller/connect.h"
+#include "client/cli/controller/any.h"
 #include "client/cli/common/follow.h"
 #include "client/cli/show/print.h"
 #include "client/cli/jobs/submit.h"
@@ -15,7 +16,7 @@
 
 struct run_options {
     struct spec_options spec; /* first: spec_rows have their offsets in it */
-    bool detach, interactive, terminal;
+    bool detach, interactive, terminal, any;
 };
 
 static const struct option_row rows[] = {
@@ -24,7 +25,9 @@ static const struct option_row rows[] = {
     ROW_FLAG(struct run_options, interactive, 'i', "stdin", "the command reads what gpuctl's stdin gets"),
     ROW_FLAG(struct run_options, terminal, 0, "tty",
              "that, and the command has a terminal, as a shell wants it", .spec.joined = "it"),
-    ROW_QUIET("do not tell what becomes of the job"), ROWS_END};
+    ROW_ANY(struct run_options, any),
+    ROW_QUIET("do not tell what becomes of the job"),
+    ROWS_END};
 
 static bool is_interactive(const struct run_options *options)
 {
@@ -38,7 +41,8 @@ static bool check(const struct call *call, struct err *err)
         return err_field(err, ERR_USAGE, "detach", "leave out one of the two",
                          "--detach leaves the job alone, and -i reads for it");
     }
-    return session_allowed(is_interactive(options), options->terminal, err);
+    return any_allowed(options->any, options->spec.key, err) &&
+           session_allowed(is_interactive(options), options->terminal, err);
 }
 
 /* Without -i a command reads nothing: its stdin is empty on the nodes. */
@@ -98,6 +102,17 @@ static bool follow(const struct call *call, struct api *api, const struct job_vi
                            : follow_job(api, job, quiet, ret_exit, err);
 }
 
+static bool connect(const struct call *call, const struct jobfile *file, struct api **ret_api,
+                    struct err *err)
+{
+    const struct run_options *options = call->options;
+    if (!options->any) {
+        return connect_controller(call, true, ret_api, err);
+    }
+    autojson json_t *spec = submit_plan_spec(file, &options->spec, call, err);
+    return spec != NULL && any_connect(call, spec, ret_api, err);
+}
+
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct run_options *own = call->options;
@@ -106,7 +121,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     autojson json_t *json = NULL;
     autojson json_t *command = NULL;
     struct job_view job;
-    if (!submit_read(&own->spec, call, &file, err) || !connect_controller(call, true, &api, err) ||
+    if (!submit_read(&own->spec, call, &file, err) || !connect(call, &file, &api, err) ||
         (!own->detach && !api_catch_interrupts(api, err)) || !send(call, api, &file, &command, &json, err) ||
         !job_view_decode(json_incref(json), &job, err)) {
         return false;

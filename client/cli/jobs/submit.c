@@ -10,6 +10,7 @@
 #include "client/cli/common/answer.h"
 #include "client/cli/bundle/attach.h"
 #include "client/cli/bundle/bundle.h"
+#include "client/cli/controller/any.h"
 #include "client/cli/controller/connect.h"
 #include "client/cli/show/print.h"
 #include "client/cli/spec/environment.h"
@@ -57,6 +58,13 @@ json_t *submit_spec(struct api *api, const struct jobfile *file, const struct sp
         return NULL;
     }
     return give(spec);
+}
+
+json_t *submit_plan_spec(const struct jobfile *file, const struct spec_options *options,
+                         const struct call *call, struct err *err)
+{
+    autojson json_t *spec = submit_spec(NULL, file, options, call, NULL, err);
+    return spec != NULL && bundle_name(spec, err) ? give(spec) : NULL;
 }
 
 static bool needs_command(const struct spec_options *options, const struct call *call, struct err *err)
@@ -265,12 +273,40 @@ static bool send_several(struct api *api, struct multi_document *jobs, const str
     return good;
 }
 
+struct submit_options {
+    struct spec_options spec; /* first: spec_rows have their offsets in it */
+    bool any;
+};
+
+static const struct option_row rows[] = {ROW_ANY(struct submit_options, any), ROW_FORMAT, ROWS_END};
+
+static bool allowed(const struct call *call, struct err *err)
+{
+    const struct submit_options *options = call->options;
+    return any_allowed(options->any, options->spec.key, err);
+}
+
+static bool connect(const struct call *call, const struct multi_document *jobs, struct api **ret_api,
+                    struct err *err)
+{
+    const struct submit_options *options = call->options;
+    if (!options->any) {
+        return connect_controller(call, true, ret_api, err);
+    }
+    if (jobs->count > 1) {
+        return err_field(err, ERR_USAGE, "any", "name the controller with --context",
+                         "%s describes %zu jobs, and --any is for one", options->spec.job_file, jobs->count);
+    }
+    autojson json_t *spec = submit_plan_spec(&jobs->files[0], &options->spec, call, err);
+    return spec != NULL && any_connect(call, spec, ret_api, err);
+}
+
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     autoseveral struct multi_document jobs = {0};
     autoapi struct api *api = NULL;
-    return read_multi_document(call->options, call, &jobs, err) &&
-           connect_controller(call, true, &api, err) && multi_document_resolve(&jobs, api, err) &&
+    return read_multi_document(call->options, call, &jobs, err) && connect(call, &jobs, &api, err) &&
+           multi_document_resolve(&jobs, api, err) &&
            (jobs.count == 1 ? send_one(api, &jobs, call, err) : send_several(api, &jobs, call, err));
 }
 
@@ -286,7 +322,8 @@ const struct verb verb_submit = {
     .most = SIZE_MAX,
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct spec_options),
-    .rows = {spec_rows, rows_format},
+    .options_size = sizeof(struct submit_options),
+    .rows = {spec_rows, rows},
+    .check = allowed,
     .run = run,
 };

@@ -24,6 +24,10 @@ bool submit_read(const struct spec_options *options, const struct call *call, st
 json_t *submit_spec(struct api *api, const struct jobfile *file, const struct spec_options *options,
                     const struct call *call, struct notes *notes, struct err *err);
 
+/* The same as `plan` sends it: nothing of this machine goes with it. New reference. */
+json_t *submit_plan_spec(const struct jobfile *file, const struct spec_options *options,
+                         const struct call *call, struct err *err);
+
 /* The positional arguments are the command. *ret_job is the controller's answer, the caller's. */
 bool submit_send(struct api *api, const struct jobfile *file, const struct spec_options *options,
                  const struct call *call, json_t **ret_job, struct err *err);

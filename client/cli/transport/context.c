@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/cli/transport/instance.h"
+#include "client/cli/login/saved_context.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/settings/settings.h"
@@ -182,6 +183,41 @@ static bool load_own(struct context *context, struct err *err)
     return context->token != NULL;
 }
 
+/* Options win over what is saved. */
+static bool load_saved(const struct saved_context *saved, const struct common *options,
+                       struct context *context, struct err *err)
+{
+    const struct known known = {
+        .token_file = options->token_file != NULL ? options->token_file : saved->token_file,
+        .cacert = options->cacert != NULL ? options->cacert : saved->cacert,
+        .plain_allowed = options->insecure_plain_http || saved->plain_allowed,
+        .cause = xprintf("the context \"%s\"", saved->name != NULL ? saved->name : SAVED_CONTEXT_DEFAULT),
+    };
+    bool loaded = load_named(saved->url, &known, context, err);
+    free(known.cause);
+    return loaded;
+}
+
+bool context_load_saved(const struct saved_context *saved, struct context *ret_context, struct err *err)
+{
+    *ret_context = (struct context){0};
+    bool loaded = load_saved(saved, &(const struct common){0}, ret_context, err);
+    if (!loaded) {
+        context_finish(ret_context);
+    }
+    return loaded;
+}
+
+static bool load_chosen(const struct common *common, struct context *context, struct err *err)
+{
+    autosaved_context struct saved_context saved = {.name = NULL};
+    if (common->url != NULL) {
+        return err_field(err, ERR_USAGE, "context", "leave out one of the two",
+                         "--context and --url both name a controller");
+    }
+    return saved_context_find(common->context, &saved, err) && load_saved(&saved, common, context, err);
+}
+
 bool context_load_state(const struct common *common, struct context *ret_context, struct err *err)
 {
     autoknown struct known known;
@@ -203,7 +239,9 @@ bool context_load(const struct common *common, struct context *ret_context, stru
     ret_context->state = find_state(&known);
     /* who names a state folder means the instance there, whatever the settings say */
     const char *url = common->url != NULL || common->state == NULL ? known.url : NULL;
-    bool loaded = url != NULL ? load_named(url, &known, ret_context, err) : load_own(ret_context, err);
+    bool loaded = common->context != NULL ? load_chosen(common, ret_context, err)
+                  : url != NULL           ? load_named(url, &known, ret_context, err)
+                                          : load_own(ret_context, err);
     if (!loaded) {
         context_finish(ret_context);
     }

@@ -40,6 +40,10 @@ bool context_load_state(const struct common *common, struct context *ret_context
  * run. */
 bool context_load(const struct common *common, struct context *ret_context, struct err *err);
 
+/* The same of a saved context, whatever options and settings say. */
+struct saved_context;
+bool context_load_saved(const struct saved_context *saved, struct context *ret_context, struct err *err);
+
 /* After the controller was lost: an instance that was started again has a new URL. */
 void context_refresh(struct context *context);
 

@@ -31,6 +31,8 @@ char *saved_context_folder(const char *name);
 void saved_context_list(struct file_names *ret_names);
 /* false: there is none of that name. */
 bool saved_context_read(const char *name, struct saved_context *ret_context);
+/* ERR_NOT_FOUND, with the names that there are. */
+bool saved_context_find(const char *name, struct saved_context *ret_context, struct err *err);
 bool saved_context_write(const struct saved_context *context, struct err *err);
 /* With its token. */
 bool saved_context_remove(const char *name, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Speaks OAuth 2.0 to the identity provider that the controller names. The provider's secrets go to its own
  * places alone, and the controller gets nothing but the ID token. */
-#include "client/cli/transport/device_flow.h"
+#include "client/cli/login/device_flow.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Owns contexts/NAME/config in the folder of the user's configuration, and the lines of the file "config"
  * that name a controller. A change of context writes that file alone, at once: no program ever sees the URL
  * of one controller with the token of another. */
-#include "client/cli/contexts/saved_context.h"
+#include "client/cli/login/saved_context.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +190,23 @@ bool saved_context_read(const char *name, struct saved_context *ret_context)
     }
     ret_context->name = xstrdup(name);
     return true;
+}
+
+bool saved_context_find(const char *name, struct saved_context *ret_context, struct err *err)
+{
+    autonames struct file_names names = {NULL, 0};
+    autotext struct text known = {0};
+    if (saved_context_read(name, ret_context)) {
+        return true;
+    }
+    saved_context_list(&names);
+    for (size_t i = 0; i < names.count; i++) {
+        text_printf(&known, "%s%s", i > 0 ? ", " : "", names.items[i]);
+    }
+    err_field(err, ERR_NOT_FOUND, "context", NULL, "there is no context \"%.80s\"", name);
+    return known.length > 0
+               ? err_hint(err, "there are %s", known.bytes)
+               : err_hint(err, "make one: gpuctl login URL --context NAME, or gpuctl context add NAME URL");
 }
 
 bool saved_context_write(const struct saved_context *context, struct err *err)

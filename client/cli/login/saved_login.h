@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/cli/transport/device_flow.h"
+#include "client/cli/login/device_flow.h"
 #include "proto/base/err.h"
 
 /* Texts are owned. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns login.json in the user's configuration folder, which only the user can read. The token itself lies
  * beside it, where the Python client reads it, too. */
-#include "client/cli/transport/saved_login.h"
+#include "client/cli/login/saved_login.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
