@@ -33,7 +33,13 @@ done
 echo of the image >/root/tree/etc/image
 umoci init --layout layout && umoci new --image layout:one && umoci insert --image layout:one /root/tree /
 umoci config --image layout:one --config.env PATH=/bin:/usr/bin --config.env OF_IMAGE=yes
-until skopeo copy --quiet --dest-cert-dir /root/registry oci:layout:one docker://{address}:{port}/tools:1; do sleep 0.5; done
+mkdir certs && cp ca.crt certs
+for try in $(seq 20); do
+    skopeo copy --quiet --dest-cert-dir certs oci:layout:one docker://{address}:{port}/tools:1 && exit
+    sleep 0.5
+done
+systemctl status registry
+exit 1
 """
 
 

@@ -51,21 +51,20 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 
 
 def start_as_nobody(cluster: Cluster) -> None:
-    """An agent without rights, whose programs it can execute wherever the build lies."""
+    """An agent without rights from the beginning, whose programs it can execute wherever the build lies."""
     programs = cluster.folder / "programs"
     programs.mkdir()
     for program in (cluster.gpuagent, cluster.gpuagent.parent / "gpushim"):
         (programs / program.name).write_bytes(program.read_bytes())
         (programs / program.name).chmod(0o755)
-    cluster.gpuagent = programs / "gpuagent"
+    cluster.gpuagent = programs / "as-nobody"
+    cluster.gpuagent.write_text(f'#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups {programs}/gpuagent "$@"\n')
+    cluster.gpuagent.chmod(0o755)
     state = cluster.folder / "state"
     state.mkdir()
     os.chown(state, 65534, 65534)
     os.chown(cluster.folder / "node.token", 65534, 65534)
-    agent = cluster.add_agent("node0", 2, "--state", str(state / "agent"), "--run", str(state / "run"), "--python", "/usr/bin/python3")
-    agent.kill()
-    agent.arguments = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *agent.arguments]
-    agent.start()
+    cluster.add_agent("node0", 2, "--state", str(state / "agent"), "--run", str(state / "run"), "--python", "/usr/bin/python3")
     cluster.wait_ready()
 
 
