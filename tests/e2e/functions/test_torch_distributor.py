@@ -81,6 +81,7 @@ def test_the_training_function_of_the_notebook_workflow_runs_over_two_nodes(spar
     assert newest["name"] == "train" and len(cluster.api.job(newest["id"])["nodes"]) == 2
 
 
+@pytest.mark.thorough
 def test_a_training_file_of_a_repository_runs_over_two_nodes_with_its_arguments_and_its_folder(
     spark: Notebook, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -123,6 +124,7 @@ def test_a_training_file_of_a_repository_runs_over_two_nodes_with_its_arguments_
     assert lines == [f"[{rank}] rank {rank} of 4 lr 0.001 gradient 16.0" for rank in range(4)], ran.stdout
 
 
+@pytest.mark.thorough
 def test_the_remedy_for_nccl_on_several_interfaces_does_no_harm(spark: Notebook) -> None:
     spark("""
         from pyspark.ml.torch.distributor import TorchDistributor
@@ -141,6 +143,7 @@ def test_the_remedy_for_nccl_on_several_interfaces_does_no_harm(spark: Notebook)
         """)
 
 
+@pytest.mark.thorough
 def test_a_model_and_a_loader_of_the_notebook_train_with_num_workers(spark: Notebook) -> None:
     spark("""
         import torch
@@ -313,6 +316,7 @@ def test_a_sweep_runs_its_calls_side_by_side_and_each_can_be_asked(spark: Notebo
     assert ran.stdout == "" and ran.stderr == ""
 
 
+@pytest.mark.thorough
 def test_a_function_of_the_successor_takes_all_of_a_node(spark: Notebook, cluster: Cluster) -> None:
     spark("""
         import os

@@ -121,6 +121,7 @@ def test_the_mlp_of_the_serverless_gpu_api_trains_on_two_nodes(notebook: Noteboo
     assert sum(point["name"] == "total_loss" for point in points) == 4 * 3
 
 
+@pytest.mark.thorough
 def test_weights_after_ddp_equal_those_of_one_process_on_the_joined_batch(notebook: Notebook) -> None:  # noqa: F811
     notebook("""
         from serverless_gpu import distributed
@@ -267,6 +268,7 @@ def test_a_data_loader_made_in_the_notebook_is_an_argument(notebook: Notebook) -
         """)
 
 
+@pytest.mark.thorough
 def test_ddp_code_that_sets_its_own_port_on_localhost_runs_on_one_node(notebook: Notebook) -> None:  # noqa: F811
     notebook("""
         import os
@@ -331,6 +333,7 @@ def test_ddp_code_that_sets_its_own_port_on_localhost_runs_on_one_node(notebook:
         """)
 
 
+@pytest.mark.thorough
 def test_env_rendezvous_with_plain_ddp_averages_over_all_ranks(notebook: Notebook) -> None:  # noqa: F811
     notebook("""
         import torch

@@ -292,6 +292,7 @@ def lend_client(site: Path) -> None:
         (site / name).symlink_to(packages / name)
 
 
+@pytest.mark.thorough
 def test_the_notebooks_packages_are_there_when_the_nodes_have_another_python(
     make_staged: Callable[..., Cluster], house: Path, tmp_path: Path
 ) -> None:

@@ -431,6 +431,7 @@ def test_a_rank_logs_with_nothing_but_the_client(cluster: Cluster) -> None:
     eventually(lambda: job_runs(cluster, job, "two-ranks")[0]["info"]["status"] == "FINISHED", "the final status")
 
 
+@pytest.mark.thorough
 def test_the_mlp_of_the_serverless_gpu_api_logs_by_mlflow_unchanged(notebook: Notebook, cluster: Cluster) -> None:  # noqa: F811
     notebook(MLP)
     job = cluster.api.get("/v1/jobs?name=mlp")["jobs"][0]

@@ -97,6 +97,7 @@ def metrics_of(run: Any) -> dict[str, float]:
 # --- jobs ----------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_ranks_on_two_nodes_track_at_the_server_and_in_the_experiment_that_the_job_names(server: str, cluster: Cluster) -> None:
     text = """
         import os, mlflow
@@ -162,6 +163,7 @@ PARENT = """
     """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("launcher", "text", "logged"),
     [
@@ -185,6 +187,7 @@ def test_one_process_a_node_and_what_it_starts_log_into_one_run(
     assert not [path for path in cluster.folder.glob("*.run/*") if path.name.isdigit()], "run folders of jobs that have ended"
 
 
+@pytest.mark.thorough
 def test_a_first_node_that_logs_after_all_others_takes_their_run(server: str, cluster: Cluster, tmp_path: Path) -> None:
     text = """
         import os, pathlib, time, mlflow
@@ -215,6 +218,7 @@ def test_a_rank_alone_whose_code_sets_the_server_has_its_run_there(server: str, 
     assert run["info"]["run_name"] == "first" and tags["gpuctl.attempt"] == f"{job}/1"
 
 
+@pytest.mark.thorough
 def test_calls_of_a_notebook_that_tracks_there_have_one_run_each(server: str, cluster: Cluster, notebook: Notebook) -> None:  # noqa: F811
     notebook(f"""
         import os
