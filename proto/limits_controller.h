@@ -208,6 +208,8 @@
 #define STREAM_JOIN_MS 10000
 /* how often it is looked whether the tokens of those who hold streams still stand */
 #define STREAM_LOOK_MS 10000
+/* what a stream over TLS has to send when it ends: that long it may take */
+#define TLS_RELAY_FLUSH_MS 10000
 /* one read of a stream: a frame and its head */
 #define STREAM_PIECE_BYTES (64 * KIB)
 /* bytes requested of a streamed reply at once: half of LIMIT_CONNECTION_MEMORY */

@@ -24,6 +24,7 @@
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/http/streams/pump.h"
+#include "daemon/http/streams/tls_relay.h"
 #include "daemon/store/store.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
@@ -46,6 +47,7 @@ struct side {
     struct request *request; /* NULL: it has not come yet, or has ended */
     int socket;              /* -1: not upgraded */
     struct MHD_UpgradeResponseHandle *handle;
+    struct tls_relay *relay; /* of a connection with TLS, which has the handle then; or NULL */
 };
 
 struct job_stream {
@@ -62,6 +64,7 @@ struct job_stream {
 
 struct streams {
     struct pump *pump;
+    struct tls_relays *relays;
     struct watch watch;
     struct job_stream *all; /* by id */
     struct deadline look;
@@ -90,10 +93,12 @@ static void hang_up(struct job_stream *stream)
 {
     for (int i = 0; i < SIDES; i++) {
         struct side *side = &stream->sides[i];
-        if (side->socket >= 0) {
-            side->socket = -1;
+        if (side->socket >= 0 && side->relay != NULL) {
+            tls_relay_end(side->relay);
+        } else if (side->socket >= 0) {
             request_upgrade_end(side->request, side->handle);
         }
+        side->socket = -1;
     }
 }
 
@@ -332,10 +337,11 @@ bool streams_make(struct request *request, struct err *err)
 /* --- joining -------------------------------------------------------------------------------------------- */
 
 /* Both are connections that may be silent for days, and then have something to say at once. */
-static void set_options(int socket)
+static void set_options(const struct request *request)
 {
     const int on = 1, idle = KEEPALIVE_S;
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* with TLS it is none of TCP: no matter */
+    int socket = MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
@@ -347,7 +353,9 @@ static void upgraded(void *closure, int socket, struct MHD_UpgradeResponseHandle
     struct job_stream *stream = side->stream;
     side->socket = socket;
     side->handle = handle;
-    set_options(socket);
+    side->relay =
+        tls_relay_begin(stream->server->streams->relays, side->request->connection, handle, &side->socket);
+    set_options(side->request);
     if (is_upgraded(stream)) {
         const int sockets[] = {stream->sides[CLIENT].socket, stream->sides[NODE].socket};
         pump_join(stream->server->streams->pump, sockets, stream);
@@ -417,7 +425,8 @@ bool streams_open(struct server *server, struct err *err)
     struct streams *streams = server->streams = xzalloc(sizeof *streams);
     streams->look = (struct deadline){.due = look_due, .closure = server};
     streams->pump = pump_open(pair_ended, err);
-    if (streams->pump == NULL) {
+    streams->relays = streams->pump != NULL ? tls_relays_open(server, err) : NULL;
+    if (streams->relays == NULL) {
         return false;
     }
     streams->watch = (struct watch){.fd = pump_fd(streams->pump), .ready = pump_ready, .closure = streams};
@@ -444,6 +453,7 @@ void streams_close(struct server *server)
     HASH_ITER (hh, server->streams->all, stream, next) {
         stream_end(stream, &err);
     }
+    tls_relays_close(server->streams->relays);
     deadline_clear(server->deadlines, &server->streams->look);
     free(server->streams);
     server->streams = NULL;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import struct
 import subprocess
 from pathlib import Path
@@ -58,6 +59,8 @@ class Joined:
     def __init__(self, api: Api, path: str, upgrade: str = "gpuctl-stream", later: bool = False):
         host, _, port = api.address.partition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=30)
+        if api.trust is not None:
+            self.socket = api.trust.wrap_socket(self.socket, server_hostname=host)
         words = [f"GET {path} HTTP/1.1", f"Host: {api.address}", f"Authorization: Bearer {api.token}"]
         words += ["Connection: Upgrade", f"Upgrade: {upgrade}"]
         self.socket.sendall(("\r\n".join(words) + "\r\n\r\n").encode())
@@ -83,7 +86,7 @@ class Joined:
         while len(self.rest) < 4 or len(self.rest) < 4 + int.from_bytes(self.rest[1:4], "big"):
             try:
                 more = self.socket.recv(65536)
-            except ConnectionResetError:
+            except (ConnectionResetError, ssl.SSLError):
                 return None
             if not more:
                 return None

@@ -92,7 +92,7 @@ def test_an_id_is_good_for_one_use_of_each_side(cluster: Cluster, job: str) -> N
     first = Joined(cluster.api, f"/v1/streams/{stream}")
     assert first.status == 101
     assert Joined(cluster.api, f"/v1/streams/{stream}").status == 404
-    node = Api(cluster.url, (cluster.folder / "node.token").read_text().strip())
+    node = Api(cluster.url, (cluster.folder / "node.token").read_text().strip(), cluster.cacert)
     assert Joined(node, f"/v1/agent/streams/{stream}").status == 404
     assert Joined(cluster.api, "/v1/streams/aaaaaaaaaaaaaaaa").status == 404
     assert Joined(cluster.api, f"/v1/streams/{ask(cluster.api, job, command=['true'])}", upgrade="websocket").status == 400
@@ -173,12 +173,15 @@ def memory(cluster: Cluster) -> int:
         return int(file.read().split()[1]) * 4096
 
 
-def test_streams_of_a_job_are_limited(cluster: Cluster, job: str) -> None:
+def test_streams_of_a_job_are_limited(cluster: Cluster) -> None:
+    job = running(cluster, SLEEP)  # without what others have asked for and not joined
     streams = [join(cluster.api, job, command=["sleep", "600"]) for _ in range(128)]
     assert refused(cluster.api, job) == (429, f"job {job} has 128 open streams, the most that a job may have")
     for stream in streams:
         stream.close()
     eventually(lambda: try_again(cluster, job), "room for a stream")
+    cluster.api.post(f"/v1/jobs/{job}/cancel")
+    cluster.api.wait(job)
 
 
 def try_again(cluster: Cluster, job: str) -> bool:
