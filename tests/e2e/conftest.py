@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "functions"), str(HERE / "tracking"), str(HERE / "objects")]
 sys.path.append(str(HERE.parent / "faults" / "network"))
 
-from harness import Cluster  # noqa: E402
+from harness import GPUCTLD, Cluster  # noqa: E402
 from rclone_server import S3Server  # noqa: E402
 
 
@@ -37,10 +38,25 @@ def make_cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
         cluster.stop()
 
 
+#: Files of tests that run with TLS and without. Other streams are tested with it, as most clusters have it.
+WITH_AND_WITHOUT_TLS = ("test_forward", "test_streams")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "cluster" in metafunc.fixturenames and metafunc.module.__name__ in WITH_AND_WITHOUT_TLS:
+        metafunc.parametrize("cluster", ["tls", "plain"], indirect=True, scope="module")
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes of two slots each, shared by the tests of a file; each test leaves it idle."""
-    shared = Cluster(tmp_path_factory.mktemp("cluster"), [2, 2]).start()
+    folder = tmp_path_factory.mktemp("cluster")
+    options = []
+    if getattr(request, "param", "tls" if request.path.parent.name == "streams" else "plain") == "tls":
+        options = ["--config", str(folder / "controller.conf")]
+        made = [str(GPUCTLD), "init", "--state", str(folder / "controller"), *options, "--listen", "127.0.0.1:0"]
+        subprocess.run(made, check=True, capture_output=True)
+    shared = Cluster(folder, [2, 2], options).start()
     yield shared
     shared.stop()
 

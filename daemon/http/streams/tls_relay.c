@@ -187,7 +187,7 @@ static void serve(struct end *end, uint32_t events)
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && own->length == 0 && !own->ended && !relay->over) {
         move(relay, end->number);
-    } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+    } else if ((events & (EPOLLHUP | EPOLLERR)) != 0 && end->number == PEER) {
         own->ended = true;
     }
 }
@@ -197,7 +197,9 @@ static void watch(struct end *end)
     struct tls_relay *relay = end->relay;
     const struct way *own = &relay->ways[end->number], *other = &relay->ways[!end->number];
     uint32_t wanted = (own->length == 0 && !own->ended ? EPOLLIN : 0) | (other->length > 0 ? EPOLLOUT : 0);
-    wanted |= own->ended ? 0 : EPOLLHUP;
+    /* a peer that nothing is waited for is watched for its failure; the pair has more to read when it hangs
+     * up */
+    wanted |= own->ended || end->number == PAIR ? 0 : EPOLLHUP;
     if (wanted == end->events) {
         return;
     }
@@ -237,6 +239,9 @@ static void relay_free(struct tls_relay *relay)
         }
         free(relay->ways[i].held);
     }
+    /* the library would wait for the peer to close first */
+    gnutls_bye(relay->session, GNUTLS_SHUT_WR);
+    shutdown(relay->ends[PEER].fd, SHUT_RDWR);
     leave_session(relay);
     close(relay->ends[PAIR].fd);
     deadline_clear(relays->server->deadlines, &relay->deadline);
@@ -271,8 +276,14 @@ static void flush_is_over(struct deadline *deadline)
 void tls_relay_end(struct tls_relay *relay)
 {
     struct server *server = relay->relays->server;
+    struct way *unread = &relay->ways[PEER];
     close(relay->socket);
     relay->socket = -1;
+    free(unread->held);
+    *unread = (struct way){.ended = true};
+    if (!relay->over) {
+        settle(relay);
+    }
     if (relay->over) {
         relay_free(relay);
     } else {

@@ -56,9 +56,13 @@ def frame(kind: int, content: bytes = b"") -> bytes:
 class Joined:
     """One side of a stream. status is 101 when it was joined."""
 
-    def __init__(self, api: Api, path: str, upgrade: str = "gpuctl-stream", later: bool = False):
+    def __init__(self, api: Api, path: str, upgrade: str = "gpuctl-stream", later: bool = False, receive: int = 0):
         host, _, port = api.address.partition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
+        self.socket = socket.socket()
+        self.socket.settimeout(30)
+        if receive:  # so many bytes, at most, wait here
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        self.socket.connect((host, int(port)))
         if api.trust is not None:
             self.socket = api.trust.wrap_socket(self.socket, server_hostname=host)
         words = [f"GET {path} HTTP/1.1", f"Host: {api.address}", f"Authorization: Bearer {api.token}"]

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -165,6 +168,43 @@ def test_a_slow_reader_slows_the_command(cluster: Cluster, job: str) -> None:
     while (found := stream.next()) is not None and found[0] == DATA:
         total += len(found[1])
     assert found == (EXIT, bytes([0, 0])) and total > 299_000_000
+
+
+def descriptors(cluster: Cluster) -> int:
+    assert cluster.controller.process is not None
+    return len(os.listdir(f"/proc/{cluster.controller.process.pid}/fd"))
+
+
+@pytest.fixture
+def away(cluster: Cluster, job: str) -> Iterator[None]:
+    """No agent runs, so that the test is the only one that joins as a node."""
+    for agent in cluster.agents:
+        agent.kill()
+    yield
+    for agent in cluster.agents:
+        agent.start()
+    cluster.wait_ready()
+
+
+@pytest.mark.usefixtures("away")
+def test_what_a_node_said_last_reaches_a_client_that_does_not_read_yet(cluster: Cluster, job: str) -> None:
+    node_api = Api(cluster.url, (cluster.folder / "node.token").read_text().strip(), cluster.cacert)
+    first = descriptors(cluster)
+    for length in range(50_000, 800_000, 150_000):  # some of which wait within the controller when the node has gone
+        before = descriptors(cluster)
+        stream = ask(cluster.api, job, command=["true"])
+        node = Joined(node_api, f"/v1/agent/streams/{stream}", later=True)
+        client = Joined(cluster.api, f"/v1/streams/{stream}", receive=4096)
+        assert (node.answered(), client.status) == (101, 101)
+        sender = threading.Thread(target=lambda: (node.send(DATA, bytes(length)), node.close()))  # noqa: B023
+        sender.start()
+        with suppress(AssertionError):  # the longest do not go out before this client reads
+            eventually(lambda: descriptors(cluster) - before <= 4, "the node's side to end", 1)  # noqa: B023
+        found = client.next()
+        assert found is not None and (found[0], len(found[1]), client.next()) == (DATA, length, None)
+        client.close()
+        sender.join()
+    eventually(lambda: descriptors(cluster) <= first + 4, "the connections to be closed")
 
 
 def memory(cluster: Cluster) -> int:
