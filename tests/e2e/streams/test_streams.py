@@ -186,6 +186,11 @@ def away(cluster: Cluster, job: str) -> Iterator[None]:
     cluster.wait_ready()
 
 
+def send_all(node: Joined, length: int) -> None:
+    node.send(DATA, bytes(length))
+    node.close()
+
+
 @pytest.mark.usefixtures("away")
 def test_what_a_node_said_last_reaches_a_client_that_does_not_read_yet(cluster: Cluster, job: str) -> None:
     node_api = Api(cluster.url, (cluster.folder / "node.token").read_text().strip(), cluster.cacert)
@@ -196,7 +201,7 @@ def test_what_a_node_said_last_reaches_a_client_that_does_not_read_yet(cluster: 
         node = Joined(node_api, f"/v1/agent/streams/{stream}", later=True)
         client = Joined(cluster.api, f"/v1/streams/{stream}", receive=4096)
         assert (node.answered(), client.status) == (101, 101)
-        sender = threading.Thread(target=lambda: (node.send(DATA, bytes(length)), node.close()))  # noqa: B023
+        sender = threading.Thread(target=send_all, args=(node, length))
         sender.start()
         with suppress(AssertionError):  # the longest do not go out before this client reads
             eventually(lambda: descriptors(cluster) - before <= 4, "the node's side to end", 1)  # noqa: B023
