@@ -12,7 +12,7 @@ PORT = 5000
 
 #: A registry over TLS, whose certificate an authority signs that no machine knows, and an image with one shell, made of the machine's own.
 SCRIPT = """set -e
-mkdir -p /root/registry /root/tree/bin /root/tree/etc && cd /root/registry
+mkdir -p /srv/registry /srv/tree/bin /srv/tree/etc && cd /srv/registry
 openssl req -x509 -newkey rsa:2048 -nodes -days 9 -subj '/CN=authority of tests' -keyout ca.key -out ca.crt 2>/dev/null
 openssl req -newkey rsa:2048 -nodes -subj '/CN=registry' -keyout key.pem -out request 2>/dev/null
 printf 'subjectAltName=IP:{address}' >names
@@ -20,18 +20,18 @@ openssl x509 -req -in request -CA ca.crt -CAkey ca.key -CAcreateserial -days 9 -
 cat >config.yml <<END
 version: 0.1
 log: {{level: error}}
-storage: {{filesystem: {{rootdirectory: /root/registry/store}}}}
-http: {{addr: "{address}:{port}", tls: {{certificate: /root/registry/cert.pem, key: /root/registry/key.pem}}}}
+storage: {{filesystem: {{rootdirectory: /srv/registry/store}}}}
+http: {{addr: "{address}:{port}", tls: {{certificate: /srv/registry/cert.pem, key: /srv/registry/key.pem}}}}
 END
-systemd-run --quiet --unit registry docker-registry serve /root/registry/config.yml
+systemd-run --quiet --unit registry docker-registry serve /srv/registry/config.yml
 for program in sh cat id; do
     for file in $(readlink -f /bin/$program) $(ldd /bin/$program | grep -o '/[^ ]*'); do
-        mkdir -p /root/tree$(dirname $file) && cp -L $file /root/tree$file
+        mkdir -p /srv/tree$(dirname $file) && cp -L $file /srv/tree$file
     done
-    [ -e /root/tree/bin/$program ] || cp -L /bin/$program /root/tree/bin/$program
+    [ -e /srv/tree/bin/$program ] || cp -L /bin/$program /srv/tree/bin/$program
 done
-echo of the image >/root/tree/etc/image
-umoci init --layout layout && umoci new --image layout:one && umoci insert --image layout:one /root/tree /
+echo of the image >/srv/tree/etc/image
+umoci init --layout layout && umoci new --image layout:one && umoci insert --image layout:one /srv/tree /
 umoci config --image layout:one --config.env PATH=/bin:/usr/bin --config.env OF_IMAGE=yes
 mkdir certs && cp ca.crt certs
 for try in $(seq 20); do
@@ -60,7 +60,7 @@ def test_a_job_runs_in_an_image_of_a_registry_with_an_authority_of_its_own(clust
         raise AssertionError(cluster.gpuctl(words))
     except Failed as failed:
         assert f"the controller cannot look at image {image}" in str(failed) and "certificate" in str(failed), failed
-    certificate = host.run("cat /root/registry/ca.crt")
+    certificate = host.run("cat /srv/registry/ca.crt")
     for machine in (host, other):
         machine.write(f"/etc/containers/certs.d/{host.address}:{PORT}/ca.crt", certificate)
     cluster.gpuctl("token create --owner ann --out ~/ann.token")
