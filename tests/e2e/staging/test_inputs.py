@@ -180,6 +180,11 @@ def test_half_a_fetch_goes_on_where_it_broke_off(cluster: Cluster, server: FileS
     assert server.gets("/broken") == [None, "bytes=50000-", "bytes=120000-"]
 
 
+def written(kept: Path) -> int:
+    """Bytes of what has come so far."""
+    return sum(path.stat().st_size for part in kept.glob("*.part") for path in (part / "work").glob("*"))
+
+
 def test_a_killed_agent_goes_on_with_its_fetch_and_nobody_sees_half_of_it(server: FileServer) -> None:
     server.files["/killed"] = content = random_bytes(400_000)
     server.stops["/killed"] = 150_000
@@ -187,7 +192,7 @@ def test_a_killed_agent_goes_on_with_its_fetch_and_nobody_sees_half_of_it(server
         job = cluster.api.submit(["sh", "-c", "sha256sum <$GPUCTL_INPUT_KILLED | cut -c-64"], inputs=[f"{server.url}/killed"])
         assert server.stopped.wait(60)
         kept = cluster.folder / "node0" / "inputs"
-        eventually(lambda: sum(path.stat().st_size for path in kept.glob("*.part/work/*")) == 150_000, "what has come to be written")
+        eventually(lambda: written(kept) == 150_000, "what has come to be written")
         cluster.agents[0].kill(signal.SIGKILL)
         assert list(kept.glob("*/data/killed")) == []
         server.go.set()
