@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -17,18 +16,12 @@
 
 #include <utlist.h>
 
+#include "daemon/http/streams/way.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
 
 #define EVENTS_A_TURN 64
-
-/* The bytes from one side to the other. */
-struct way {
-    char *held; /* that the other side has not taken; NULL: none */
-    size_t from, length;
-    bool ended; /* nothing more comes */
-};
 
 struct side {
     struct pump_pair *pair;
@@ -73,20 +66,7 @@ static void flush(struct pump_pair *pair, int number)
         pair->over = true;
         return;
     }
-    way->from += (size_t)sent;
-    way->length -= (size_t)sent;
-    if (way->length == 0) {
-        free(way->held);
-        way->held = NULL;
-    }
-}
-
-static void hold(struct way *way, const char *bytes, size_t length)
-{
-    way->held = xalloc(length);
-    memcpy(way->held, bytes, length);
-    way->from = 0;
-    way->length = length;
+    way_taken(way, (size_t)sent);
 }
 
 /* One piece, so that a busy pair leaves time to others. */
@@ -105,7 +85,7 @@ static void move(struct pump *pump, struct pump_pair *pair, int number)
     if (sent < 0) {
         pair->over = true;
     } else if (sent < got) {
-        hold(way, pump->piece + sent, (size_t)(got - sent));
+        way_hold(way, pump->piece + sent, (size_t)(got - sent));
     }
 }
 

@@ -20,6 +20,7 @@
 
 #include "daemon/http/base/state.h"
 #include "daemon/http/request/library.h"
+#include "daemon/http/streams/way.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
@@ -30,13 +31,6 @@
 #define BOTH          2
 
 enum { PEER, PAIR }; /* over the network, and our end of the socket pair */
-
-/* The bytes that came from one side. */
-struct way {
-    char *held; /* that the other side has not taken; NULL: none */
-    size_t from, length;
-    bool ended; /* nothing more comes */
-};
 
 struct end {
     struct tls_relay *relay;
@@ -150,12 +144,7 @@ static void flush(struct tls_relay *relay, int from)
         relay->over = true;
         return;
     }
-    way->from += (size_t)sent;
-    way->length -= (size_t)sent;
-    if (way->length == 0) {
-        free(way->held);
-        way->held = NULL;
-    }
+    way_taken(way, (size_t)sent);
 }
 
 static void move(struct tls_relay *relay, int from)
@@ -171,10 +160,7 @@ static void move(struct tls_relay *relay, int from)
     if (sent < 0) {
         relay->over = true;
     } else if (sent < got) {
-        way->length = (size_t)(got - sent);
-        way->from = 0;
-        way->held = xalloc(way->length);
-        memcpy(way->held, piece + sent, way->length);
+        way_hold(way, piece + sent, (size_t)(got - sent));
     }
 }
 
