@@ -128,10 +128,13 @@ def test_all_ranks_log_into_the_run_that_the_job_names_there(server: str, cluste
         mlflow.log_metric("rank" + rank, 1)
         run = mlflow.active_run().info.run_id
         if rank == "3":                                # logs on, from the other node, after another rank's client has ended the run
+            flag.touch()
             while mlflow.MlflowClient().get_run(run).info.status != "FINISHED":
                 time.sleep(0.05)
             mlflow.log_metric("late", 2)
             mlflow.log_text("late", "late.txt")
+        while not flag.exists():                       # a client that begins after the last one's end opens the run again
+            time.sleep(0.05)
         """
     env = {"MLFLOW_TRACKING_URI": server, "MLFLOW_RUN_ID": made, "MLFLOW_EXPERIMENT_ID": "0", "FLAG": str(cluster.folder / "flag")}
     job = submit(cluster, text, gpus=4, name="named-there", env=env)
