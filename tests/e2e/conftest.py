@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,18 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     shared = Cluster(folder, [2, 2], options).start()
     yield shared
     shared.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Function) -> Generator[None, object, object]:
+    """A test that fails leaves the cluster idle, too: what it has started does not fail those after it."""
+    try:
+        return (yield)
+    except (Exception, pytest.fail.Exception):
+        shared = item.funcargs.get("cluster")
+        if isinstance(shared, Cluster) and shared.controller.alive():
+            shared.cancel_all()
+        raise
 
 
 @pytest.fixture

@@ -325,17 +325,21 @@ class Cluster:
 
         return eventually(there, f"job {job} to be {' or '.join(states)}")
 
+    def cancel_all(self) -> None:
+        """End what lives, and wait for it."""
+        for state in ("QUEUED", "STAGING", "PLACED", "RUNNING"):
+            for job in self.api.get(f"/v1/jobs?state={state}&limit=200")["jobs"]:
+                try:
+                    self.api.post(f"/v1/jobs/{job['id']}/cancel")
+                    self.api.wait(job["id"])
+                except Problem as problem:
+                    assert problem.status == 409, problem
+
     def stop(self) -> None:
         """Cancel what lives, end the daemons in order, and check that each ended well."""
         try:
             if self.controller.alive() and all(agent.alive() for agent in self.agents):
-                for state in ("QUEUED", "STAGING", "PLACED", "RUNNING"):
-                    for job in self.api.get(f"/v1/jobs?state={state}&limit=200")["jobs"]:
-                        try:
-                            self.api.post(f"/v1/jobs/{job['id']}/cancel")
-                            self.api.wait(job["id"])
-                        except Problem as problem:
-                            assert problem.status == 409, problem
+                self.cancel_all()
         finally:
             codes = {}
             for agent in self.agents:
