@@ -20,12 +20,14 @@ COUNT = """
 import json, os, socket, sys, time
 from pathlib import Path
 folder, gate = Path(os.environ["GPUCTL_CHECKPOINT_DIR"]), Path(sys.argv[1])
-last = folder / "last"
+rank = os.environ["RANK"]
+last = folder / f"last.{rank}"
 step = int(last.read_text()) if last.exists() else 0
 print(folder, step, oct(folder.stat().st_mode), folder.stat().st_uid == os.getuid(), flush=True)
-(folder / "new").write_text(str(step + 1))
-(folder / "new").rename(last)
-line = json.dumps({"checkpoint": {"step": step + 1}, "rank": 0})
+part = folder / f"new.{rank}"
+part.write_text(str(step + 1))
+part.rename(last)
+line = json.dumps({"checkpoint": {"step": step + 1}, "rank": int(rank)})
 where, name = os.path.split(os.environ["GPUCTL_SOCKET"])
 os.chdir(where)  # the path may be longer than an address
 socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(line.encode(), name)
@@ -76,7 +78,7 @@ def test_the_next_attempt_finds_the_folder_on_another_node(make: Callable[..., C
     stored = cluster.folder / "controller" / "checkpoints" / job / "pieces"
     assert not stored.exists() or list(stored.iterdir()) == [], "nothing of the volume is sent"
     cluster.api.call("DELETE", f"/v1/jobs/{job}")
-    assert (shared / "gpuctl-checkpoints" / job / "last").read_text() == "2", "the folder outlives its job"
+    assert (shared / "gpuctl-checkpoints" / job / "last.0").read_text() == "2", "the folder outlives its job"
 
 
 def test_a_preempted_job_goes_on_in_its_folder(make: Callable[..., Cluster], tmp_path: Path) -> None:
@@ -126,17 +128,18 @@ def test_each_task_has_a_folder_of_its_own(make: Callable[..., Cluster], shared:
     assert sorted(os.listdir(shared / "gpuctl-checkpoints")) == sorted(tasks) and len(tasks) == 2
     again = cluster.api.post(f"/v1/jobs/{tasks[0]}/retry", {})["id"]
     cluster.api.wait(again)
-    assert (shared / "gpuctl-checkpoints" / tasks[0] / "last").read_text() == "2", "a task alone goes on in its own"
+    assert (shared / "gpuctl-checkpoints" / tasks[0] / "last.0").read_text() == "2", "a task alone goes on in its own"
     cluster.api.wait(cluster.api.post(f"/v1/jobs/{array}/retry", {})["id"])
     assert len(os.listdir(shared / "gpuctl-checkpoints")) == 4, "an array begins anew"
 
 
-def test_a_gang_shares_one_folder(make: Callable[..., Cluster], shared: Path) -> None:
+def test_a_gang_shares_one_folder_and_its_step_stays(make: Callable[..., Cluster], shared: Path, tmp_path: Path) -> None:
     cluster = make(1, 1)
-    script = 'touch "$GPUCTL_CHECKPOINT_DIR/$RANK"; exit 3'
-    job = cluster.api.submit(["sh", "-c", script], gpu_type="cpu", gpus=2, nodes=2, **VOLUME)
+    job = count(cluster.api, tmp_path / "gate", gpus=2, nodes=2)
+    eventually(lambda: step_of(cluster.api, job) == 1, "the acknowledgement of both")
+    (tmp_path / "gate").touch()
     assert cluster.api.wait(job)["cause"] == "RANK_FAILED"
-    assert set(os.listdir(shared / "gpuctl-checkpoints" / job)) <= {"0", "1"} != set()
+    assert sorted(os.listdir(shared / "gpuctl-checkpoints" / job)) == ["last.0", "last.1"] and step_of(cluster.api, job) == 1
 
 
 def test_the_command_line_and_the_fields_that_are_refused(make: Callable[..., Cluster], shared: Path) -> None:
