@@ -3,8 +3,8 @@
  * is made, by a process, because a file server may hang whoever asks it. That process has the rights of the
  * ranks' user: root has none on many servers. Without its checkpoint an attempt does not start: it would
  * begin from nothing, or have no place for a checkpoint. */
-#include <sys/wait.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "agent/attempt/attempt.h"
 #include "agent/shim/shimwire.h"
@@ -70,7 +70,7 @@ static char *groups_of(const struct user *user)
 
 static void make_folder(struct attempt *attempt)
 {
-    static const struct user nobody = {0};
+    static const struct user nobody = {0}; /* in words that are then left out */
     struct agent_context *context = attempt->context;
     struct err err;
     const struct user *user = stage_user(attempt) != NULL ? stage_user(attempt) : &nobody;
