@@ -175,6 +175,9 @@
  * answers within it */
 #define VOLUME_LOOK_MS   10000
 #define VOLUME_ANSWER_MS 5000
+/* the folder for checkpoints is made on a volume within this: a server that has just come back has much to do
+ */
+#define CHECKPOINT_FOLDER_S 60
 /* time limit for the driver's start: some 3 s for each of 8 GPUs without persistence mode */
 #define GPU_OPEN_MS 60000
 /* a GPU without a look for this long counts as unknown: a hung look, and the next helper's start */

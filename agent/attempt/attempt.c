@@ -210,11 +210,13 @@ static void checkpoint_ended(void *closure)
     exit_if_ready(attempt);
 }
 
-/* An attempt that has succeeded needs no checkpoint, and who cancels a job does not wait for one. */
+/* An attempt that has succeeded needs no checkpoint, and who cancels a job does not wait for one. On a volume
+ * there is nothing to send. */
 static void end_checkpoint(struct attempt *attempt)
 {
     enum cause cause = attempt->record.cause;
-    if (attempt->checkpoint == NULL || cause == CAUSE_NONE || cause == CAUSE_CANCELED) {
+    if (attempt->checkpoint == NULL || cause == CAUSE_NONE || cause == CAUSE_CANCELED ||
+        attempt->spec.checkpoint_volume != NULL) {
         checkpoint_ended(attempt);
     } else {
         checkpoint_end(attempt->checkpoint, &attempt->record);

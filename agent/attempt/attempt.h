@@ -107,16 +107,17 @@ struct attempt {
     struct user user; /* that its ranks run as; name NULL: the agent's */
     struct fill *fills;
     size_t fill_count, fills_waiting;
-    struct restore *restore;      /* of its checkpoint, while it is being fetched */
-    struct payload_order *bundle; /* the bundle while it is being fetched */
-    struct child *unpacker;       /* the process that unpacks the bundle */
-    bool unpacked_special;        /* the bundle contains a device or a pipe */
-    char *environment;            /* folder of the job's environment; NULL: none */
-    char *image_root;             /* folder of the files of the job's image; NULL: none */
-    char *image_lock;             /* path of its lock */
-    json_t *image_config;         /* of OCI */
-    json_t *image_variables;      /* that its GPUs need */
-    int environment_lock;         /* shared lock on the environment or the image; -1: none */
+    struct restore *restore;        /* of its checkpoint, while it is being fetched */
+    struct child *checkpoint_maker; /* the process that makes its folder on a volume */
+    struct payload_order *bundle;   /* the bundle while it is being fetched */
+    struct child *unpacker;         /* the process that unpacks the bundle */
+    bool unpacked_special;          /* the bundle contains a device or a pipe */
+    char *environment;              /* folder of the job's environment; NULL: none */
+    char *image_root;               /* folder of the files of the job's image; NULL: none */
+    char *image_lock;               /* path of its lock */
+    json_t *image_config;           /* of OCI */
+    json_t *image_variables;        /* that its GPUs need */
+    int environment_lock;           /* shared lock on the environment or the image; -1: none */
     struct input_use inputs[LIMIT_JOB_INPUTS];
     size_t input_count;
     int64_t term_ms, kill_ms; /* lease; 0: none */
@@ -216,6 +217,8 @@ void attempt_salvage(struct attempt *attempt);
 /* --- stage.c: from the order to the shim. */
 void stage_begin(struct attempt *attempt);
 void stage_cancel(struct attempt *attempt);
+/* Goes on when it has its checkpoint: its bundle and its files come next. */
+void stage_content(struct attempt *attempt);
 /* Continues after the lease was renewed. */
 void stage_go_on(struct attempt *attempt);
 /* The user that its ranks run as; NULL: the agent's. */
@@ -223,6 +226,10 @@ const struct user *stage_user(const struct attempt *attempt);
 /* Appends that user's variables, NAME=VALUE, which the caller frees; returns how many. */
 #define STAGE_USER_VARIABLES 5
 size_t stage_put_user(const struct attempt *attempt, const struct user *user, char **variables);
+
+/* --- stage_checkpoint.c: lays the checkpoint out, or makes the folder on a volume; then calls stage_content.
+ */
+void stage_checkpoint(struct attempt *attempt);
 
 /* --- stage_image.c: of a job in a container image. */
 

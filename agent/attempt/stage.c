@@ -166,6 +166,7 @@ static void finish(struct attempt *attempt);
 void stage_cancel(struct attempt *attempt)
 {
     restore_cancel(give(attempt->restore));
+    child_stop(give(attempt->checkpoint_maker), 0);
     payload_cancel(give(attempt->bundle));
     child_stop(give(attempt->unpacker), 0);
     for (size_t i = 0; i < attempt->fill_count; i++) {
@@ -458,6 +459,8 @@ static void compose(struct attempt *attempt, struct text *launch)
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
     autofree char *attempt_id = xprintf("%llu", (unsigned long long)attempt->attempt_id);
     autofree char *visible = visible_devices(&context->devices, &attempt->order);
+    autofree char *checkpoint = volumes_checkpoint_folder(
+        context->volumes, &attempt->spec, job_spec_checkpoint_key(attempt->spec.json, attempt->order.job_id));
     struct contract contract = {
         .order = &attempt->order,
         .spec = &attempt->spec,
@@ -466,6 +469,7 @@ static void compose(struct attempt *attempt, struct text *launch)
         .cacert = context->config.cacert,
         .logs = attempt->logs,
         .run = attempt->run,
+        .checkpoint = checkpoint,
         .python = context->config.python,
         .runner = context->runner,
         .environment = attempt->environment,
@@ -611,34 +615,13 @@ void stage_go_on(struct attempt *attempt)
     finish(attempt);
 }
 
-static void stage_content(struct attempt *attempt)
+void stage_content(struct attempt *attempt)
 {
     if (attempt->spec.bundle.blob != NULL) {
         stage_bundle(attempt);
     } else {
         lay(attempt);
     }
-}
-
-/* Without its checkpoint an attempt does not start: it would begin from nothing. */
-static void restored(void *closure, const struct err *err)
-{
-    struct attempt *attempt = closure;
-    attempt->restore = NULL;
-    if (err == NULL) {
-        stage_content(attempt);
-        return;
-    }
-    autofree char *text = xprintf("the checkpoint could not be laid out: %s", err->text);
-    attempt_over(attempt, CAUSE_SHIM_LOST, text);
-}
-
-static void stage_restore(struct attempt *attempt)
-{
-    struct agent_context *context = attempt->context;
-    autofree char *folder = xprintf("%s/" SHIM_CHECKPOINT_FOLDER, attempt->logs);
-    attempt->restore = restore_begin(context->controller, context->config.name, attempt->attempt_id, folder,
-                                     stage_user(attempt), restored, attempt);
 }
 
 /* A place where nothing can be mounted is the job's fault: it would wait for ever. */
@@ -663,9 +646,7 @@ void stage_begin(struct attempt *attempt)
     } else if (!prepare(attempt, &err)) {
         stage_cancel(attempt);
         attempt_decline(attempt, err.text);
-    } else if (attempt->order.restore) {
-        stage_restore(attempt);
     } else {
-        stage_content(attempt);
+        stage_checkpoint(attempt);
     }
 }

@@ -238,6 +238,18 @@ const char *volumes_path(const struct volumes *volumes, const char *url)
     return volume != NULL && volume->there ? volume->given.path : NULL;
 }
 
+char *volumes_checkpoint_folder(const struct volumes *volumes, const struct job_spec *spec, const char *key)
+{
+    for (size_t i = 0; i < spec->volume_count && spec->checkpoint_volume != NULL; i++) {
+        const struct job_volume *wanted = &spec->volumes[i];
+        if (strcmp(wanted->name, spec->checkpoint_volume) == 0) {
+            return xprintf("%s/" CHECKPOINTS_ON_VOLUME "/%s", place_of(find(volumes, wanted->name), wanted),
+                           key);
+        }
+    }
+    return NULL;
+}
+
 void volumes_write(const struct volumes *volumes, const struct job_spec *spec, struct text *launch)
 {
     for (size_t i = 0; i < spec->volume_count; i++) {

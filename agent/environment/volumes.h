@@ -42,6 +42,10 @@ const struct node_volume *volumes_find(const struct volumes *volumes, const char
  * Borrowed. */
 const char *volumes_path(const struct volumes *volumes, const char *url);
 
+/* The folder of the job's checkpoints as its ranks see it, of the name that job_spec_checkpoint_key gives;
+ * NULL: it is not on a volume. The caller frees it. */
+char *volumes_checkpoint_folder(const struct volumes *volumes, const struct job_spec *spec, const char *key);
+
 /* Appends what the shim is to mount, and the variables of the ranks, to a launch file. */
 void volumes_write(const struct volumes *volumes, const struct job_spec *spec, struct text *launch);
 

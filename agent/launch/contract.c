@@ -354,7 +354,11 @@ static void write_ours(const struct contract *contract, struct text *launch)
         put_int(launch, "GPUCTL_MEMORY_BYTES", order->memory_bytes);
     }
     put_path(launch, "GPUCTL_SOCKET", contract->run, SHIM_RANK_SOCKET);
-    put_path(launch, "GPUCTL_CHECKPOINT_DIR", contract->logs, SHIM_CHECKPOINT_FOLDER);
+    if (contract->checkpoint != NULL) {
+        launch_put_env(launch, "GPUCTL_CHECKPOINT_DIR", contract->checkpoint);
+    } else {
+        put_path(launch, "GPUCTL_CHECKPOINT_DIR", contract->logs, SHIM_CHECKPOINT_FOLDER);
+    }
     launch_put_env(launch, "GPUCTL_WATCH", contract->runner);
     put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 }

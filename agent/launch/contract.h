@@ -17,6 +17,7 @@ struct contract {
     const char *cacert;      /* file of certificates that sign the controller's; NULL: the system's */
     const char *logs;        /* the attempt's folder on disk */
     const char *run;         /* its run folder */
+    const char *checkpoint;  /* its folder for checkpoints on a volume; NULL: it is the one below logs */
     const char *python;      /* the agent's, for jobs that name none; NULL: python3 */
     const char *runner;      /* folder of gpuctl_runner.py */
     const char *environment; /* folder of the job's environment, whose Python the job then uses; NULL: none */

@@ -22,6 +22,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "agent/common/checkpoint_folder.h"
 #include "agent/common/process_table.h"
 #include "agent/common/system_calls.h"
 #include "proto/base/cleanup.h"
@@ -310,8 +311,23 @@ static int confine(char **words)
     return 2;
 }
 
+/* For a program of the agent's that makes a folder on a volume. The words are those of the function. */
+static int make_checkpoint_folder(char **words)
+{
+    struct err err;
+    alarm(CHECKPOINT_FOLDER_S); /* its end is that of a wait for a file server, too */
+    if (!checkpoint_folder_make(words[0], words[1], words[2], &err)) {
+        dprintf(STDERR_FILENO, "%s\n", err.text);
+        return 1;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 5 && strcmp(argv[1], SHIM_CHECKPOINT) == 0) {
+        return make_checkpoint_folder(argv + 2);
+    }
     if (argc > 4 && strcmp(argv[1], SHIM_CONFINE) == 0) {
         return confine(argv + 2);
     }

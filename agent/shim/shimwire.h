@@ -113,6 +113,8 @@
  * The agent starts programs of its own through a shim that is none:
  * `gpushim SHIM_CONFINE CGROUP SECCOMP PROGRAM [ARGUMENT]...` enters the cgroup ("-": none), is refused
  * system calls where SECCOMP is 1, and executes PROGRAM.
+ * `gpushim SHIM_CHECKPOINT VOLUME PARENT NAME` makes a folder (agent/common/checkpoint_folder.h), and says on
+ * stderr why it cannot.
  *
  * A forkserver is `python -c ... FOLDER GPUSHIM OPTIONS NAMES ROOM` (agent/python/gpuctl_warm.py). The agent
  * starts it with the variables of the ranks that it serves, and its end of a SOCK_SEQPACKET pair as fd 3.
@@ -199,6 +201,7 @@
 #define SHIM_OWN_MEMORY        "--own-shared-memory"
 #define SHIM_WARM              "--warm"
 #define SHIM_CONFINE           "--confine"
+#define SHIM_CHECKPOINT        "--checkpoint-folder"
 #define SHIM_WARM_FD           4
 #define SHIM_LAUNCH_FILE       "launch"
 #define SHIM_PID_FILE          "shim.pid"

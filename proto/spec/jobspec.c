@@ -358,6 +358,7 @@ static const struct field fields[] = {
     FIELD("env", env, decode_env, 0, 0),
     FIELD("secrets", secrets, decode_secrets, 0, 0),
     FIELD("volumes", volumes, decode_volumes, 0, 0),
+    FIELD("checkpoint_volume", checkpoint_volume, decode_name, 0, 0),
     FIELD("inputs", inputs, decode_inputs, 0, 0),
     FIELD("labels", labels, decode_labels, 0, 0),
     FIELD("files", files, decode_files, 0, 0),
@@ -513,8 +514,8 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
     };
     if (!member_holder(json, err) || !decode_members(&spec, err) || !check_whole(&spec, lease_min_ms, err) ||
         !jobspec_check_tasks(&spec, err) || !jobspec_check_secrets(&spec, err) ||
-        !jobspec_check_inputs(&spec, err) || !jobspec_check_image_use(&spec, err) ||
-        !make_terms(&spec, err)) {
+        !jobspec_check_checkpoint_volume(&spec, err) || !jobspec_check_inputs(&spec, err) ||
+        !jobspec_check_image_use(&spec, err) || !make_terms(&spec, err)) {
         job_spec_finish(&spec);
         return false;
     }
@@ -602,6 +603,7 @@ json_t *job_spec_encode(const struct job_spec *spec)
     if (spec->volume_count > 0) {
         member_put(json, "volumes", jobspec_encode_volumes(spec->volumes, spec->volume_count));
     }
+    member_put_text(json, "checkpoint_volume", spec->checkpoint_volume);
     if (spec->input_count > 0) {
         member_put(json, "inputs", jobspec_encode_inputs(spec->inputs, spec->input_count));
     }

@@ -116,6 +116,8 @@ struct job_spec {
     size_t secret_count;
     struct job_volume *volumes; /* owned */
     size_t volume_count;
+    const char
+        *checkpoint_volume;   /* of them the one with the folder for checkpoints; NULL: it is on the node */
     struct job_input *inputs; /* owned */
     size_t input_count;
     struct job_file *files; /* owned */
@@ -181,6 +183,15 @@ static inline int64_t ranks_of_gpus(int64_t gpus)
 static inline bool job_spec_has_environment(const struct job_spec *spec)
 {
     return spec->environment.requirements != NULL || spec->environment.blob != NULL;
+}
+
+/* The folder of a volume for checkpoints. A job has a folder in it, named by the job with which its
+ * checkpoints began: by this job itself, or the first of those that it repeats. */
+#define CHECKPOINTS_ON_VOLUME "gpuctl-checkpoints"
+static inline const char *job_spec_checkpoint_key(const json_t *spec, const char *job_id)
+{
+    const char *first = json_string_value(json_object_get(spec, "checkpoint_of"));
+    return first != NULL ? first : job_id;
 }
 
 /* The digest that an image names, "sha256:...", a part of it; NULL: it names none. */

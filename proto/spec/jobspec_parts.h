@@ -74,6 +74,9 @@ bool jobspec_decode_volumes(const json_t *json, struct job_volume **ret_volumes,
 void jobspec_volumes_free(struct job_volume *volumes, size_t count);
 /* New reference. */
 json_t *jobspec_encode_volumes(const struct job_volume *volumes, size_t count);
+/* Whether checkpoint_volume names a volume of the job that ranks may write to; from here on it must be
+ * writable on the node, too. */
+bool jobspec_check_checkpoint_volume(struct job_spec *spec, struct err *err);
 /* Adds the labels that a node must have for these volumes to constraints. */
 void jobspec_volume_labels(const struct job_volume *volumes, size_t count, bool in_image, json_t *labels);
 

@@ -145,6 +145,26 @@ bool jobspec_decode_volumes(const json_t *json, struct job_volume **ret_volumes,
     return true;
 }
 
+bool jobspec_check_checkpoint_volume(struct job_spec *spec, struct err *err)
+{
+    const char *name = spec->checkpoint_volume;
+    for (size_t i = 0; i < spec->volume_count && name != NULL; i++) {
+        struct job_volume *volume = &spec->volumes[i];
+        if (strcmp(volume->name, name) != 0) {
+            continue;
+        }
+        if (volume->access == VOLUME_READ_ONLY) {
+            return err_field(err, ERR_FIELD, "checkpoint_volume", "ask for the volume without :ro",
+                             "checkpoint_volume must be writable, and volume %s is read-only", name);
+        }
+        volume->access = VOLUME_WRITABLE;
+        return true;
+    }
+    return name == NULL ||
+           err_field(err, ERR_FIELD, "checkpoint_volume", "add it to volumes",
+                     "checkpoint_volume must be one of the job's volumes, and %s is none of them", name);
+}
+
 void jobspec_volumes_free(struct job_volume *volumes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

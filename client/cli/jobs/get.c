@@ -239,7 +239,17 @@ static void print_checkpoint(const json_t *answer, struct text *out)
 {
     const json_t *checkpoint = json_object_get(answer, "checkpoint");
     const char *problem = json_string_of(answer, "problem");
-    if (json_is_object(checkpoint)) {
+    const char *folder = json_string_of(answer, "folder");
+    const json_t *step = json_object_get(checkpoint, "step");
+    if (folder != NULL) {
+        text_printf(out, "\ncheckpoint folder: %s\n", folder);
+    }
+    if (folder != NULL && json_is_integer(step)) {
+        text_printf(out, "acknowledged: step %lld, of attempt %lld, at %s\n",
+                    (long long)json_integer_value(step),
+                    (long long)json_integer_value(json_object_get(checkpoint, "attempt")),
+                    json_string_of(checkpoint, "taken_at"));
+    } else if (folder == NULL && json_is_object(checkpoint)) {
         text_printf(out, "\ncheckpoint: %lld bytes in %lld files, of attempt %lld, taken at %s\n",
                     (long long)json_integer_value(json_object_get(checkpoint, "bytes")),
                     (long long)json_integer_value(json_object_get(checkpoint, "files")),

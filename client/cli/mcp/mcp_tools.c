@@ -122,6 +122,9 @@ static const struct mcp_argument spec_arguments[] = {
         "file. list_secrets has the names."),
     ARGUMENT("volumes", MCP_TEXTS,
              "Folders that nodes have by these names: [\"data:/data:ro\"]. list_nodes shows them as labels."),
+    ARGUMENT("checkpoint_volume", MCP_TEXT,
+             "Which of these volumes has the folder $GPUCTL_CHECKPOINT_DIR, for checkpoints too large to be "
+             "sent. Nodes have to share it."),
     ARGUMENT("image", MCP_TEXT,
              "Container image whose files the ranks see: registry/name:tag, or name@sha256:<digest>."),
     ARGUMENT("worker_image", MCP_TEXT,

@@ -49,6 +49,9 @@ const struct option_row spec_rows[] = {
     ROW_LIST(
         struct spec_options, volumes, 0, "volume", "NAME[:PATH][:ro]",
         "folder that the nodes have under this name; ranks find it at PATH, and ro forbids them to write"),
+    ROW_TEXT(struct spec_options, checkpoint_volume, 0, "checkpoint-volume", "NAME",
+             "the one of these volumes that has $GPUCTL_CHECKPOINT_DIR; the nodes share it",
+             .sent_as = "checkpoint_volume"),
     ROW_TEXT(struct spec_options, image, 0, "image", "NAME",
              "container image whose files the ranks see: registry/name:tag or name@sha256:...",
              .sent_as = "image"),

@@ -19,6 +19,7 @@ struct spec_options {
     const char *cpus, *memory;    /* NULL: not given */
     const char *gpu_type, *pool;
     struct option_list constraints, avoid, exclude, notify, secrets, volumes, inputs;
+    const char *checkpoint_volume; /* NULL: none */
     const char *placement;
     bool reserved, no_reserved;
     bool local;

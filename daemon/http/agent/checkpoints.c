@@ -22,6 +22,7 @@
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/members.h"
+#include "proto/spec/jobspec.h"
 
 struct chore {
     struct request_work work; /* first */
@@ -36,6 +37,7 @@ struct chore {
     int file; /* of a piece */
     int64_t size;
     const char *holder; /* the job of the piece */
+    char *folder;       /* of a job with its checkpoints on a volume: volume:NAME/PATH */
     struct text out;
     bool ok;
     struct err err;
@@ -47,6 +49,7 @@ static void chore_free(struct request_work *work)
     cleanup_close(&chore->file);
     text_finish(&chore->out);
     free(chore->bytes);
+    free(chore->folder);
     free(chore);
 }
 
@@ -369,6 +372,7 @@ static void work_show(struct task *task)
         text_append(&chore->out, "null");
     }
     member_write_text(&chore->out, ",\"problem\":", problem);
+    member_write_text(&chore->out, ",\"folder\":", chore->folder);
     text_append(&chore->out, "}");
     checkpoint_found_finish(&found);
 }
@@ -379,6 +383,15 @@ bool checkpoints_show(struct request *request, struct err *err)
     struct chore *chore = chore_begin(request);
     if (!job_find(request, &job, err) || !logs_refuse_array(&job, err)) {
         return false;
+    }
+    autojson json_t *spec = specs_get(request->server->specs, job.key, err);
+    const char *volume = spec != NULL ? json_string_of(spec, "checkpoint_volume") : NULL;
+    if (spec == NULL) {
+        return false;
+    }
+    if (volume != NULL) {
+        chore->folder =
+            xprintf("volume:%s/" CHECKPOINTS_ON_VOLUME "/%s", volume, job_spec_checkpoint_key(spec, job.id));
     }
     memcpy(chore->job_id, job.id, sizeof chore->job_id);
     return chore_give(chore, work_show, reply_json);

@@ -184,13 +184,15 @@ static void name_trace(const struct server *server, struct order *order, struct 
 }
 
 /* The spec without the members that agents of earlier versions refuse: those for people and the controller
- * alone, and those that the order itself has. New reference. */
+ * alone, and those that the order itself has. What names a folder on a volume stays: such agents have no such
+ * folder. New reference. */
 static json_t *spec_for_node(json_t *spec)
 {
-    static const char *const left_out[] = {"after",    "checkpoint_of", "not_before",
-                                           "retry_of", "traceparent",   "tracestate"};
+    static const char *const left_out[] = {"checkpoint_of", "after",       "not_before",
+                                           "retry_of",      "traceparent", "tracestate"};
     json_t *rest = NULL;
-    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++) {
+    const size_t first = json_string_of(spec, "checkpoint_volume") != NULL ? 1 : 0;
+    for (size_t i = first; i < sizeof left_out / sizeof left_out[0]; i++) {
         if (json_object_get(spec, left_out[i]) != NULL) {
             rest = rest != NULL ? rest : json_copy(spec);
             json_object_del(rest, left_out[i]);

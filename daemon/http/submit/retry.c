@@ -19,6 +19,7 @@
 #include "proto/base/text/json.h"
 #include "proto/limits.h"
 #include "proto/limits_controller.h"
+#include "proto/spec/jobspec.h"
 #include "proto/spec/tasks.h"
 
 struct retry {
@@ -48,16 +49,19 @@ static void finish(struct ask *ask)
     free(retry->text);
 }
 
-/* Whether the new job begins with the checkpoint of the old one: there is one, of the same owner. Each task
- * of an array has a checkpoint of its own: one alone begins with it, an array without any. */
-static bool goes_on(const struct request *request, const struct job_facts *job)
+/* The job with whose checkpoint the new one begins, if the old one has one and is of the same owner; else
+ * NULL. Each task of an array has a checkpoint of its own: one alone begins with it, an array without any. On
+ * a volume the folder stays that of the first job, and nobody looks whether it holds anything. */
+static const char *source_of(const struct request *request, const struct job_facts *job, const json_t *stored)
 {
+    const bool on_volume = json_string_of(stored, "checkpoint_volume") != NULL;
     struct job_record old;
     struct err err;
     autorows struct rows rows = reader_job(request->server->reader, job->id, &err);
-    return job->tasks == 0 && rows_job(&rows, &old) &&
-           strcmp(old.birth.owner, identity_owner(request->who)) == 0 &&
-           checkpoints_has(request->server->config.checkpoints, job->id);
+    bool goes_on = job->tasks == 0 && rows_job(&rows, &old) &&
+                   strcmp(old.birth.owner, identity_owner(request->who)) == 0 &&
+                   (on_volume || checkpoints_has(request->server->config.checkpoints, job->id));
+    return !goes_on ? NULL : on_volume ? job_spec_checkpoint_key(stored, job->id) : job->id;
 }
 
 /* A field that is refused now was good when the job was submitted: what it names has gone since. */
@@ -172,8 +176,9 @@ bool jobs_retry(struct request *request, struct err *err)
     }
     json_object_set_new(spec, "retry_of", json_string(job.id));
     json_object_del(spec, "checkpoint_of");
-    if (!fresh && goes_on(request, &job)) {
-        json_object_set_new(spec, "checkpoint_of", json_string(job.id));
+    const char *source = fresh ? NULL : source_of(request, &job, stored);
+    if (source != NULL) {
+        json_object_set_new(spec, "checkpoint_of", json_string(source));
     }
     return retry_submit(request, &job, give(spec), err);
 }

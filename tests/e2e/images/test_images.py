@@ -74,6 +74,7 @@ def cluster(request: pytest.FixtureRequest, registry: Registry) -> Iterator[Clus
         patch.setenv("HOME", home(folder, registry.address))
         (folder / "data").mkdir()
         (folder / "data" / "set").write_text("of the volume\n")
+        (folder / "data").chmod(0o777)
         options = [f"--volume=data={folder}/data"]
         if request.param == "nobody":
             shared = Cluster(folder, [], agent=options)
@@ -168,6 +169,17 @@ def test_what_a_job_has_without_an_image_it_has_in_one(cluster: Cluster, registr
     assert (lines[2] != "0") == owner, "ranks are root in an image only where the agent's user is what they run as"
     files = api.get(f"/v1/jobs/{job}/files")
     assert "kept" in json.dumps(files)
+
+
+def test_checkpoints_are_on_the_volume_where_the_image_has_it(cluster: Cluster, registry: Registry) -> None:
+    script = (
+        "echo $GPUCTL_CHECKPOINT_DIR; cd $GPUCTL_CHECKPOINT_DIR && cat step 2>/dev/null; echo $GPUCTL_ATTEMPT >step; "
+        "exit $((2 - GPUCTL_ATTEMPT))"
+    )
+    view, job = end_of(cluster, registry, script, volumes=["data:/shared"], checkpoint_volume="data", retries=1)
+    assert view["state"] == "SUCCEEDED", (view, cluster.api.log(job, stream="stderr"))
+    assert cluster.api.log(job) == f"/shared/gpuctl-checkpoints/{job}\n1\n"
+    assert (cluster.folder / "data" / "gpuctl-checkpoints" / job / "step").read_text() == "2\n"
 
 
 def test_a_command_beside_a_rank_is_in_its_image(cluster: Cluster, registry: Registry) -> None:

@@ -153,8 +153,8 @@ def test_options_become_fields_and_defaults_are_left_to_the_controller(fake: Fak
     fake.jobs.clear()
     distributed(
         gpus=2, gpu_type=["CPU", "slot"], remote=True, name="n", project="p", pool="q", env={"A": "b"}, labels={"c": "d"},
-        secrets="S:file", volumes=["data:/data:ro", "scratch"], inputs="https://host/x", python="/usr/bin/python3",
-        retries=2, infra_retries=0, timeout=90.5,
+        secrets="S:file", volumes=["data:/data:ro", "scratch"], checkpoint_volume="scratch", inputs="https://host/x",
+        python="/usr/bin/python3", retries=2, infra_retries=0, timeout=90.5,
         keep_on_failure=3600, early_signal="USR1@30", priority=-3, launch_mode="process", requirements=False,
         constraints={"zone": ["a", "b"], "disk": {"not": "hdd"}}, avoid="n1", exclude=("n2", "n3"), placement="spread",
     )(lambda: None).distributed()  # fmt: skip
@@ -162,7 +162,8 @@ def test_options_become_fields_and_defaults_are_left_to_the_controller(fake: Fak
     del sent["function"]
     assert sent == {
         "gpus": 2, "gpu_type": "CPU|slot", "remote": True, "name": "n", "project": "p", "pool": "q", "env": {"A": "b"},
-        "secrets": ["S:file"], "volumes": ["data:/data:ro", "scratch"], "inputs": ["https://host/x"], "labels": {"c": "d"},
+        "secrets": ["S:file"], "volumes": ["data:/data:ro", "scratch"], "checkpoint_volume": "scratch",
+        "inputs": ["https://host/x"], "labels": {"c": "d"},
         "python": "/usr/bin/python3", "retries": 2, "infra_retries": 0, "time_limit_s": 90.5, "priority": -3,
         "launch_mode": "process", "constraints": {"zone": ["a", "b"], "disk": {"not": "hdd"}}, "avoid": ["n1"],
         "exclude": ["n2", "n3"], "placement": "spread",

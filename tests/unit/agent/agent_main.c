@@ -34,6 +34,7 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, machine_sampler_suite());
     srunner_add_suite(runner, loop_suite());
     srunner_add_suite(runner, mask_suite());
+    srunner_add_suite(runner, checkpoint_folder_suite());
     srunner_add_suite(runner, node_tokens_suite());
     srunner_add_suite(runner, sampler_suite());
     srunner_add_suite(runner, run_folder_suite());

@@ -25,6 +25,7 @@ Suite *controller_client_suite(void);
 Suite *machine_sampler_suite(void);
 Suite *loop_suite(void);
 Suite *mask_suite(void);
+Suite *checkpoint_folder_suite(void);
 Suite *node_tokens_suite(void);
 Suite *kept_tree_suite(void);
 Suite *output_suite(void);

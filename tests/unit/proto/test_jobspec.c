@@ -54,7 +54,7 @@ END_TEST
     "{'name':'train-1','gpus':65536,'gpu_type':'A10','remote':false,'use_reserved_pool':false,'pool':'p',"   \
     "'launch_mode':'node','command':['python','','x y'],'env':{'HF_HOME':'t','_x9':'','NONE':null},"         \
     "'secrets':['HF_TOKEN','A=B_2','KEY:file','KEY=CREDENTIALS:file'],"                                      \
-    "'volumes':['data:/data:ro','scratch:rw','home'],"                                                       \
+    "'volumes':['data:/data:ro','scratch:rw','home'],'checkpoint_volume':'scratch',"                         \
     "'inputs':['t=https://h:1/a=b:c/x?q#secret=S&sha256=" HASH ":/in','s3://b/k-1/','volume:data'],"         \
     "'labels':{'team':'nlp'},'files':[{'path':'a/b.py','text':'print(1)','executable':true},"                \
     "{'path':'a/c','base64':'aGk='},{'path':'d','blob':'" HASH                                               \

@@ -48,6 +48,7 @@ START_TEST(equal_demands_come_to_equal_terms)
     assert_terms("{'constraints':{'zone':{'in':['a','b'],'not':'b'}}}", "zone=a,b zone!=b");
     assert_terms("{'volumes':['b:/b:ro','a:/a']}", "volume.a=ro,rw volume.b=ro,rw");
     assert_terms("{'volumes':['a:/a:rw','b:rw']}", "volume.a=rw volume.b=rw,rw-fixed");
+    assert_terms("{'volumes':['a:/a','b'],'checkpoint_volume':'b'}", "volume.a=ro,rw volume.b=rw,rw-fixed");
     assert_terms("{'inputs':['volume:a/x','volume:a/y'],'volumes':['b:rw']}",
                  "volume.a=ro,ro-fixed,rw,rw-fixed volume.b=rw,rw-fixed");
     assert_terms("{'inputs':['volume:a/x'],'volumes':['a:rw']}", "volume.a=rw,rw-fixed");

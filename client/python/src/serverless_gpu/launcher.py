@@ -86,6 +86,7 @@ class Options:
     env: Mapping[str, str | None]  # None: not set, even if this process has it
     secrets: list[str]
     volumes: list[str]
+    checkpoint_volume: str | None = None
     inputs: list[str]
     image: str | None = None
     worker_image: str | None = None
@@ -285,6 +286,7 @@ if TYPE_CHECKING:
         env: Mapping[str, str | None] | None = None,
         secrets: Names = None,
         volumes: Names = None,
+        checkpoint_volume: str | None = None,
         image: str | None = None,
         worker_image: str | None = None,
         image_secret: str | None = None,
@@ -327,6 +329,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     env: Mapping[str, str | None] | None = None,
     secrets: Names = None,
     volumes: Names = None,
+    checkpoint_volume: str | None = None,
     image: str | None = None,
     worker_image: str | None = None,
     image_secret: str | None = None,
@@ -369,6 +372,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
                    of another name; with ":file" behind it the value is in a file, and the variable HF_TOKEN_FILE, or TOKEN, has its path
     volumes        folders that the nodes have under these names: "data:/data" is found at /data, "data" where the node has it, which
                    $GPUCTL_VOLUME_DATA tells; with ":ro" behind it ranks cannot write
+    checkpoint_volume  of these the one on which $GPUCTL_CHECKPOINT_DIR is: for checkpoints that are too large to be sent; nodes share it
     image          container image whose files the ranks see, with a Python of this version: "registry/name:tag", or "name@sha256:..." with
                    its digest. Packages are those of the image, and no requirements are sent
     worker_image   the same for all nodes but that of rank 0, where they need another one
@@ -418,6 +422,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.env, options.labels = _variables(env), _texts("labels", labels)
     options.secrets = _names("secrets", secrets, "texts such as HF_TOKEN or KEY:file")
     options.volumes = _names("volumes", volumes, "texts such as data:/data or data:/data:ro")
+    options.checkpoint_volume = _text("checkpoint_volume", checkpoint_volume)
     options.image, options.worker_image = _text("image", image), _text("worker_image", worker_image)
     options.image_secret = _text("image_secret", image_secret)
     options.inputs = _names("inputs", inputs, "texts such as train=https://example.org/train.csv")

@@ -20,7 +20,7 @@ const seconds = (value: unknown): string => (Number(value) % 60 === 0 ? `${Numbe
 /** Fields with an option that has the value as it is. */
 const PLAIN: Record<string, string> = {
   name: "--name", gpus: "--gpus", cpus: "--cpus", memory: "--memory", nodes: "--nodes", gpu_type: "--gpu-type", pool: "--pool", placement: "--placement", workdir: "--chdir", python: "--python",
-  image: "--image", worker_image: "--worker-image", image_secret: "--image-secret", launch_mode: "--launch-mode", project: "--project", priority: "--priority", retries: "--retries", infra_retries: "--infra-retries", on_disconnect: "--on-disconnect",
+  checkpoint_volume: "--checkpoint-volume", image: "--image", worker_image: "--worker-image", image_secret: "--image-secret", launch_mode: "--launch-mode", project: "--project", priority: "--priority", retries: "--retries", infra_retries: "--infra-retries", on_disconnect: "--on-disconnect",
 };
 /** Fields whose options are made of the value: each an option and what is behind it. */
 const MADE: Record<string, (value: unknown) => string[]> = {

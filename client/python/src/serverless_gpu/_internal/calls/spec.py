@@ -104,6 +104,7 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "env": dict(options.env),
         "secrets": options.secrets,
         "volumes": options.volumes,
+        "checkpoint_volume": options.checkpoint_volume,
         "image": options.image,
         "worker_image": options.worker_image,
         "image_secret": options.image_secret,
