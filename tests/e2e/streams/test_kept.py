@@ -146,6 +146,20 @@ def test_its_time_limit_is_not_extended(cluster: Cluster) -> None:
     assert (view["state"], view["cause"]) == ("FAILED", "RANK_FAILED")
 
 
+def test_a_longer_time_limit_makes_the_look_longer_and_a_shorter_one_ends_it(cluster: Cluster) -> None:
+    job = kept(cluster, ALONE, time_limit_s=600)
+    cut = cluster.api.job(job)["kept_until"]
+    gpuctl(cluster, "update", job, "--time-limit", "none")
+    view = cluster.api.job(job)
+    assert view["kept_until"] > cut and view["reason"].endswith(f"kept until {view['kept_until']}")
+    assert found(cluster, job) == "mine\n0\n"
+    gpuctl(cluster, "update", job, "--time-limit", "10m")
+    assert cluster.api.job(job)["kept_until"] == cut
+    gpuctl(cluster, "update", job, "--time-limit", "1ms")
+    view = cluster.api.wait(job)
+    assert (view["state"], view["cause"], view["kept_until"]) == ("FAILED", "RANK_FAILED", None)
+
+
 def test_a_port_that_is_opened_in_the_look_is_reached_and_ssh_comes_in(cluster: Cluster, tmp_path: Path) -> None:
     job = kept(cluster, ALONE)
     with start(cluster, "exec", job, "--", PYTHON, "-c", WEB) as server:
