@@ -14,20 +14,13 @@ from urllib.request import urlopen
 import pytest
 
 from harness import PATIENCE, PYTHON, ROOT, Cluster, Problem, eventually
-from joined import environment, gpuctl, start
+from joined import WEB, environment, gpuctl, start
 from owners import cluster_of, needs_owners
 from test_forward import Forward
 from test_ssh import Person
 
 FAILS = ["sh", "-c", 'echo "of rank $RANK" > found.$RANK; test "$RANK" = 1 && exit 3; exec sleep 600']
 ALONE = ["sh", "-c", "echo mine > found; echo last words >&2; exit 3"]
-#: A web server of its folder, which prints its port.
-WEB = """
-import http.server
-web = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
-print(web.server_port, flush=True)
-web.serve_forever()
-"""
 HOUR: dict[str, Any] = {"keep_on_failure_s": 3600}
 
 
