@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes the priority and the time limit of a live job, and holds and releases jobs. A change based on an
  * outdated view of the job is refused, and the history records old and new values. A new limit counts from
- * the start of the attempt: a limit that is over already ends it. A held job takes part in nothing but keeps
- * its place, because jobs are ordered by submission. A job that has GPUs is never held. */
+ * the start of the attempt: a limit that is over already ends it. The look into a kept attempt moves with it.
+ * A held job takes part in nothing but keeps its place, because jobs are ordered by submission. A job that
+ * has GPUs is never held. */
 #include "daemon/core/inputs/amend.h"
 
 #include <string.h>
@@ -90,6 +91,7 @@ bool amend_job(struct core *core, const struct input *input, struct err *err)
     if (!priority && !limit) {
         return true;
     }
+    int64_t old_limit_ms = job->time_limit_ms;
     const char *detail = detail_of(core, job, input, priority, limit);
     trace_line(core, "job %s is changed: %s", job->id, detail);
     record_event(core, job, EVENT_CHANGED, detail);
@@ -99,6 +101,9 @@ bool amend_job(struct core *core, const struct input *input, struct err *err)
         job->attempt->estimate_ms = history_estimate_ms(core, job->pattern, job->time_limit_ms);
         availability_add(core, job->attempt);
         core->place_wanted = true;
+        if (job->attempt->state == ATTEMPT_KEPT) {
+            attempt_move_look(core, job->attempt, old_limit_ms);
+        }
         expiry_renew(core, job->attempt);
     }
     return true;

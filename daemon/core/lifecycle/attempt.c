@@ -428,6 +428,20 @@ bool attempt_keep(struct core *core, struct attempt *attempt, const struct fault
     return true;
 }
 
+void attempt_move_look(struct core *core, struct attempt *attempt, int64_t old_limit_ms)
+{
+    struct job *job = attempt->job;
+    int64_t limit_ms = job->time_limit_ms;
+    bool longer = old_limit_ms != 0 && (limit_ms == 0 || limit_ms > old_limit_ms);
+    if (longer) { /* it may have been cut */
+        job->kept_until_ms = attempt->since_ms + job->keep_ms + core->wall_offset_ms;
+    }
+    if (limit_ms != 0 && job->kept_until_ms > attempt->started_ms + limit_ms) {
+        job->kept_until_ms = attempt->started_ms + limit_ms;
+    }
+    record_job(core, job);
+}
+
 static void end_look(struct core *core, struct attempt *attempt)
 {
     attempt->job->kept_until_ms = 0;

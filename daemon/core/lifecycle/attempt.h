@@ -51,6 +51,9 @@ void attempt_stop(struct core *core, struct attempt *attempt, const struct fault
  * failure of a rank, or the gang is stopping. attempt_end_look ends that time; attempt_stop does so as well,
  * and the cause of the attempt stays the failure. text: why it ends. */
 bool attempt_keep(struct core *core, struct attempt *attempt, const struct fault *fault);
+/* Has the job's new time limit end the look. Under a longer one it lasts as long as the job has asked for,
+ * from the failure or from the controller's last start, whichever is later. */
+void attempt_move_look(struct core *core, struct attempt *attempt, int64_t old_limit_ms);
 void attempt_end_look(struct core *core, struct attempt *attempt, const char *text);
 
 /* Declares the member gone, on evidence. */

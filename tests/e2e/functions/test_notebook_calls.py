@@ -37,6 +37,7 @@ def test_each_value_is_a_task_and_comes_back_in_order_or_as_it_ends(notebook: No
     told = notebook("""
         import json, os
         from serverless_gpu import attach, distributed
+        from urllib3.connection import HTTPConnection
 
         class Wrong(Exception):
             def __init__(self, number, *, unit):
@@ -83,8 +84,12 @@ def test_each_value_is_a_task_and_comes_back_in_order_or_as_it_ends(notebook: No
         @distributed(gpus=1, remote=True, requirements=None, working_dir=None)
         def twice(x):
             return 2 * x
+        made = []
+        connect = HTTPConnection.connect
+        HTTPConnection.connect = lambda self: (made.append(1), connect(self))[1]
         call = twice.map(range(300))
         assert call.result() == [2 * x for x in range(300)]
+        assert len(made) <= 10, made  # one for each of the threads that fetch
         print(json.dumps(call.job_id))
         """)
     view = cluster.api.job(json.loads(told))

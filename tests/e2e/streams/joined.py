@@ -15,6 +15,13 @@ from harness import GPUCTL, Api, Cluster
 
 DATA, END, STDERR, SIZE, EXIT, FAILURE, CREDIT = range(1, 8)
 SLEEP = ["sh", "-c", "sleep 600"]
+#: A web server of its folder, which prints its port.
+WEB = """
+import http.server
+web = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+print(web.server_port, flush=True)
+web.serve_forever()
+"""
 
 
 def environment(cluster: Cluster, token: str | None = None) -> dict[str, str]:

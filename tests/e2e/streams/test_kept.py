@@ -7,6 +7,7 @@ import signal
 import subprocess
 import textwrap
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -14,20 +15,13 @@ from urllib.request import urlopen
 import pytest
 
 from harness import PATIENCE, PYTHON, ROOT, Cluster, Problem, eventually
-from joined import environment, gpuctl, start
+from joined import WEB, environment, gpuctl, start
 from owners import cluster_of, needs_owners
 from test_forward import Forward
 from test_ssh import Person
 
 FAILS = ["sh", "-c", 'echo "of rank $RANK" > found.$RANK; test "$RANK" = 1 && exit 3; exec sleep 600']
 ALONE = ["sh", "-c", "echo mine > found; echo last words >&2; exit 3"]
-#: A web server of its folder, which prints its port.
-WEB = """
-import http.server
-web = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
-print(web.server_port, flush=True)
-web.serve_forever()
-"""
 HOUR: dict[str, Any] = {"keep_on_failure_s": 3600}
 
 
@@ -144,6 +138,21 @@ def test_its_time_limit_is_not_extended(cluster: Cluster) -> None:
     job = kept(cluster, ALONE, time_limit_s=2)
     view = cluster.api.wait(job)
     assert (view["state"], view["cause"]) == ("FAILED", "RANK_FAILED")
+
+
+def test_a_longer_time_limit_makes_the_look_longer_and_a_shorter_one_ends_it(cluster: Cluster) -> None:
+    job = kept(cluster, ALONE, time_limit_s=600)
+    cut = cluster.api.job(job)["kept_until"]
+    gpuctl(cluster, "update", job, "--time-limit", "none")
+    view = cluster.api.job(job)
+    assert view["kept_until"] > cut and view["reason"].endswith(f"kept until {view['kept_until']}")
+    assert found(cluster, job) == "mine\n0\n"
+    gpuctl(cluster, "update", job, "--time-limit", "10m")
+    moments = [datetime.fromisoformat(text) for text in (cut, cluster.api.job(job)["kept_until"])]
+    assert abs(moments[0] - moments[1]) < timedelta(seconds=1)  # by two clocks
+    gpuctl(cluster, "update", job, "--time-limit", "1ms")
+    view = cluster.api.wait(job)
+    assert (view["state"], view["cause"], view["kept_until"]) == ("FAILED", "RANK_FAILED", None)
 
 
 def test_a_port_that_is_opened_in_the_look_is_reached_and_ssh_comes_in(cluster: Cluster, tmp_path: Path) -> None:

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from harness import GPUAGENT, GPUCTL, GPUCTLD, Cluster, eventually
-from joined import SLEEP, environment, gpuctl, running
+from harness import GPUAGENT, GPUCTL, GPUCTLD, PYTHON, Cluster, eventually
+from joined import SLEEP, WEB, environment, gpuctl, running
 from owners import cluster_of, needs_owners
 from test_exec import Terminal
 
@@ -132,6 +134,80 @@ def test_ssh_forwards_ports_and_shares_a_connection(job: str, person: Person, tm
             assert person.run(person.ssh, "-S", shared, host, "echo $RANK").stdout == b"0\n"
     person.run(person.ssh, "-S", shared, "-O", "exit", host)
     master.wait(30)
+
+
+@contextlib.contextmanager
+def opened(person: Person, *words: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """A session without a terminal: what to read from it and to write to it. It ends well when nothing more is written."""
+    command = [str(person.ssh), "-T", "-o", "ExitOnForwardFailure=yes", *words]
+    with subprocess.Popen(command, env=person.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as session:
+        assert session.stdin is not None and session.stdout is not None
+        try:
+            yield session.stdout, session.stdin
+        except BaseException:
+            session.kill()
+            raise
+    assert session.returncode == 0
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+def fetched(person: Person, socks: int, port: str) -> bytes:
+    """What the job's server of files says of one of them, through the dynamic forward of a connection."""
+    return person.run("curl", "-sSf", "--socks5-hostname", f"127.0.0.1:{socks}", f"http://127.0.0.1:{port}/pid").stdout
+
+
+def test_a_server_that_a_script_starts_is_reached_as_editors_do(cluster: Cluster, job: str, person: Person) -> None:
+    """What VS Code's Remote-SSH asks of a host: a shell that reads a script, a server that outlives it, and SOCKS to the server's port."""
+    script = f"""
+        set -e; echo begin-7f; mkfifo told
+        nohup {PYTHON} -c '{WEB}' > told 2> /dev/null < /dev/null &
+        read -r port < told; rm told
+        echo "port==$port=="; echo end-7f
+    """
+    said = gpuctl(cluster, "exec", job, "cat", "pid").stdout
+    socks = [free_port(), free_port()]
+    with opened(person, "-D", f"127.0.0.1:{socks[0]}", f"{job}.gpuctl", "bash") as (read, write):
+        write.write(script.encode())
+        write.flush()
+        assert read.readline() == b"begin-7f\n"
+        port = read.readline().decode().split("==")[1]
+        assert read.readline() == b"end-7f\n"
+        assert [fetched(person, socks[0], port) for _ in range(3)] == [said] * 3
+    with opened(person, "-D", f"127.0.0.1:{socks[1]}", f"{job}.gpuctl", "echo; exec cat") as (read, _):
+        assert read.readline() == b"\n"
+        assert fetched(person, socks[1], port) == said  # the window is opened again
+
+
+def test_sockets_of_files_are_forwarded_both_ways(job: str, person: Person, tmp_path: Path) -> None:
+    here, there, back = (str(tmp_path / name) for name in ("here", "there", "back"))
+    with socket.create_server(("127.0.0.1", 0)) as near:
+        forwards = ["-L", f"{here}:{there}", "-R", f"{back}:127.0.0.1:{near.getsockname()[1]}"]
+        code = f"""
+import socket
+server = socket.socket(socket.AF_UNIX)
+server.bind("{there}")
+server.listen()
+print(flush=True)
+server.accept()[0].sendall(b"from there")
+link = socket.socket(socket.AF_UNIX)
+link.connect("{back}")
+link.sendall(b"from beside")
+"""
+        with opened(person, *forwards, f"{job}.gpuctl", f"{PYTHON} -") as (read, write):
+            write.write(code.encode())
+            write.close()
+            assert read.readline() == b"\n"
+            with socket.socket(socket.AF_UNIX) as link:
+                link.settimeout(30)
+                link.connect(here)
+                assert link.recv(100) == b"from there"
+            near.settimeout(30)
+            assert near.accept()[0].recv(100) == b"from beside"
 
 
 def test_the_file_of_the_person_is_changed_once_and_keeps_its_lines(person: Person, job: str) -> None:

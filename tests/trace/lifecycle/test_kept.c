@@ -182,6 +182,63 @@ START_TEST(the_time_limit_ends_the_look_too)
 }
 END_TEST
 
+/* So long after the gang was started its look ends. */
+static void expect_end_ms(const struct cluster *c, int64_t end_ms)
+{
+    ck_assert_int_eq(rows_job(c->rows, "gang")->kept_until_ms, c->wall_ms + end_ms);
+}
+
+START_TEST(the_look_moves_with_the_time_limit_but_never_beyond_its_own_time)
+{
+    autocluster struct cluster *c = gang(.retries = 0);
+    advance_beating(c, 2000, "a b");
+    failed(c, "gang", "b", 3, 3);
+    expect_end_ms(c, 62000);
+    change_limit(c, "gang", 20000);
+    expect_end_ms(c, 20000);
+    change_limit(c, "gang", 40000);
+    expect_end_ms(c, 40000);
+    advance_beating(c, 30000, "a b");
+    change_limit(c, "gang", 90000);
+    expect_end_ms(c, 62000);
+    change_limit(c, "gang", 50000);
+    change_limit(c, "gang", 0);
+    expect_end_ms(c, 62000);
+    quiet(c);
+    advance_beating(c, 29999, "a b");
+    expect(c, "");
+    advance(c, 1);
+    expect(c, "[62000] attempt gang/1 KEPT -> STOPPING\n"
+              "[62000] attempt gang/1 ends: its time to be looked at is over\n");
+}
+END_TEST
+
+START_TEST(a_time_limit_that_is_over_already_ends_the_look)
+{
+    autocluster struct cluster *c = kept(.retries = 0);
+    advance_beating(c, 10000, "a b");
+    change_limit(c, "gang", 5000);
+    quiet(c);
+    advance(c, 0);
+    expect(c, "[10000] attempt gang/1 KEPT -> STOPPING\n"
+              "[10000] attempt gang/1 ends: its time to be looked at is over\n");
+    end_gang(c);
+    expect_ended(c, "gang", JOB_FAILED, 3, FAILURE);
+}
+END_TEST
+
+START_TEST(after_a_restart_a_longer_limit_counts_the_look_from_that_and_a_shorter_one_leaves_it)
+{
+    autocluster struct cluster *c = kept(.retries = 0, .time_limit_ms = 80000);
+    advance_beating(c, 10000, "a b");
+    cluster_restart(c);
+    change_limit(c, "gang", 75000);
+    expect_end_ms(c, MINUTE_MS);
+    change_limit(c, "gang", 90000); /* when the rank failed is not known any more */
+    expect_end_ms(c, 10000 + MINUTE_MS);
+}
+END_TEST
+
 START_TEST(maintenance_of_a_node_ends_the_look)
 {
     autocluster struct cluster *c = kept(.retries = 0);
@@ -309,6 +366,10 @@ Suite *kept_suite(void)
     tcase_add_test(tests, a_job_that_is_canceled_before_a_rank_failed_is_canceled);
     tcase_add_test(tests, a_job_that_gives_way_ends_its_look_and_is_no_preempted_one);
     tcase_add_test(tests, the_time_limit_ends_the_look_too);
+    tcase_add_test(tests, the_look_moves_with_the_time_limit_but_never_beyond_its_own_time);
+    tcase_add_test(tests, a_time_limit_that_is_over_already_ends_the_look);
+    tcase_add_test(tests,
+                   after_a_restart_a_longer_limit_counts_the_look_from_that_and_a_shorter_one_leaves_it);
     tcase_add_test(tests, maintenance_of_a_node_ends_the_look);
     tcase_add_test(tests, a_restart_keeps_the_moment);
     tcase_add_test(tests, a_node_that_is_lost_ends_the_look_and_is_to_blame_only_if_it_went_first);

@@ -69,6 +69,7 @@ class MapCall(DistributedFunctionCall):
         self._floor = 0  # calls with smaller numbers have ended
         self._ended = -1  # of the last look
         self._looking = threading.Lock()
+        self._fetchers: concurrent.futures.ThreadPoolExecutor | None = None  # between looks they keep their connections
 
     @classmethod
     def prepare_all(
@@ -140,6 +141,9 @@ class MapCall(DistributedFunctionCall):
                     text = f"{self._named(number)} was not run, because job {self.job_id} ended {view['state']}: {view['reason']}"
                     self._keep(number, Failure(JobFailed(text, job_id=str(self.job_id), state="CANCELED")))
             self._heard(view)
+            if self._fetchers is not None:
+                self._fetchers.shutdown()
+                self._fetchers = None
         while self._floor in self._outcomes:
             self._floor += 1
         failed = f", {len(self._failures)} failed" if self._failures else ""
@@ -152,9 +156,9 @@ class MapCall(DistributedFunctionCall):
             for row in rows:
                 self._keep(row["task"], self._value(row))
             return
-        with concurrent.futures.ThreadPoolExecutor(min(THREADS, len(rows)), "gpuctl-map") as pool:
-            for row, value in zip(rows, pool.map(self._value, rows)):
-                self._keep(row["task"], value)
+        self._fetchers = self._fetchers or concurrent.futures.ThreadPoolExecutor(THREADS, "gpuctl-map")
+        for row, value in zip(rows, self._fetchers.map(self._value, rows)):
+            self._keep(row["task"], value)
 
     def _keep(self, number: int, outcome: Any) -> None:
         if isinstance(outcome, Failure):
