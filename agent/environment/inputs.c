@@ -56,6 +56,7 @@ struct input_fetch {
     bool good;                  /* the fetcher has said so */
     char *failed;               /* or why not; or NULL */
     enum build_end end;         /* if it has failed */
+    bool over;                  /* its end is being told */
     struct input_fetch *prev, *next;
 };
 
@@ -198,11 +199,13 @@ static void fail(struct input_fetch *fetch, enum build_end end, const char *text
 
 static void begin_next(struct inputs *inputs);
 
-/* Those who are told may stop other fetches, which begins the next one: never this one again. */
+/* Those who are told may stop other fetches, which begins the next one: never this one again. Who wants this
+ * one twice may stop it, too. */
 static void end_fetch(struct input_fetch *fetch)
 {
     struct inputs *inputs = fetch->inputs;
     DL_DELETE(inputs->fetches, fetch);
+    fetch->over = true;
     bool ready = fetch->failed == NULL;
     if (ready) {
         log_info("input ready", "url=\"%.*s\" size_bytes=%lld fetched=%d", (int)strcspn(fetch->url, "?"),
@@ -498,6 +501,9 @@ struct input_fetch *input_fetch_begin(struct inputs *inputs, const struct input_
 void input_fetch_stop(struct input_fetch *fetch)
 {
     struct inputs *inputs = fetch->inputs;
+    if (fetch->over) {
+        return;
+    }
     child_stop(fetch->child, 0);
     DL_DELETE(inputs->fetches, fetch);
     free_fetch(fetch);

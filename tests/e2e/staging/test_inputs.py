@@ -266,6 +266,14 @@ def test_a_job_whose_input_nobody_gives_fails_while_it_holds_no_gpu(cluster: Clu
     assert said in view["reason"] and "hidden" not in view["reason"], view["reason"]
 
 
+def test_a_job_that_names_an_absent_input_twice_fails_and_its_node_goes_on(cluster: Cluster, server: FileServer) -> None:
+    view = failed(cluster, f"a={server.url}/absent", f"b={server.url}/absent")
+    assert "the server answers 404 Not Found" in view["reason"], view["reason"]
+    assert all(agent.alive() for agent in cluster.agents), cluster.agents[0].said()
+    server.files["/twice"] = b"x"
+    assert ran(cluster, "cat $GPUCTL_INPUT_A $GPUCTL_INPUT_B", f"a={server.url}/twice", f"b={server.url}/twice") == "xx"
+
+
 def test_a_server_that_is_away_for_a_while_costs_a_retry(cluster: Cluster, server: FileServer) -> None:
     server.statuses["/busy"] = 503
     job = cluster.api.submit(["true"], inputs=[f"{server.url}/busy"], infra_retries=0)
