@@ -406,6 +406,7 @@ static enum end judge(struct transfer *transfer, CURLcode code, bool last)
         return transfer->arrived > 0 || begin_file(transfer) ? END_DONE : END_FAILED; /* it may be empty */
     }
     if (code == CURLE_OK && transfer->answer.status == 416 && !last) {
+        fetcher->done_bytes -= transfer->offset;
         return ftruncate(transfer->piece, 0) == 0 ? END_BROKEN : END_FAILED;
     }
     if (code == CURLE_OK) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import random
 import signal
@@ -201,6 +202,27 @@ def test_a_killed_agent_goes_on_with_its_fetch_and_nobody_sees_half_of_it(server
         assert cluster.api.log(job).strip() == hashlib.sha256(content).hexdigest()
         assert server.gets("/killed") == [None, "bytes=150000-"]
         assert list(kept.glob("*.part")) == []
+
+
+def test_a_fetch_that_was_whole_when_its_agent_died_counts_its_bytes_once(server: FileServer) -> None:
+    server.files["/whole"] = content = random_bytes(400_000)
+    server.stops["/whole"] = 150_000
+    with cluster_of([1], "--input-limit", "600K", *LOOPBACK) as cluster:
+        script = ["sh", "-c", "sha256sum <$GPUCTL_INPUT_WHOLE | cut -c-64"]
+        job = cluster.api.submit(script, inputs=[f"{server.url}/whole"], infra_retries=0)
+        assert server.stopped.wait(60)
+        kept = cluster.folder / "node0" / "inputs"
+        eventually(lambda: written(kept) == 150_000, "what has come to be written")
+        cluster.agents[0].kill(signal.SIGKILL)
+        (piece,) = (path for part in kept.glob("*.part") for path in (part / "work").glob("*"))
+        piece.write_bytes(content)
+        server.go.set()
+        cluster.agents[0].start()
+        view = cluster.api.wait(job)
+        assert view["state"] == "SUCCEEDED", view
+        assert cluster.api.log(job).strip() == hashlib.sha256(content).hexdigest()
+        assert ("GET", "/whole", "bytes=400000-", 416) in server.requests
+        assert [json.loads(marker.read_text())["size_bytes"] for marker in kept.glob("*/gpuctl.json")] == [400_000]
 
 
 def test_an_input_that_changes_between_two_halves_is_begun_anew(server: FileServer) -> None:
