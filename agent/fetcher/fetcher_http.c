@@ -167,6 +167,11 @@ static bool begin_file(struct transfer *transfer)
     return true;
 }
 
+static bool is_file(const struct transfer *transfer)
+{
+    return transfer->answer.status == 200 || transfer->answer.status == 206;
+}
+
 static bool take_file(struct transfer *transfer, const char *bytes, size_t length)
 {
     if (transfer->arrived == 0 && !begin_file(transfer)) {
@@ -185,7 +190,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *closure)
     struct transfer *transfer = closure;
     size_t length = size * count;
     curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &transfer->answer.status);
-    bool good = transfer->answer.status == 200 || transfer->answer.status == 206;
+    bool good = is_file(transfer);
     if (good && transfer->piece >= 0) {
         return take_file(transfer, bytes, length) ? length : 0;
     }
@@ -394,6 +399,10 @@ static void ask_for_rest(struct transfer *transfer)
 static enum end judge(struct transfer *transfer, CURLcode code, bool last)
 {
     struct fetcher *fetcher = transfer->fetcher;
+    bool whole = code == CURLE_OK && is_file(transfer);
+    if (whole && transfer->arrived == 0 && !begin_file(transfer)) { /* it may be empty */
+        transfer->stopped = !transfer->changed;
+    }
     if (transfer->stopped) {
         return END_FAILED;
     }
@@ -402,8 +411,8 @@ static enum end judge(struct transfer *transfer, CURLcode code, bool last)
         fetcher_fail(fetcher, FAULT_TIMES, "%s has changed while it was fetched", shown);
         return END_FAILED;
     }
-    if (code == CURLE_OK && transfer->answer.status / 100 == 2) {
-        return transfer->arrived > 0 || begin_file(transfer) ? END_DONE : END_FAILED; /* it may be empty */
+    if (whole) {
+        return END_DONE;
     }
     if (code == CURLE_OK && transfer->answer.status == 416 && !last) {
         fetcher->done_bytes -= transfer->offset;

@@ -181,6 +181,12 @@ def test_half_a_fetch_goes_on_where_it_broke_off(cluster: Cluster, server: FileS
     assert server.gets("/broken") == [None, "bytes=50000-", "bytes=120000-"]
 
 
+def test_an_answer_that_is_no_file_is_no_empty_input(cluster: Cluster, server: FileServer) -> None:
+    server.files["/other"] = b"content"
+    server.get_statuses["/other"] = 203
+    assert "the server answers 203" in failed(cluster, f"{server.url}/other")["reason"]
+
+
 def written(kept: Path) -> int:
     """Bytes of what has come so far."""
     return sum(path.stat().st_size for part in kept.glob("*.part") for path in (part / "work").glob("*"))
