@@ -429,9 +429,9 @@ static enum end judge(struct transfer *transfer, CURLcode code, bool last)
     return END_BROKEN;
 }
 
-/* One try. The bytes that it brings stay, also when it breaks off. */
+/* One try. The bytes that it brings stay, also when it breaks off; *ret_size: how many there are then. */
 static enum end try(struct fetcher *fetcher, const struct http_remote *remote, const char *version, int piece,
-                    bool last, bool *ret_progress)
+                    bool last, int64_t *ret_size)
 {
     struct transfer transfer;
     struct stat status;
@@ -451,7 +451,7 @@ static enum end try(struct fetcher *fetcher, const struct http_remote *remote, c
         ask_for_rest(&transfer);
     }
     enum end end = judge(&transfer, perform(&transfer), last);
-    *ret_progress = transfer.arrived > 0;
+    *ret_size = transfer.offset + transfer.arrived;
     finish(&transfer);
     return end;
 }
@@ -466,18 +466,20 @@ static bool fetch_piece(struct fetcher *fetcher, const struct http_remote *remot
                         int piece)
 {
     struct stat status;
-    bool progress;
+    int64_t size = 0;
     if (fstat(piece, &status) != 0) {
         return fetcher_fail_errno(fetcher, "cannot read");
     }
     fetcher->done_bytes += status.st_size;
-    for (int failures = 0;;) {
-        enum end end = try(fetcher, remote, version, piece, failures + 1 == INPUT_TRIES, &progress);
+    /* a server without ranges sends the same bytes again */
+    for (int64_t most = status.st_size, failures = 0;;) {
+        enum end end = try(fetcher, remote, version, piece, failures + 1 == INPUT_TRIES, &size);
         if (end != END_BROKEN) {
             return end == END_DONE;
         }
-        failures = progress ? 0 : failures + 1;
-        pause_after(failures);
+        failures = size > most ? 0 : failures + 1;
+        most = size > most ? size : most;
+        pause_after((int)failures);
     }
 }
 

@@ -181,6 +181,14 @@ def test_half_a_fetch_goes_on_where_it_broke_off(cluster: Cluster, server: FileS
     assert server.gets("/broken") == [None, "bytes=50000-", "bytes=120000-"]
 
 
+def test_a_server_that_always_breaks_off_at_the_same_byte_is_given_up(cluster: Cluster, server: FileServer) -> None:
+    server.files["/endless"] = content = random_bytes(200_000)
+    server.nameless.add("/endless")
+    server.breaks["/endless"] = [50_000] * 1000
+    view = failed(cluster, f"{server.url}/endless#sha256={hashlib.sha256(content).hexdigest()}")
+    assert f"{server.url}/endless: " in view["reason"], view["reason"]
+
+
 def test_an_answer_that_is_no_file_is_no_empty_input(cluster: Cluster, server: FileServer) -> None:
     server.files["/other"] = b"content"
     server.get_statuses["/other"] = 203
