@@ -270,8 +270,10 @@ def test_a_folder_that_takes_long_to_read_holds_up_no_other_job(make_cluster: Ca
     time.sleep(3)  # by now it is being read
     small = cluster.api.submit(["sh", "-c", 'echo 1 >"$GPUCTL_CHECKPOINT_DIR/small"; exec sleep 1000'], gpu_type="cpu")
     await_checkpoint(cluster.api, small)
-    for job in (large, small):
-        cluster.api.post(f"/v1/jobs/{job}/cancel")
+    cluster.api.post(f"/v1/jobs/{small}/cancel")
+    eventually(lambda: len(list(folder.iterdir())) == 1, "its folder to go")
+    eventually(lambda: not list((cluster.folder / "node0" / "trash").iterdir()), "its files to go")
+    cluster.api.post(f"/v1/jobs/{large}/cancel")
 
 
 #: Saves, waits to be told, and makes a folder that cannot be taken. Repairs it when it is told so.
