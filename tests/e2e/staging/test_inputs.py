@@ -11,7 +11,8 @@ import random
 import signal
 import ssl
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pytest
 
 from file_server import FileServer
 from harness import GPUCTLD, Cluster, Problem, eventually, run_gpuctl
-from owners import RUN_AS, cluster_of, needs_owners, passable_folder
+from owners import MAY_MOUNT, RUN_AS, cluster_of, needs_owners, passable_folder
 from test_staging import put_blob, tar_of
 
 LOOPBACK = ("--input-plain-http", "--input-networks", "127.0.0.0/8")
@@ -237,6 +238,30 @@ def test_a_fetch_that_was_whole_when_its_agent_died_counts_its_bytes_once(server
         assert cluster.api.log(job).strip() == hashlib.sha256(content).hexdigest()
         assert ("GET", "/whole", "bytes=400000-", 416) in server.requests
         assert [json.loads(marker.read_text())["size_bytes"] for marker in kept.glob("*/gpuctl.json")] == [400_000]
+
+
+@pytest.mark.skipif(not MAY_MOUNT, reason="to mount a small disk takes the right to")
+def test_a_fetch_does_not_fill_the_disk(make_cluster: Callable[..., Cluster], server: FileServer, tmp_path: Path) -> None:
+    server.files["/much"] = random_bytes(400_000)
+    server.stops["/much"] = 150_000
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1060m", "tmpfs", disk], check=True)
+    try:
+        cluster = make_cluster()
+        cluster.add_agent("node0", 1, "--state", str(disk / "node0"), *LOOPBACK)
+        cluster.wait_ready()
+        job = cluster.api.submit(["true"], inputs=[f"{server.url}/much"], infra_retries=0)
+        assert server.stopped.wait(60)
+        (disk / "filler").write_bytes(bytes(40 * 2**20))
+        time.sleep(1)
+        server.go.set()
+        view = cluster.api.wait(job)
+        assert view["state"] == "FAILED" and "the disk of this node is nearly full" in view["reason"], view
+        (disk / "filler").unlink()
+        assert ran(cluster, "wc -c <$GPUCTL_INPUT_MUCH", f"{server.url}/much") == "400000\n"
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def test_an_input_that_changes_between_two_halves_is_begun_anew(server: FileServer) -> None:
