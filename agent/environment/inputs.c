@@ -85,11 +85,18 @@ static bool take_secret(struct inputs *inputs, struct err *err)
     return file_replace(path, inputs->secret, HASH_BYTES, 0600, err);
 }
 
+/* Whatever the umask is. */
+static bool make_place_of_all(const char *folder, struct err *err)
+{
+    return file_make_directories(folder, PASSAGE_MODE, err) &&
+           (chmod(folder, PASSAGE_MODE) == 0 || err_errno(err, "%s", folder));
+}
+
 struct inputs *inputs_create(const struct inputs_config *config, struct err *err)
 {
     struct inputs *inputs = xzalloc(sizeof *inputs);
     inputs->config = *config;
-    inputs->cache = file_make_directories(config->folder, PASSAGE_MODE, err)
+    inputs->cache = make_place_of_all(config->folder, err)
                         ? cache_create(&(struct cache_config){.folder = config->folder,
                                                               .noun = "input",
                                                               .limit_bytes = config->limit_bytes},
@@ -260,7 +267,7 @@ static bool is_here(struct input_fetch *fetch)
 
 static bool make_folder(const struct inputs *inputs, const char *path, mode_t mode, bool fetchers)
 {
-    return (mkdir(path, mode) == 0 || errno == EEXIST) &&
+    return ((mkdir(path, mode) == 0 && chmod(path, mode) == 0) || errno == EEXIST) &&
            (!fetchers || inputs->config.uid == 0 ||
             lchown(path, inputs->config.uid, inputs->config.uid) == 0);
 }

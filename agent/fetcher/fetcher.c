@@ -264,6 +264,7 @@ int fetcher_run(void)
     struct err err = {0};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "gpuagent-fetch");
+    umask(S_IWGRP | S_IWOTH); /* others read what it fetches */
     json_begin();
     curl_use_begin(CURL_GLOBAL_DEFAULT);
     bool good = take_order(&fetcher, &err) ||

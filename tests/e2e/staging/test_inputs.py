@@ -120,6 +120,17 @@ def test_an_input_is_where_the_job_wants_it_and_hidden_from_others(server: FileS
         assert owner == {1900000015}, "the fetcher has no rights, and no other program has its number"
 
 
+@needs_owners
+def test_owners_read_inputs_of_an_agent_whose_files_are_its_own(server: FileServer) -> None:
+    server.files["/data"] = b"content"
+    before = os.umask(0o077)
+    try:
+        with cluster_of([1], "--run-as", "owner", *LOOPBACK) as cluster:
+            assert ran(cluster, "cat $GPUCTL_INPUT_DATA", f"{server.url}/data") == "content"
+    finally:
+        os.umask(before)
+
+
 def test_jobs_that_want_the_same_at_the_same_time_fetch_it_once(cluster: Cluster, server: FileServer) -> None:
     server.files["/large"] = random_bytes(300_000)
     server.stops["/large"] = 100_000
