@@ -423,6 +423,17 @@ def test_a_token_goes_to_the_host_of_the_url_alone(cluster: Cluster, server: Fil
         other.stop()
 
 
+def test_a_folder_of_a_volume_that_is_too_large_is_no_input(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    folder = tmp_path / "shared" / "set"
+    folder.mkdir(parents=True)
+    (folder / "file").touch()
+    for number in range(100_000):
+        (folder / str(number)).symlink_to("file")
+    cluster = make_cluster(1, agent=[f"--volume=data={tmp_path}/shared"])
+    said = "more than 100000 files, folders and links are in one folder"
+    assert said in failed(cluster, "volume:data/set")["reason"], "nobody would know which files are missing"
+
+
 @needs_owners
 def test_an_input_is_copied_out_of_a_volume() -> None:
     with passable_folder() as folder:
