@@ -233,6 +233,8 @@
 #define LIMIT_INPUT_FETCHES 4
 /* total size of a node's inputs, unless --input-limit says another: a large data set, or some small ones */
 #define DEFAULT_INPUTS_BYTES (100LL * GIB)
+/* free space below which a fetch is given up, looked at every STAGING_TELL_MS: a disk writes 2 GB/s */
+#define INPUTS_FREE_BYTES (1 * GIB)
 /* files of an input that is a folder, and folders within folders: a data set of images, as people lay them
  * out */
 #define LIMIT_INPUT_FILES 100000

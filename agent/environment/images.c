@@ -43,7 +43,7 @@ struct pull {
     enum step step;
     struct child *child;
     char *cgroup;   /* of the child; NULL: none */
-    json_t *config; /* after STEP_COPY */
+    json_t *config; /* what is used of OCI's, after STEP_COPY */
     int64_t size_bytes;
     struct loop_timer watch; /* of the disk */
     struct pull *prev, *next;
@@ -271,8 +271,11 @@ static bool take_config(struct pull *pull, enum build_end *ret_end, struct err *
         return err_set(err, ERR_CONFLICT, "it is for %.32s/%.32s, and this node is linux/%s",
                        os != NULL ? os : "linux", architecture, machine());
     }
-    json_t *inner = json_object_get(config, "config");
-    pull->config = json_is_object(inner) ? json_incref(inner) : json_object();
+    json_t *env = json_object_get(json_object_get(config, "config"), "Env");
+    pull->config = json_object(); /* without its labels, which may be long */
+    if (env != NULL) {
+        json_object_set(pull->config, "Env", env);
+    }
     return true;
 }
 

@@ -56,6 +56,7 @@ struct input_fetch {
     bool good;                  /* the fetcher has said so */
     char *failed;               /* or why not; or NULL */
     enum build_end end;         /* if it has failed */
+    bool over;                  /* its end is being told */
     struct input_fetch *prev, *next;
 };
 
@@ -84,11 +85,18 @@ static bool take_secret(struct inputs *inputs, struct err *err)
     return file_replace(path, inputs->secret, HASH_BYTES, 0600, err);
 }
 
+/* Whatever the umask is. */
+static bool make_place_of_all(const char *folder, struct err *err)
+{
+    return file_make_directories(folder, PASSAGE_MODE, err) &&
+           (chmod(folder, PASSAGE_MODE) == 0 || err_errno(err, "%s", folder));
+}
+
 struct inputs *inputs_create(const struct inputs_config *config, struct err *err)
 {
     struct inputs *inputs = xzalloc(sizeof *inputs);
     inputs->config = *config;
-    inputs->cache = file_make_directories(config->folder, PASSAGE_MODE, err)
+    inputs->cache = make_place_of_all(config->folder, err)
                         ? cache_create(&(struct cache_config){.folder = config->folder,
                                                               .noun = "input",
                                                               .limit_bytes = config->limit_bytes},
@@ -198,11 +206,13 @@ static void fail(struct input_fetch *fetch, enum build_end end, const char *text
 
 static void begin_next(struct inputs *inputs);
 
-/* Those who are told may stop other fetches, which begins the next one: never this one again. */
+/* Those who are told may stop other fetches, which begins the next one: never this one again. Who wants this
+ * one twice may stop it, too. */
 static void end_fetch(struct input_fetch *fetch)
 {
     struct inputs *inputs = fetch->inputs;
     DL_DELETE(inputs->fetches, fetch);
+    fetch->over = true;
     bool ready = fetch->failed == NULL;
     if (ready) {
         log_info("input ready", "url=\"%.*s\" size_bytes=%lld fetched=%d", (int)strcspn(fetch->url, "?"),
@@ -257,7 +267,7 @@ static bool is_here(struct input_fetch *fetch)
 
 static bool make_folder(const struct inputs *inputs, const char *path, mode_t mode, bool fetchers)
 {
-    return (mkdir(path, mode) == 0 || errno == EEXIST) &&
+    return ((mkdir(path, mode) == 0 && chmod(path, mode) == 0) || errno == EEXIST) &&
            (!fetchers || inputs->config.uid == 0 ||
             lchown(path, inputs->config.uid, inputs->config.uid) == 0);
 }
@@ -498,6 +508,9 @@ struct input_fetch *input_fetch_begin(struct inputs *inputs, const struct input_
 void input_fetch_stop(struct input_fetch *fetch)
 {
     struct inputs *inputs = fetch->inputs;
+    if (fetch->over) {
+        return;
+    }
     child_stop(fetch->child, 0);
     DL_DELETE(inputs->fetches, fetch);
     free_fetch(fetch);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "agent/fetcher/fetcher_parts.h"
@@ -90,11 +91,28 @@ bool fetcher_check_size(const struct fetcher *fetcher, int64_t size)
                         shown, (double)size / MEGABYTE, (double)fetcher->limit_bytes / MEGABYTE);
 }
 
+/* Others write to the same disk. A fetch that is over at once is not held up by a disk that was full before.
+ */
+static bool check_disk(const struct fetcher *fetcher)
+{
+    struct statvfs disk;
+    if (fetcher->told_ms == 0 || fetcher->work < 0 || fstatvfs(fetcher->work, &disk) != 0 ||
+        (int64_t)disk.f_bavail * (int64_t)disk.f_frsize >= INPUTS_FREE_BYTES) {
+        return true;
+    }
+    autofree char *shown = fetcher_shown(fetcher->url);
+    return fetcher_fail(fetcher, FAULT_TIMES, "the disk of this node is nearly full: it cannot hold %s",
+                        shown);
+}
+
 bool fetcher_count(struct fetcher *fetcher, int64_t bytes)
 {
     fetcher->done_bytes += bytes;
     int64_t now_ms = clock_boot_ms();
     if (now_ms - fetcher->told_ms >= STAGING_TELL_MS) {
+        if (!check_disk(fetcher)) {
+            return false;
+        }
         autofree char *total = fetcher->total_bytes >= 0
                                    ? xprintf(" of %.1f", (double)fetcher->total_bytes / MEGABYTE)
                                    : xstrdup("");
@@ -246,6 +264,7 @@ int fetcher_run(void)
     struct err err = {0};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "gpuagent-fetch");
+    umask(S_IWGRP | S_IWOTH); /* others read what it fetches */
     json_begin();
     curl_use_begin(CURL_GLOBAL_DEFAULT);
     bool good = take_order(&fetcher, &err) ||

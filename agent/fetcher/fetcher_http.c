@@ -167,6 +167,11 @@ static bool begin_file(struct transfer *transfer)
     return true;
 }
 
+static bool is_file(const struct transfer *transfer)
+{
+    return transfer->answer.status == 200 || transfer->answer.status == 206;
+}
+
 static bool take_file(struct transfer *transfer, const char *bytes, size_t length)
 {
     if (transfer->arrived == 0 && !begin_file(transfer)) {
@@ -185,7 +190,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *closure)
     struct transfer *transfer = closure;
     size_t length = size * count;
     curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &transfer->answer.status);
-    bool good = transfer->answer.status == 200 || transfer->answer.status == 206;
+    bool good = is_file(transfer);
     if (good && transfer->piece >= 0) {
         return take_file(transfer, bytes, length) ? length : 0;
     }
@@ -394,6 +399,10 @@ static void ask_for_rest(struct transfer *transfer)
 static enum end judge(struct transfer *transfer, CURLcode code, bool last)
 {
     struct fetcher *fetcher = transfer->fetcher;
+    bool whole = code == CURLE_OK && is_file(transfer);
+    if (whole && transfer->arrived == 0 && !begin_file(transfer)) { /* it may be empty */
+        transfer->stopped = !transfer->changed;
+    }
     if (transfer->stopped) {
         return END_FAILED;
     }
@@ -402,10 +411,11 @@ static enum end judge(struct transfer *transfer, CURLcode code, bool last)
         fetcher_fail(fetcher, FAULT_TIMES, "%s has changed while it was fetched", shown);
         return END_FAILED;
     }
-    if (code == CURLE_OK && transfer->answer.status / 100 == 2) {
-        return transfer->arrived > 0 || begin_file(transfer) ? END_DONE : END_FAILED; /* it may be empty */
+    if (whole) {
+        return END_DONE;
     }
     if (code == CURLE_OK && transfer->answer.status == 416 && !last) {
+        fetcher->done_bytes -= transfer->offset;
         return ftruncate(transfer->piece, 0) == 0 ? END_BROKEN : END_FAILED;
     }
     if (code == CURLE_OK) {
@@ -419,9 +429,9 @@ static enum end judge(struct transfer *transfer, CURLcode code, bool last)
     return END_BROKEN;
 }
 
-/* One try. The bytes that it brings stay, also when it breaks off. */
+/* One try. The bytes that it brings stay, also when it breaks off; *ret_size: how many there are then. */
 static enum end try(struct fetcher *fetcher, const struct http_remote *remote, const char *version, int piece,
-                    bool last, bool *ret_progress)
+                    bool last, int64_t *ret_size)
 {
     struct transfer transfer;
     struct stat status;
@@ -441,7 +451,7 @@ static enum end try(struct fetcher *fetcher, const struct http_remote *remote, c
         ask_for_rest(&transfer);
     }
     enum end end = judge(&transfer, perform(&transfer), last);
-    *ret_progress = transfer.arrived > 0;
+    *ret_size = transfer.offset + transfer.arrived;
     finish(&transfer);
     return end;
 }
@@ -456,18 +466,20 @@ static bool fetch_piece(struct fetcher *fetcher, const struct http_remote *remot
                         int piece)
 {
     struct stat status;
-    bool progress;
+    int64_t size = 0;
     if (fstat(piece, &status) != 0) {
         return fetcher_fail_errno(fetcher, "cannot read");
     }
     fetcher->done_bytes += status.st_size;
-    for (int failures = 0;;) {
-        enum end end = try(fetcher, remote, version, piece, failures + 1 == INPUT_TRIES, &progress);
+    /* a server without ranges sends the same bytes again */
+    for (int64_t most = status.st_size, failures = 0;;) {
+        enum end end = try(fetcher, remote, version, piece, failures + 1 == INPUT_TRIES, &size);
         if (end != END_BROKEN) {
             return end == END_DONE;
         }
-        failures = progress ? 0 : failures + 1;
-        pause_after(failures);
+        failures = size > most ? 0 : failures + 1;
+        most = size > most ? size : most;
+        pause_after((int)failures);
     }
 }
 

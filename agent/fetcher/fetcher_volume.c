@@ -65,7 +65,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The caller has file_names_finish free the names. */
+/* Ends with one name above the limit. The caller has file_names_finish free the names. */
 static bool list(int folder, struct file_names *ret_names)
 {
     int readable = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -94,7 +94,11 @@ static bool walk_folder(struct walk *walk, int folder, const char *above, int de
     bool good =
         (depth < LIMIT_INPUT_DEPTH ||
          fetcher_fail(walk->fetcher, FAULT_JOB, "%s: %s: folders lie too deep", walk->fetcher->url, above)) &&
-        (list(folder, &names) || fetcher_fail_errno(walk->fetcher, above));
+        (list(folder, &names) || fetcher_fail_errno(walk->fetcher, above)) &&
+        (names.count <= LIMIT_INPUT_FILES ||
+         fetcher_fail(walk->fetcher, FAULT_JOB,
+                      "%s: %s: more than %d files, folders and links are in one folder", walk->fetcher->url,
+                      above, LIMIT_INPUT_FILES));
     for (size_t i = 0; i < names.count && good; i++) {
         struct stat status;
         autofree char *path = xprintf("%s%s%s", above, *above != '\0' ? "/" : "", names.items[i]);

@@ -23,6 +23,13 @@ static void add(json_t *mounts, const char *from, const char *at, const char *ho
                                             "source", from, "options", how, read_only ? "ro" : "rw"));
 }
 
+/* Of the last mount: "ro" leaves what is mounted below it writable. */
+static void protect_all(json_t *mounts)
+{
+    json_t *last = json_array_get(mounts, json_array_size(mounts) - 1);
+    json_array_append_new(json_object_get(last, "options"), json_string("rro"));
+}
+
 static void add_bind(json_t *mounts, const char *from, const char *at, bool read_only)
 {
     add(mounts, from, at, "rbind", read_only);
@@ -80,6 +87,9 @@ json_t *bundle_config(const struct bundle_facts *facts, json_t *variables, struc
         const struct bundle_mount *mount = &facts->mounts[i];
         if (!mount->optional || access(mount->from, F_OK) == 0) {
             add(mounts, mount->from, mount->at, mount->alone ? "bind" : "rbind", mount->read_only);
+            if (mount->read_only) {
+                protect_all(mounts);
+            }
         }
     }
     return json_incref(config);

@@ -473,10 +473,10 @@ static bool idle(void *closure)
         return false; /* the next event calls this again */
     }
     return payloads_step(context->payloads) || uploads_step(context->uploads) ||
-           checkpoints_step(context->checkpoints) || shims_refill(context->shims) ||
-           folder_pool_refill(context->folder_pool) || trash_step(context->trash) ||
-           environments_step(context->environments) || stagings_step(context->stagings) ||
-           warm_step(context->warm);
+           shims_refill(context->shims) || folder_pool_refill(context->folder_pool) ||
+           trash_step(context->trash) || environments_step(context->environments) ||
+           stagings_step(context->stagings) || warm_step(context->warm) ||
+           checkpoints_step(context->checkpoints); /* which may take hours */
 }
 
 static void told_to_end(void *closure)

@@ -297,12 +297,15 @@ static void read_some(struct checkpoint *checkpoint)
     }
 }
 
+/* One after the other, so that a large folder holds up no other. */
 bool checkpoints_step(struct checkpoints *checkpoints)
 {
     struct checkpoint *checkpoint;
     DL_FOREACH2(checkpoints->list, checkpoint, next_in_list)
     {
         if (checkpoint->phase == PHASE_READS) {
+            DL_DELETE2(checkpoints->list, checkpoint, prev, next_in_list);
+            DL_APPEND2(checkpoints->list, checkpoint, prev, next_in_list);
             read_some(checkpoint);
             return true;
         }

@@ -20,6 +20,8 @@ class FileServer:
         self.files: dict[str, bytes] = {}
         self.redirects: dict[str, str] = {}
         self.statuses: dict[str, int] = {}
+        #: Statuses of GETs alone, which are sent with the file.
+        self.get_statuses: dict[str, int] = {}
         #: Paths without an entity tag, and without a time either.
         self.untagged: set[str] = set()
         self.nameless: set[str] = set()
@@ -93,6 +95,8 @@ class FileServer:
             headers["Last-Modified"] = email.utils.formatdate(1_700_000_000, usegmt=True)
         if path not in self.nameless | self.untagged:
             headers["ETag"] = tag
+        if handler.command == "GET" and path in self.get_statuses:
+            return self.get_statuses[path], headers, content, 0
         asked = handler.headers.get("Range", "")
         condition = handler.headers.get("If-Range")
         if not asked.startswith("bytes=") or condition not in (None, headers.get("ETag", headers.get("Last-Modified"))):

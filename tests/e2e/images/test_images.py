@@ -182,6 +182,22 @@ def test_checkpoints_are_on_the_volume_where_the_image_has_it(cluster: Cluster, 
     assert (cluster.folder / "data" / "gpuctl-checkpoints" / job / "step").read_text() == "2\n"
 
 
+@pytest.mark.skipif(not MAY_MOUNT, reason="to mount something in a volume takes the right to")
+def test_a_volume_for_reading_is_so_with_all_that_is_mounted_in_it(cluster: Cluster, registry: Registry) -> None:
+    below = cluster.folder / "data" / "below"
+    below.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", below], check=True)
+    try:
+        (below / "file").write_text("of the file system in the volume\n")
+        script = "cat /data/below/file; touch /data/below/of-job 2>&1 || true; touch /data/of-job 2>&1 || true"
+        said = ran(cluster, registry, script, volumes=["data:/data:ro"])
+        assert said.startswith("of the file system in the volume\n") and said.count("Read-only file system") == 2, said
+        assert [path.name for path in below.iterdir()] == ["file"]
+    finally:
+        subprocess.run(["umount", "--lazy", below], check=True)
+        below.rmdir()
+
+
 def test_a_command_beside_a_rank_is_in_its_image(cluster: Cluster, registry: Registry) -> None:
     api = cluster.user("ann-of-tests")
     job = api.submit(["sh", "-c", "touch /tmp/mine; echo ready; sleep 600"], image=f"{registry.address}/tools:1")

@@ -194,6 +194,17 @@ def test_the_nodes_but_that_of_rank_0_may_have_an_image_of_their_own(
     assert [api.log(job, rank) for rank in range(3)] == [f"of the image\n{first}\n", *2 * [f"of the workers\n{others}\n"]]
 
 
+def test_an_image_with_long_labels_is_kept(
+    make_cluster: Callable[..., Cluster], registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", home(tmp_path, registry.address))
+    image = registry.push("labels:1", [layer_of(busybox())], Env=["PATH=/bin"], Labels={"of.build": "x" * 300_000})
+    api = make_cluster(1).api
+    job = submit(api, image, "echo $PATH", infra_retries=0)
+    view = api.wait(job)
+    assert view["state"] == "SUCCEEDED" and api.log(job) == "/bin\n", view
+
+
 @pytest.mark.skipif(not MAY_MOUNT, reason="to mount a small disk takes the right to")
 def test_a_pull_does_not_fill_the_disk_and_goes_on_when_there_is_room(
     make_cluster: Callable[..., Cluster], registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -259,6 +260,20 @@ def test_a_checkpoint_above_the_limit_says_so_and_the_one_before_stays(make_clus
     assert "--checkpoint-limit" in shown["problem"] and "1.1 GiB" in shown["problem"]
     assert (shown["checkpoint"]["files"], shown["checkpoint"]["bytes"]) == (1, 2)
     cluster.api.post(f"/v1/jobs/{job}/cancel")
+
+
+def test_a_folder_that_takes_long_to_read_holds_up_no_other_job(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(2, agent=["--checkpoint-still", "1"])
+    large = cluster.api.submit(["sh", "-c", 'truncate -s 8T "$GPUCTL_CHECKPOINT_DIR/large"; exec sleep 1000'], gpu_type="cpu")
+    folder = cluster.folder / "node0" / "attempts"
+    eventually(lambda: list(folder.glob("*/checkpoint/large")), "the file")
+    time.sleep(3)  # by now it is being read
+    small = cluster.api.submit(["sh", "-c", 'echo 1 >"$GPUCTL_CHECKPOINT_DIR/small"; exec sleep 1000'], gpu_type="cpu")
+    await_checkpoint(cluster.api, small)
+    cluster.api.post(f"/v1/jobs/{small}/cancel")
+    eventually(lambda: len(list(folder.iterdir())) == 1, "its folder to go")
+    eventually(lambda: not list((cluster.folder / "node0" / "trash").iterdir()), "its files to go")
+    cluster.api.post(f"/v1/jobs/{large}/cancel")
 
 
 #: Saves, waits to be told, and makes a folder that cannot be taken. Repairs it when it is told so.

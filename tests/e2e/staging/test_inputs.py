@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import random
 import signal
 import ssl
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import pytest
 
 from file_server import FileServer
 from harness import GPUCTLD, Cluster, Problem, eventually, run_gpuctl
-from owners import RUN_AS, cluster_of, needs_owners, passable_folder
+from owners import MAY_MOUNT, RUN_AS, cluster_of, needs_owners, passable_folder
 from test_staging import put_blob, tar_of
 
 LOOPBACK = ("--input-plain-http", "--input-networks", "127.0.0.0/8")
@@ -118,6 +120,17 @@ def test_an_input_is_where_the_job_wants_it_and_hidden_from_others(server: FileS
         assert owner == {1900000015}, "the fetcher has no rights, and no other program has its number"
 
 
+@needs_owners
+def test_owners_read_inputs_of_an_agent_whose_files_are_its_own(server: FileServer) -> None:
+    server.files["/data"] = b"content"
+    before = os.umask(0o077)
+    try:
+        with cluster_of([1], "--run-as", "owner", *LOOPBACK) as cluster:
+            assert ran(cluster, "cat $GPUCTL_INPUT_DATA", f"{server.url}/data") == "content"
+    finally:
+        os.umask(before)
+
+
 def test_jobs_that_want_the_same_at_the_same_time_fetch_it_once(cluster: Cluster, server: FileServer) -> None:
     server.files["/large"] = random_bytes(300_000)
     server.stops["/large"] = 100_000
@@ -180,6 +193,20 @@ def test_half_a_fetch_goes_on_where_it_broke_off(cluster: Cluster, server: FileS
     assert server.gets("/broken") == [None, "bytes=50000-", "bytes=120000-"]
 
 
+def test_a_server_that_always_breaks_off_at_the_same_byte_is_given_up(cluster: Cluster, server: FileServer) -> None:
+    server.files["/endless"] = content = random_bytes(200_000)
+    server.nameless.add("/endless")
+    server.breaks["/endless"] = [50_000] * 1000
+    view = failed(cluster, f"{server.url}/endless#sha256={hashlib.sha256(content).hexdigest()}")
+    assert f"{server.url}/endless: " in view["reason"], view["reason"]
+
+
+def test_an_answer_that_is_no_file_is_no_empty_input(cluster: Cluster, server: FileServer) -> None:
+    server.files["/other"] = b"content"
+    server.get_statuses["/other"] = 203
+    assert "the server answers 203" in failed(cluster, f"{server.url}/other")["reason"]
+
+
 def written(kept: Path) -> int:
     """Bytes of what has come so far."""
     return sum(path.stat().st_size for part in kept.glob("*.part") for path in (part / "work").glob("*"))
@@ -201,6 +228,51 @@ def test_a_killed_agent_goes_on_with_its_fetch_and_nobody_sees_half_of_it(server
         assert cluster.api.log(job).strip() == hashlib.sha256(content).hexdigest()
         assert server.gets("/killed") == [None, "bytes=150000-"]
         assert list(kept.glob("*.part")) == []
+
+
+def test_a_fetch_that_was_whole_when_its_agent_died_counts_its_bytes_once(server: FileServer) -> None:
+    server.files["/whole"] = content = random_bytes(400_000)
+    server.stops["/whole"] = 150_000
+    with cluster_of([1], "--input-limit", "600K", *LOOPBACK) as cluster:
+        script = ["sh", "-c", "sha256sum <$GPUCTL_INPUT_WHOLE | cut -c-64"]
+        job = cluster.api.submit(script, inputs=[f"{server.url}/whole"], infra_retries=0)
+        assert server.stopped.wait(60)
+        kept = cluster.folder / "node0" / "inputs"
+        eventually(lambda: written(kept) == 150_000, "what has come to be written")
+        cluster.agents[0].kill(signal.SIGKILL)
+        (piece,) = (path for part in kept.glob("*.part") for path in (part / "work").glob("*"))
+        piece.write_bytes(content)
+        server.go.set()
+        cluster.agents[0].start()
+        view = cluster.api.wait(job)
+        assert view["state"] == "SUCCEEDED", view
+        assert cluster.api.log(job).strip() == hashlib.sha256(content).hexdigest()
+        assert ("GET", "/whole", "bytes=400000-", 416) in server.requests
+        assert [json.loads(marker.read_text())["size_bytes"] for marker in kept.glob("*/gpuctl.json")] == [400_000]
+
+
+@pytest.mark.skipif(not MAY_MOUNT, reason="to mount a small disk takes the right to")
+def test_a_fetch_does_not_fill_the_disk(make_cluster: Callable[..., Cluster], server: FileServer, tmp_path: Path) -> None:
+    server.files["/much"] = random_bytes(400_000)
+    server.stops["/much"] = 150_000
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1060m", "tmpfs", disk], check=True)
+    try:
+        cluster = make_cluster()
+        cluster.add_agent("node0", 1, "--state", str(disk / "node0"), *LOOPBACK)
+        cluster.wait_ready()
+        job = cluster.api.submit(["true"], inputs=[f"{server.url}/much"], infra_retries=0)
+        assert server.stopped.wait(60)
+        (disk / "filler").write_bytes(bytes(40 * 2**20))
+        time.sleep(1)
+        server.go.set()
+        view = cluster.api.wait(job)
+        assert view["state"] == "FAILED" and "the disk of this node is nearly full" in view["reason"], view
+        (disk / "filler").unlink()
+        assert ran(cluster, "wc -c <$GPUCTL_INPUT_MUCH", f"{server.url}/much") == "400000\n"
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def test_an_input_that_changes_between_two_halves_is_begun_anew(server: FileServer) -> None:
@@ -264,6 +336,14 @@ def test_a_job_whose_input_nobody_gives_fails_while_it_holds_no_gpu(cluster: Clu
     server.redirects["/loop"] = f"{server.url}/loop"
     view = failed(cluster, f"{server.url}{path}?token=hidden")
     assert said in view["reason"] and "hidden" not in view["reason"], view["reason"]
+
+
+def test_a_job_that_names_an_absent_input_twice_fails_and_its_node_goes_on(cluster: Cluster, server: FileServer) -> None:
+    view = failed(cluster, f"a={server.url}/absent", f"b={server.url}/absent")
+    assert "the server answers 404 Not Found" in view["reason"], view["reason"]
+    assert all(agent.alive() for agent in cluster.agents), cluster.agents[0].said()
+    server.files["/twice"] = b"x"
+    assert ran(cluster, "cat $GPUCTL_INPUT_A $GPUCTL_INPUT_B", f"a={server.url}/twice", f"b={server.url}/twice") == "xx"
 
 
 def test_a_server_that_is_away_for_a_while_costs_a_retry(cluster: Cluster, server: FileServer) -> None:
@@ -341,6 +421,17 @@ def test_a_token_goes_to_the_host_of_the_url_alone(cluster: Cluster, server: Fil
         assert set(other.authorizations["/landing"]) == {None}
     finally:
         other.stop()
+
+
+def test_a_folder_of_a_volume_that_is_too_large_is_no_input(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    folder = tmp_path / "shared" / "set"
+    folder.mkdir(parents=True)
+    (folder / "file").touch()
+    for number in range(100_000):
+        (folder / str(number)).symlink_to("file")
+    cluster = make_cluster(1, agent=[f"--volume=data={tmp_path}/shared"])
+    said = "more than 100000 files, folders and links are in one folder"
+    assert said in failed(cluster, "volume:data/set")["reason"], "nobody would know which files are missing"
 
 
 @needs_owners

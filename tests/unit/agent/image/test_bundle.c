@@ -84,7 +84,7 @@ START_TEST(a_container_has_what_every_job_has_and_its_own_mounts)
     autojson json_t *variables = json_array();
     autojson json_t *config = config_of(NULL, 0, variables, &err);
     ck_assert_msg(config != NULL, "%s", err.text);
-    assert_mount(config, "/data", "/srv rbind,ro");
+    assert_mount(config, "/data", "/srv rbind,ro,rro");
     assert_mount(config, "/none", "");
     assert_mount(config, "/tmp", "/srv/tmp rbind,rw");
     assert_mount(config, "/etc/hosts", "/etc/hosts rbind,ro");
