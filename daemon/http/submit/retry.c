@@ -69,6 +69,24 @@ static bool explain_refusal(const struct job_facts *job, struct err *err)
     return false;
 }
 
+bool retry_allowed(struct request *request, const json_t *stored, struct err *err)
+{
+    struct job_spec spec;
+    struct job_facts job;
+    struct err ignored;
+    if (!job_spec_decode(json_deep_copy(stored), request->server->config.lease_min_ms, &spec, &ignored)) {
+        return true; /* then it is refused as a submission */
+    }
+    bool hides = job_spec_hides(&spec);
+    job_spec_finish(&spec);
+    if (!hides || job_find_to_change(request, &job, err)) {
+        return true;
+    }
+    return err->code == ERR_FORBIDDEN &&
+           err_hint(err, "it has values that are not shown: only who may change the job may have another one "
+                         "with them");
+}
+
 bool retry_submit(struct request *request, const struct job_facts *job, json_t *spec, struct err *err)
 {
     autoask struct retry *retry = ask_create(request, sizeof *retry, render);
@@ -167,7 +185,8 @@ bool jobs_retry(struct request *request, struct err *err)
     }
     autojson json_t *stored = specs_get(request->server->specs, job.key, err);
     autojson json_t *spec = stored != NULL ? json_deep_copy(stored) : NULL;
-    if (spec == NULL || !choose_tasks(request->json, &job, spec, err)) {
+    if (spec == NULL || !retry_allowed(request, stored, err) ||
+        !choose_tasks(request->json, &job, spec, err)) {
         return false;
     }
     json_object_set_new(spec, "retry_of", json_string(job.id));
