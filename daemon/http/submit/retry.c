@@ -48,16 +48,30 @@ static void finish(struct ask *ask)
     free(retry->text);
 }
 
-/* Whether the new job begins with the checkpoint of the old one: there is one, of the same owner. Each task
- * of an array has a checkpoint of its own: one alone begins with it, an array without any. */
-static bool goes_on(const struct request *request, const struct job_facts *job)
+/* Whether the new job may begin with a checkpoint that the old one has, or has begun with: they are of one
+ * owner. Each task of an array has a checkpoint of its own: one alone begins with it, an array without any.
+ */
+static bool may_go_on(const struct request *request, const struct job_facts *job)
 {
     struct job_record old;
     struct err err;
     autorows struct rows rows = reader_job(request->server->reader, job->id, &err);
     return job->tasks == 0 && rows_job(&rows, &old) &&
-           strcmp(old.birth.owner, identity_owner(request->who)) == 0 &&
-           checkpoints_has(request->server->config.checkpoints, job->id);
+           strcmp(old.birth.owner, identity_owner(request->who)) == 0;
+}
+
+/* The job whose checkpoint the old one would begin its next attempt with; NULL: there is none. */
+static const char *checkpoint_source(const struct request *request, const struct job_facts *job,
+                                     const json_t *stored)
+{
+    const struct checkpoints *checkpoints = request->server->config.checkpoints;
+    const char *before = json_string_of(stored, "checkpoint_of");
+    if (!may_go_on(request, job)) {
+        return NULL;
+    }
+    return checkpoints_has(checkpoints, job->id)                    ? job->id
+           : before != NULL && checkpoints_has(checkpoints, before) ? before
+                                                                    : NULL;
 }
 
 /* A field that is refused now was good when the job was submitted: what it names has gone since. */
@@ -191,8 +205,9 @@ bool jobs_retry(struct request *request, struct err *err)
     }
     json_object_set_new(spec, "retry_of", json_string(job.id));
     json_object_del(spec, "checkpoint_of");
-    if (!fresh && goes_on(request, &job)) {
-        json_object_set_new(spec, "checkpoint_of", json_string(job.id));
+    const char *source = fresh ? NULL : checkpoint_source(request, &job, stored);
+    if (source != NULL) {
+        json_object_set_new(spec, "checkpoint_of", json_string(source));
     }
     return retry_submit(request, &job, give(spec), err);
 }

@@ -84,6 +84,7 @@ START_TEST(still_folders_belong_together_when_all_were_held_at_one_moment)
     take(&a, "a1");
     take(&b, "b1");
     ck_assert_str_eq(last(), "");
+    ck_assert(!checkpoints_has(checkpoints, JOB));
     hold(&a);
     hold(&b);
     ck_assert_str_eq(last(), ""); /* a may have changed before b said so */
