@@ -178,6 +178,21 @@ def test_artifacts_are_listed_fetched_replaced_and_deleted_while_they_are_in_the
     assert s3.keys("artifacts/") == set()
 
 
+def test_an_artifact_that_was_replaced_and_deleted_at_once_leaves_nothing_in_the_store(
+    make_cluster: Callable[..., Cluster], s3: S3Server
+) -> None:
+    cluster = make_cluster(controller=s3.options())
+    paths = [f"model-{i}" for i in range(8)]
+    for path in paths:
+        assert cluster.api.raw("PUT", f"{FILES}/{path}", b"first" * 20_000, BYTES)[0] == 200
+    eventually(lambda: len(s3.keys("artifacts/")) == len(paths), "the artifacts in the store")
+    settled(cluster)
+    for path in paths:  # before the second version goes there, too
+        assert cluster.api.raw("PUT", f"{FILES}/{path}", b"second" * 20_000, BYTES)[0] == 200
+        cluster.api.call("DELETE", f"{FILES}/{path}")
+    assert s3.keys("artifacts/") == set()
+
+
 def test_retention_removes_objects_with_their_jobs(make_cluster: Callable[..., Cluster], s3: S3Server) -> None:
     cluster = make_cluster(1, controller=s3.options("--object-store-after", "1s"))
     job = cluster.api.submit(["sh", "-c", "echo hello; echo kept > $GPUCTL_OUTPUT_DIR/x"])
