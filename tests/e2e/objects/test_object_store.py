@@ -272,3 +272,17 @@ def test_everything_moves_to_the_store_and_back_to_files_while_the_controller_se
     cluster.controller_arguments = []
     cluster.start_controller()
     all_is_there()
+
+
+def test_a_move_back_is_complete_when_the_store_can_be_left(make_cluster: Callable[..., Cluster], s3: S3Server) -> None:
+    cluster = make_cluster(controller=s3.options("--object-store-after", "1s"))
+    contents = [os.urandom(100_000) for _ in range(3)]
+    names = [cluster.api.blob(content) for content in contents]
+    gone(cluster, "blobs")
+    cluster.api.post("/v1/object-store", {"to": "files"})
+    settled(cluster)
+    cluster.controller.kill(15)
+    s3.stop()
+    cluster.controller_arguments = []
+    cluster.start_controller()
+    assert [fetch(cluster, f"/v1/blobs/{name}") for name in names] == contents
