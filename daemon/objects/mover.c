@@ -136,15 +136,19 @@ static bool goes_on(const struct objects *objects)
     return !atomic_load(&objects->stop) && atomic_load(&objects->direction) == OBJECTS_TO_FILES;
 }
 
+/* A file that is damaged in the store holds up no other. With those of a job, which come together, the turn
+ * ends. */
 static bool bring_some_back(struct objects *objects, const char *begin, struct some *some, struct err *err)
 {
+    const bool single = strcmp(begin, "blobs/") == 0 || strcmp(begin, "artifacts/") == 0;
     bool ok = objects_list(objects, begin, take_key, some, err);
-    const struct look waiting = {.files = (int64_t)some->keys.count, .bytes = some->bytes};
+    struct look waiting = {.objects = objects, .files = (int64_t)some->keys.count, .bytes = some->bytes};
     if (waiting.files > 0) {
         show(objects, &waiting);
     }
     for (size_t i = 0; ok && i < some->keys.count && goes_on(objects); i++) {
-        ok = bring_back(objects, some->keys.items[i], err);
+        ok = bring_back(objects, some->keys.items[i], err) ||
+             (single && err->code == ERR_GONE && look_goes_on(&waiting, err));
     }
     return ok;
 }

@@ -286,3 +286,20 @@ def test_a_move_back_is_complete_when_the_store_can_be_left(make_cluster: Callab
     cluster.controller_arguments = []
     cluster.start_controller()
     assert [fetch(cluster, f"/v1/blobs/{name}") for name in names] == contents
+
+
+def test_an_object_that_is_damaged_holds_up_no_other_on_its_way_back(make_cluster: Callable[..., Cluster], s3: S3Server) -> None:
+    cluster = make_cluster(controller=s3.options("--object-store-after", "1s"))
+    names = sorted(cluster.api.blob(os.urandom(100_000)) for _ in range(3))
+    gone(cluster, "blobs")
+    damaged = s3.file(f"blobs/{names[0]}")
+    good = damaged.read_bytes()
+    damaged.write_bytes(b"x" * 100_000)
+    cluster.api.post("/v1/object-store", {"to": "files"})
+    eventually(lambda: s3.keys() == {f"blobs/{names[0]}"}, "the others to be back")
+    eventually(lambda: names[0] in (status(cluster)["problem"] or ""), "the problem to be said")
+    assert not status(cluster)["complete"]
+    damaged.write_bytes(good)
+    cluster.api.post("/v1/object-store", {"to": "files"})
+    settled(cluster)
+    assert not s3.keys() and fetch(cluster, f"/v1/blobs/{names[0]}") == good
