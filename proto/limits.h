@@ -356,7 +356,7 @@
 /* below the 30 s after which some middleboxes drop a connection */
 #define POLL_PARK_MS      25000
 #define PREPARE_EXPIRY_MS 60000
-/* the same of a later attempt, whose checkpoint is laid out first: 64 GiB at 100 MB/s */
+/* the same of an attempt whose checkpoint is laid out first: 64 GiB at 100 MB/s */
 #define RESTORE_EXPIRY_MS (15 * 60000LL)
 #define FLUSH_EXPIRY_MS   60000
 #define LAZY_COMMIT_MS    100

@@ -97,7 +97,7 @@ static bool read_part(const char **at, const struct field *field, uint64_t *bits
         if (range && (++*at, !read_value(at, field, &high))) {
             return false;
         }
-        if (field == &fields[WEEKDAY] && range && high == 0) {
+        if (field == &fields[WEEKDAY] && range && high == 0 && low > 0) {
             high = 7; /* fri-sun */
         }
     }

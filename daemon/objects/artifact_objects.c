@@ -111,7 +111,7 @@ static bool remove_below(struct objects *objects, const char *path, struct err *
     return ok;
 }
 
-/* The mover stores nothing meanwhile. */
+/* The mover stores nothing meanwhile. Of a file that is not stored yet an earlier version may be. */
 bool objects_remove_artifact(struct objects *objects, const char *path, struct err *err)
 {
     struct artifacts *artifacts = objects->config.artifacts;
@@ -119,9 +119,8 @@ bool objects_remove_artifact(struct objects *objects, const char *path, struct e
     struct stat state;
     pthread_mutex_lock(&objects->moving);
     bool there = lstat(whole, &state) == 0;
-    bool folder = there && S_ISDIR(state.st_mode), stored = there && (state.st_mode & S_IWUSR) == 0;
-    bool ok = (!folder || remove_below(objects, path, err)) &&
-              (folder || !stored || objects_delete(objects, key, err)) &&
+    bool folder = there && S_ISDIR(state.st_mode);
+    bool ok = (!there || (folder ? remove_below(objects, path, err) : objects_delete(objects, key, err))) &&
               artifacts_delete(artifacts, path, err);
     pthread_mutex_unlock(&objects->moving);
     return ok;

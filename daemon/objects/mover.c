@@ -131,37 +131,62 @@ static bool bring_back(struct objects *objects, const char *key, struct err *err
     return true;
 }
 
-static bool bring_some_back(struct objects *objects, const char *begin, size_t *ret_count, struct err *err)
+static bool goes_on(const struct objects *objects)
 {
-    struct some some = {0};
-    bool ok = objects_list(objects, begin, take_key, &some, err);
-    const struct look waiting = {.files = (int64_t)some.keys.count, .bytes = some.bytes};
-    show(objects, &waiting);
-    for (size_t i = 0; ok && i < some.keys.count && !atomic_load(&objects->stop) &&
-                       atomic_load(&objects->direction) == OBJECTS_TO_FILES;
-         i++) {
-        ok = bring_back(objects, some.keys.items[i], err);
+    return !atomic_load(&objects->stop) && atomic_load(&objects->direction) == OBJECTS_TO_FILES;
+}
+
+/* A file that is damaged in the store holds up no other. With those of a job, which come together, the turn
+ * ends. */
+static bool bring_some_back(struct objects *objects, const char *begin, struct some *some, struct err *err)
+{
+    const bool single = strcmp(begin, "blobs/") == 0 || strcmp(begin, "artifacts/") == 0;
+    bool ok = objects_list(objects, begin, take_key, some, err);
+    struct look waiting = {.objects = objects, .files = (int64_t)some->keys.count, .bytes = some->bytes};
+    if (waiting.files > 0) {
+        show(objects, &waiting);
     }
-    *ret_count = some.keys.count;
-    text_list_finish(&some.keys);
+    for (size_t i = 0; ok && i < some->keys.count && goes_on(objects); i++) {
+        ok = bring_back(objects, some->keys.items[i], err) ||
+             (single && err->code == ERR_GONE && look_goes_on(&waiting, err));
+    }
     return ok;
 }
 
+/* Until a list is empty, or ends as the one before: those objects are left alone. Adds how many it has. */
+static bool bring_kind_back(struct objects *objects, const char *begin, size_t *left, struct err *err)
+{
+    autofree char *last = NULL;
+    for (bool more = true; more;) {
+        struct some some = {0};
+        bool ok = bring_some_back(objects, begin, &some, err);
+        size_t count = some.keys.count;
+        autofree char *end = count > 0 ? xstrdup(some.keys.items[count - 1]) : NULL;
+        text_list_finish(&some.keys);
+        more = end != NULL && (last == NULL || strcmp(last, end) != 0) && goes_on(objects);
+        *left += more ? 0 : count;
+        free(give(last));
+        last = give(end);
+        if (!ok) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The store can be left once all lists were empty in one turn. */
 static bool bring_all_back(struct objects *objects, struct err *err)
 {
     static const char *const kinds[] = {"blobs/", "artifacts/", "logs/", "files/", "checkpoints/"};
-    size_t count = 0, before = 0, left = 0;
+    size_t left = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        do {
-            before = count;
-            if (!bring_some_back(objects, kinds[i], &count, err)) {
-                return false;
-            }
-        } while (count == 1000 && before != count && !atomic_load(&objects->stop));
-        left += count;
+        if (!bring_kind_back(objects, kinds[i], &left, err)) {
+            return false;
+        }
     }
-    if (left == 0 && !atomic_load(&objects->stop)) {
+    if (left == 0 && goes_on(objects)) {
         objects_note_empty(objects);
+        show(objects, &(struct look){0});
     }
     return true;
 }

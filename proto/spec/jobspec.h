@@ -207,7 +207,7 @@ bool jobspec_is_secret_name(const char *name);
  * stays as received. NULL: the spec has none of these. The caller frees the text. */
 char *job_spec_shown(const struct job_spec *spec);
 
-/* Whether that text has "***" in the place of something. */
+/* Whether that text lacks something that only some may see: a function, or what has become "***". */
 bool job_spec_hides(const struct job_spec *spec);
 
 /* The canonical JSON of a spec, without members that have default values; decoding it gives an equal spec.

@@ -127,5 +127,5 @@ char *job_spec_shown(const struct job_spec *spec)
 bool job_spec_hides(const struct job_spec *spec)
 {
     autojson json_t *env = shown_env(spec), *environment = shown_environment(spec);
-    return env != NULL || environment != NULL;
+    return env != NULL || environment != NULL || spec->function.base64 != NULL;
 }

@@ -534,8 +534,11 @@ bool checkpoints_last(const struct checkpoints *checkpoints, const char *job_id,
 
 bool checkpoints_has(const struct checkpoints *checkpoints, const char *job_id)
 {
-    autofree char *pieces = path_of(checkpoints, job_id, PIECES);
-    return access(pieces, F_OK) == 0;
+    struct parts parts;
+    struct err ignored;
+    bool has = read_parts(checkpoints, job_id, &parts, &ignored) && parts_whole(&parts) != NULL;
+    parts_finish(&parts);
+    return has;
 }
 
 char *checkpoints_problem(const struct checkpoints *checkpoints, const char *job_id)

@@ -66,7 +66,7 @@ bool checkpoints_last(const struct checkpoints *checkpoints, const char *job_id,
                       struct checkpoint_found *ret_found, struct err *err);
 void checkpoint_found_finish(struct checkpoint_found *found);
 
-/* Whether anything is stored of a job. */
+/* Whether a job has a complete checkpoint. */
 bool checkpoints_has(const struct checkpoints *checkpoints, const char *job_id);
 
 /* Why the newest checkpoint was refused; NULL: it was not. The caller frees it. */

@@ -126,13 +126,23 @@ struct part_entry *parts_of_node(const struct parts *parts, const struct part_en
 
 static bool is_complete(const struct parts *parts, const struct part_entry *last)
 {
-    const int64_t serial = parts_newest_serial(parts, &last->part);
-    bool complete = last->part.kind != CHECKPOINT_EMPTY &&
-                    (last->part.kind != CHECKPOINT_STILL || last->part.nodes == 1 || last->since > 0);
-    for (int64_t i = 0; i < last->part.nodes && complete; i++) {
-        complete = parts_of_node(parts, last, serial, i) != NULL;
+    const int64_t serial = parts_newest_serial(parts, &last->part), nodes = last->part.nodes;
+    bool may_be = last->part.kind != CHECKPOINT_EMPTY &&
+                  (last->part.kind != CHECKPOINT_STILL || nodes == 1 || last->since > 0);
+    if (!may_be || nodes > (int64_t)parts->count) {
+        return false;
     }
-    return complete;
+    autofree bool *has_part = xzalloc(((size_t)nodes + 1) * sizeof *has_part);
+    int64_t found = 0;
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct part_entry *entry = &parts->items[i];
+        int64_t rank = entry->part.node_rank;
+        if (rank < nodes && !has_part[rank] && belongs(entry, last, serial)) {
+            has_part[rank] = true;
+            found++;
+        }
+    }
+    return found == nodes;
 }
 
 static bool is_newer(const struct part_entry *a, const struct part_entry *b)

@@ -28,10 +28,11 @@ static int64_t running_time(const struct attempt *attempt)
     return limit_ms > before_ms ? limit_ms - before_ms : 0;
 }
 
-/* A later attempt has its checkpoint laid out first. */
+/* A later attempt has its checkpoint laid out first, as has the first one of a job that goes on from another.
+ */
 static int64_t preparing_time(const struct attempt *attempt)
 {
-    return attempt->number > 1 ? RESTORE_EXPIRY_MS : PREPARE_EXPIRY_MS;
+    return attempt->number > 1 || attempt->job->restores ? RESTORE_EXPIRY_MS : PREPARE_EXPIRY_MS;
 }
 
 /* How long an attempt may stay in its current state. */

@@ -92,6 +92,7 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const cha
     job->launch_mode = spec->launch_mode;
     job->on_disconnect = spec->on_disconnect;
     job->function = job_spec_is_function(spec);
+    job->restores = spec->checkpoint_of != NULL;
     job->notify = webhook_join_names(spec->notify);
     const struct resource_request request = job_request(spec, environment);
     queue_join(core, job, &request, environment);
@@ -112,6 +113,7 @@ struct job *job_create_task(struct core *core, int64_t key, const char *id, stru
     job->launch_mode = whole->launch_mode;
     job->on_disconnect = whole->on_disconnect;
     job->function = whole->function;
+    job->restores = whole->restores;
     job->pattern = history_share(whole->pattern);
     job->early_signal = whole->early_signal;
     queue_share(core, job, whole->job_class);

@@ -66,6 +66,7 @@ struct job {
     uint32_t timed; /* 1 + index among the jobs that wait for a moment; 0: it does not */
     uint32_t slot;  /* 1 + index of its change in the open change set; 0: none */
     bool function;  /* it succeeds only with a result of every rank */
+    bool restores;  /* its first attempt begins with the checkpoint of another job */
     bool fresh;     /* its submission may not be on disk yet */
     bool trial;     /* it waits only while a question is answered: trial.h */
     UT_hash_handle by_id, by_key;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves POST /v1/jobs/{id}/clone: a new job with the spec of another and some changes. It promises that each
- * change has found its place, and that nobody gets at values that a spec hides from them: a job with such
- * values is cloned only by who may change it. retry.c submits the spec. */
+ * change has found its place. retry.c sees to it that nobody gets at what a spec hides from them, and submits
+ * the spec. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,24 +198,6 @@ static void choose_task(json_t *spec, const struct job_facts *job)
     json_object_del(spec, "array");
 }
 
-/* Changed, a program could show the values that its spec hides. */
-static bool check_hidden(struct request *request, const json_t *stored, struct err *err)
-{
-    struct job_spec spec;
-    struct job_facts job;
-    struct err ignored;
-    if (!job_spec_decode(json_deep_copy(stored), request->server->config.lease_min_ms, &spec, &ignored)) {
-        return true; /* then it is refused as a submission */
-    }
-    bool hides = job_spec_hides(&spec);
-    job_spec_finish(&spec);
-    if (!hides || job_find_to_change(request, &job, err)) {
-        return true;
-    }
-    return err->code == ERR_FORBIDDEN &&
-           err_hint(err, "it has values that are not shown: only who may change the job may clone it");
-}
-
 bool jobs_clone(struct request *request, struct err *err)
 {
     struct job_facts job;
@@ -224,7 +206,7 @@ bool jobs_clone(struct request *request, struct err *err)
         return false;
     }
     autojson json_t *stored = specs_get(request->server->specs, job.key, err);
-    if (stored == NULL || !check_hidden(request, stored, err)) {
+    if (stored == NULL || !retry_allowed(request, stored, err)) {
         return false;
     }
     autojson json_t *spec = json_deep_copy(stored);

@@ -49,19 +49,34 @@ static void finish(struct ask *ask)
     free(retry->text);
 }
 
-/* The job with whose checkpoint the new one begins, if the old one has one and is of the same owner; else
- * NULL. Each task of an array has a checkpoint of its own: one alone begins with it, an array without any. On
- * a volume the folder stays that of the first job, and nobody looks whether it holds anything. */
-static const char *source_of(const struct request *request, const struct job_facts *job, const json_t *stored)
+/* Whether the new job may begin with a checkpoint that the old one has, or has begun with: they are of one
+ * owner. Each task of an array has a checkpoint of its own: one alone begins with it, an array without any.
+ */
+static bool may_go_on(const struct request *request, const struct job_facts *job)
 {
-    const bool on_volume = json_string_of(stored, "checkpoint_volume") != NULL;
     struct job_record old;
     struct err err;
     autorows struct rows rows = reader_job(request->server->reader, job->id, &err);
-    bool goes_on = job->tasks == 0 && rows_job(&rows, &old) &&
-                   strcmp(old.birth.owner, identity_owner(request->who)) == 0 &&
-                   (on_volume || checkpoints_has(request->server->config.checkpoints, job->id));
-    return !goes_on ? NULL : on_volume ? job_spec_checkpoint_key(stored, job->id) : job->id;
+    return job->tasks == 0 && rows_job(&rows, &old) &&
+           strcmp(old.birth.owner, identity_owner(request->who)) == 0;
+}
+
+/* The job whose checkpoint the old one would begin its next attempt with; NULL: there is none. On a volume
+ * the folder stays that of the first job, and nobody looks whether it holds anything. */
+static const char *checkpoint_source(const struct request *request, const struct job_facts *job,
+                                     const json_t *stored)
+{
+    const struct checkpoints *checkpoints = request->server->config.checkpoints;
+    const char *before = json_string_of(stored, "checkpoint_of");
+    if (!may_go_on(request, job)) {
+        return NULL;
+    }
+    if (json_string_of(stored, "checkpoint_volume") != NULL) {
+        return job_spec_checkpoint_key(stored, job->id);
+    }
+    return checkpoints_has(checkpoints, job->id)                    ? job->id
+           : before != NULL && checkpoints_has(checkpoints, before) ? before
+                                                                    : NULL;
 }
 
 /* A field that is refused now was good when the job was submitted: what it names has gone since. */
@@ -71,6 +86,24 @@ static bool explain_refusal(const struct job_facts *job, struct err *err)
         err_hint(err, "what job %s named is gone or not yours: submit it again with its files", job->id);
     }
     return false;
+}
+
+bool retry_allowed(struct request *request, const json_t *stored, struct err *err)
+{
+    struct job_spec spec;
+    struct job_facts job;
+    struct err ignored;
+    if (!job_spec_decode(json_deep_copy(stored), request->server->config.lease_min_ms, &spec, &ignored)) {
+        return true; /* then it is refused as a submission */
+    }
+    bool hides = job_spec_hides(&spec);
+    job_spec_finish(&spec);
+    if (!hides || job_find_to_change(request, &job, err)) {
+        return true;
+    }
+    return err->code == ERR_FORBIDDEN &&
+           err_hint(err, "it has values that are not shown: only who may change the job may have another one "
+                         "with them");
 }
 
 bool retry_submit(struct request *request, const struct job_facts *job, json_t *spec, struct err *err)
@@ -171,12 +204,13 @@ bool jobs_retry(struct request *request, struct err *err)
     }
     autojson json_t *stored = specs_get(request->server->specs, job.key, err);
     autojson json_t *spec = stored != NULL ? json_deep_copy(stored) : NULL;
-    if (spec == NULL || !choose_tasks(request->json, &job, spec, err)) {
+    if (spec == NULL || !retry_allowed(request, stored, err) ||
+        !choose_tasks(request->json, &job, spec, err)) {
         return false;
     }
     json_object_set_new(spec, "retry_of", json_string(job.id));
     json_object_del(spec, "checkpoint_of");
-    const char *source = fresh ? NULL : source_of(request, &job, stored);
+    const char *source = fresh ? NULL : checkpoint_source(request, &job, stored);
     if (source != NULL) {
         json_object_set_new(spec, "checkpoint_of", json_string(source));
     }

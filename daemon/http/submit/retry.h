@@ -11,6 +11,10 @@
 
 struct request;
 
+/* Whether who asks may have a job of the request's job's spec. One that hides something is for who may change
+ * that job: a program that is changed, or looked into, could show it. */
+bool retry_allowed(struct request *request, const json_t *spec, struct err *err);
+
 /* Submits a spec that was made of that job's, for who asks, as a submission is. Takes the spec over. */
 bool retry_submit(struct request *request, const struct job_facts *job, json_t *spec, struct err *err);
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import tarfile
@@ -144,6 +145,30 @@ def test_who_may_see_a_job_may_repeat_it_and_owns_the_new_one(cluster: Cluster) 
     assert refusal(ben, job).status == 404
     assert ann.wait(retry(ann, job))["owner"] == "ann"
     assert cluster.api.wait(retry(cluster.api, job))["owner"] == "admin"
+
+
+def test_what_a_spec_does_not_show_goes_to_nobody_who_may_not_change_the_job(cluster: Cluster) -> None:
+    cluster.api.call("PUT", "/v1/accounts/projects/sight", {"members": {"ann": "user", "ben": "user", "cleo": "operator"}})
+    ann, ben, cleo = cluster.user("ann"), cluster.user("ben"), cluster.user("cleo")
+    shown = ann.submit(["true"], project="sight")
+    function = {"inline": base64.b64encode(b"gpuctl-function 1 python=3.12\nwhat only ann may read").decode()}
+    hidden = [
+        ann.submit(["true"], env={"API_TOKEN": "open-sesame"}, project="sight"),
+        ann.post("/v1/jobs", {"function": function, "gpus": 1, "project": "sight", "hold": True})["id"],
+    ]
+    ann.post(f"/v1/jobs/{hidden[1]}/cancel")
+    for job in [shown, *hidden]:
+        ann.wait(job)
+    assert ben.wait(retry(ben, shown))["owner"] == "ben"
+    for job in hidden:
+        problem = refusal(ben, job)
+        assert problem.status == 403 and "not shown" in problem.body["hint"]
+        with pytest.raises(Problem) as of_clone:
+            ben.post(f"/v1/jobs/{job}/clone", {})
+        assert of_clone.value.status == 403
+        made = retry(cleo, job)
+        cleo.post(f"/v1/jobs/{made}/cancel")
+    cluster.api.call("DELETE", "/v1/accounts/projects/sight")
 
 
 def test_wrong_retries_are_refused(cluster: Cluster) -> None:

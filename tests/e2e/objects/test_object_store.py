@@ -178,6 +178,21 @@ def test_artifacts_are_listed_fetched_replaced_and_deleted_while_they_are_in_the
     assert s3.keys("artifacts/") == set()
 
 
+def test_an_artifact_that_was_replaced_and_deleted_at_once_leaves_nothing_in_the_store(
+    make_cluster: Callable[..., Cluster], s3: S3Server
+) -> None:
+    cluster = make_cluster(controller=s3.options())
+    paths = [f"model-{i}" for i in range(8)]
+    for path in paths:
+        assert cluster.api.raw("PUT", f"{FILES}/{path}", b"first" * 20_000, BYTES)[0] == 200
+    eventually(lambda: len(s3.keys("artifacts/")) == len(paths), "the artifacts in the store")
+    settled(cluster)
+    for path in paths:  # before the second version goes there, too
+        assert cluster.api.raw("PUT", f"{FILES}/{path}", b"second" * 20_000, BYTES)[0] == 200
+        cluster.api.call("DELETE", f"{FILES}/{path}")
+    assert s3.keys("artifacts/") == set()
+
+
 def test_retention_removes_objects_with_their_jobs(make_cluster: Callable[..., Cluster], s3: S3Server) -> None:
     cluster = make_cluster(1, controller=s3.options("--object-store-after", "1s"))
     job = cluster.api.submit(["sh", "-c", "echo hello; echo kept > $GPUCTL_OUTPUT_DIR/x"])
@@ -257,3 +272,34 @@ def test_everything_moves_to_the_store_and_back_to_files_while_the_controller_se
     cluster.controller_arguments = []
     cluster.start_controller()
     all_is_there()
+
+
+def test_a_move_back_is_complete_when_the_store_can_be_left(make_cluster: Callable[..., Cluster], s3: S3Server) -> None:
+    cluster = make_cluster(controller=s3.options("--object-store-after", "1s"))
+    contents = [os.urandom(100_000) for _ in range(3)]
+    names = [cluster.api.blob(content) for content in contents]
+    gone(cluster, "blobs")
+    cluster.api.post("/v1/object-store", {"to": "files"})
+    settled(cluster)
+    cluster.controller.kill(15)
+    s3.stop()
+    cluster.controller_arguments = []
+    cluster.start_controller()
+    assert [fetch(cluster, f"/v1/blobs/{name}") for name in names] == contents
+
+
+def test_an_object_that_is_damaged_holds_up_no_other_on_its_way_back(make_cluster: Callable[..., Cluster], s3: S3Server) -> None:
+    cluster = make_cluster(controller=s3.options("--object-store-after", "1s"))
+    names = sorted(cluster.api.blob(os.urandom(100_000)) for _ in range(3))
+    gone(cluster, "blobs")
+    damaged = s3.file(f"blobs/{names[0]}")
+    good = damaged.read_bytes()
+    damaged.write_bytes(b"x" * 100_000)
+    cluster.api.post("/v1/object-store", {"to": "files"})
+    eventually(lambda: s3.keys() == {f"blobs/{names[0]}"}, "the others to be back")
+    eventually(lambda: names[0] in (status(cluster)["problem"] or ""), "the problem to be said")
+    assert not status(cluster)["complete"]
+    damaged.write_bytes(good)
+    cluster.api.post("/v1/object-store", {"to": "files"})
+    settled(cluster)
+    assert not s3.keys() and fetch(cluster, f"/v1/blobs/{names[0]}") == good

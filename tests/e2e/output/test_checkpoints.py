@@ -219,6 +219,25 @@ def test_retry_goes_on_and_fresh_does_not(make_cluster: Callable[..., Cluster], 
     eventually(lambda: not (cluster.folder / "controller" / "checkpoints" / job).exists(), "the checkpoint to go with its job")
 
 
+def test_a_retry_of_a_retry_that_saved_nothing_goes_on_from_the_first_job(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    cluster = make_cluster(1, agent=SLOWLY)
+    job = train(cluster.api, tmp_path / "gate", "acknowledge", retries=0)
+    await_checkpoint(cluster.api, job)
+    node = node_of(cluster.api, job)
+    (tmp_path / "gate" / "go").touch()
+    assert cluster.api.wait(job)["state"] == "FAILED"
+    cluster.api.post(f"/v1/nodes/{node}/drain", {})
+    early = cluster.api.post(f"/v1/jobs/{job}/retry")["id"]
+    cluster.api.post(f"/v1/jobs/{early}/cancel")
+    assert cluster.api.wait(early)["state"] == "CANCELED"
+    cluster.api.post(f"/v1/nodes/{node}/resume", {})
+    again = cluster.api.post(f"/v1/jobs/{early}/retry")["id"]
+    assert cluster.api.wait(again)["state"] == "FAILED"
+    assert begun(cluster.api, again) == "begins at 7 ['deep/step.0', 'state.bin']"
+    view = cluster.api.job(cluster.api.post(f"/v1/jobs/{early}/retry", {"fresh": True})["id"])
+    assert "checkpoint_of" not in view["spec"]
+
+
 CHANGE = """
 import json, os, socket, sys, time
 from pathlib import Path

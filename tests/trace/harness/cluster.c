@@ -227,6 +227,7 @@ static struct job_spec spec_of(const struct job_ask *ask)
         .nodes = ask->nodes,
         .function = {.base64 = ask->function ? "Zg==" : NULL},
         .hold = ask->hold,
+        .checkpoint_of = ask->goes_on,
     };
     spec.infra_retries = spec.infra_retries > 0 ? spec.infra_retries : 0;
     spec.bundle.blob = ask->environment; /* where the rows find it */

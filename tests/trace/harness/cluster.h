@@ -103,6 +103,7 @@ struct job_ask {
     int64_t parallel;        /* 0: any number */
     int64_t not_before_ms;   /* wall clock; 0: it may begin at once */
     const char *only;        /* of the tasks: "3,7-9"; NULL: all */
+    const char *goes_on;     /* from the checkpoint of that job; NULL: of none */
 };
 enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask);
 #define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})

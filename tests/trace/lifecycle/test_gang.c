@@ -237,6 +237,25 @@ START_TEST(a_node_that_is_not_prepared_in_time_costs_an_infra_retry_and_gets_a_h
 }
 END_TEST
 
+/* Its nodes lay the checkpoint out first, as those of a second attempt do. */
+START_TEST(a_gang_that_goes_on_from_another_job_has_time_for_its_checkpoint)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    node(c, "b");
+    submit(c, "gang", .gpus = 2, .goes_on = "aaaaaaaaaaaaaaaa");
+    prepared(c, "gang", "a");
+    advance_beating(c, PREPARE_EXPIRY_MS, "a b");
+    expect_history(c, "gang", "submitted placed");
+    cluster_restart(c);
+    advance_beating(c, PREPARE_EXPIRY_MS, "a b");
+    prepared(c, "gang", "b");
+    running(c, "gang", "a");
+    running(c, "gang", "b");
+    expect_history(c, "gang", "submitted placed started running");
+}
+END_TEST
+
 START_TEST(a_gang_that_never_started_does_not_wait_for_a_silent_node)
 {
     autocluster struct cluster *c = open_with_gang();
@@ -349,6 +368,7 @@ Suite *gang_suite(void)
     tcase_add_test(tests, attempt_ids_rise_over_jobs_attempts_and_restarts);
     tcase_add_test(tests, a_member_that_exits_early_passes_through_running);
     tcase_add_test(tests, a_node_that_is_not_prepared_in_time_costs_an_infra_retry_and_gets_a_hold);
+    tcase_add_test(tests, a_gang_that_goes_on_from_another_job_has_time_for_its_checkpoint);
     tcase_add_test(tests, a_gang_that_never_started_does_not_wait_for_a_silent_node);
     tcase_add_test(tests, a_node_that_declines_gets_no_work_for_a_while_and_nobody_pays);
     tcase_add_test(tests, holds_grow_no_longer_than_their_limit);

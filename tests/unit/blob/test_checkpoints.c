@@ -2,12 +2,14 @@
 /* Which parts of a gang's nodes are a checkpoint together, and what stays of them. */
 #include <check.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/blob/checkpoints/checkpoints.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 #include "proto/limits.h"
@@ -84,6 +86,7 @@ START_TEST(still_folders_belong_together_when_all_were_held_at_one_moment)
     take(&a, "a1");
     take(&b, "b1");
     ck_assert_str_eq(last(), "");
+    ck_assert(!checkpoints_has(checkpoints, JOB));
     hold(&a);
     hold(&b);
     ck_assert_str_eq(last(), ""); /* a may have changed before b said so */
@@ -229,6 +232,36 @@ START_TEST(two_complete_ones_stay)
 }
 END_TEST
 
+/* As if all nodes but the last had sent their parts of three steps, and the last those of two. */
+static void write_parts_of(int64_t nodes)
+{
+    autotext struct text empty = {0};
+    int64_t serial = 1000000;
+    manifest_encode(&(struct checkpoint_manifest){0}, &empty);
+    autofree char *pieces = checkpoints_pieces_folder(checkpoints, JOB);
+    ck_assert(file_make_directories(pieces, 0700, &err));
+    for (int64_t i = 0; i < 3 * nodes - 1; i++) {
+        autofree char *path = xprintf("%s/" JOB "/0.%lld.1.%lld.%lld.step.%lld", folder, (long long)serial++,
+                                      (long long)nodes, (long long)(i % nodes), (long long)(i / nodes));
+        autoclose int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        ck_assert(fd >= 0 && file_write_all(fd, empty.bytes, empty.length));
+    }
+}
+
+/* One thread takes the parts of all nodes, and has other work. */
+START_TEST(a_part_of_a_large_gang_is_taken_soon)
+{
+    struct checkpoint_part part = part_of(CHECKPOINT_STEP, 2047, 2);
+    part.nodes = 2048;
+    write_parts_of(part.nodes);
+    int64_t began_ms = clock_boot_ms();
+    take(&part, "last");
+    int64_t took_ms = clock_boot_ms() - began_ms;
+    ck_assert_str_eq(last(), "last ");
+    ck_assert_msg(took_ms < 3000, "it took %lld ms", (long long)took_ms);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("checkpoints");
@@ -242,6 +275,7 @@ int main(void)
     tcase_add_test(tests, a_part_that_has_gone_is_not_held);
     tcase_add_test(tests, nothing_changes_while_the_pieces_are_away);
     tcase_add_test(tests, two_complete_ones_stay);
+    tcase_add_test(tests, a_part_of_a_large_gang_is_taken_soon);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
