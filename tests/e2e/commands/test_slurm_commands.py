@@ -198,7 +198,9 @@ def test_scancel_ends_what_is_named_or_chosen(cluster: Cluster, call: Run) -> No
     assert out(call("scancel", "--me", "-t", "PENDING", "-n", "x")) == ""
     assert (state(held), state(run), state(kept)) == ("CANCELED", "RUNNING", "HELD")
     assert out(call("scancel", "-p", "elsewhere")) == out(call("scancel", "-u", "nobody")) == out(call("scancel", run, "--name", "y")) == ""
-    assert state(run) == "RUNNING"
+    for command in ("scancel", "squeue", "sacct"):
+        assert "--user names nobody" in wrong(call(command, "-u", ""))  # as of a variable that is not set
+    assert (state(run), state(kept)) == ("RUNNING", "HELD")
     assert out(call("scancel", "-p", "default", "-A", "default", "--state", "RUNNING", run[:9])) == ""
     assert cluster.api.wait(run)["state"] == "CANCELED"
     assert out(call("scancel", run)) == "", "one that has ended is no error"
