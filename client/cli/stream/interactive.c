@@ -56,7 +56,7 @@ bool interactive_run(struct api *api, const struct job_view *job, json_t *comman
                      int *ret_exit, struct err *err)
 {
     bool runs;
-    if (!follow_start(api, job, quiet, &runs, ret_exit, err)) {
+    if (!follow_start(api, job, quiet, true, &runs, ret_exit, err)) {
         return false;
     }
     if (!runs) {
