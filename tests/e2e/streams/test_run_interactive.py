@@ -101,6 +101,7 @@ def test_bad_requests_get_one_line(cluster: Cluster) -> None:
     for words, said in [
         (["-it", "--", "bash"], "stdin is no terminal"),
         (["-i", "-d", "--", "cat"], "--detach leaves the job alone, and -i reads for it"),
+        (["-i", "--retries", "1", "--", "false"], "-i runs the command once"),
     ]:
         assert gpuctl(cluster, "run", *words, code=125).stderr.decode().splitlines()[0] == f"gpuctl: {said}"
 
