@@ -140,18 +140,27 @@ static bool unpack(struct api *api, const struct live *live, const char *folder,
     return good && unpacked && (written || err_errno(err, "cannot write to tar"));
 }
 
-static bool is_folder(const char *path)
+/* *ret_mode: of a folder. */
+static bool is_folder(const char *path, mode_t *ret_mode)
 {
-    struct stat status;
-    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    struct stat status = {0};
+    bool found = lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    *ret_mode = status.st_mode & 07777;
+    return found;
 }
 
 /* Replaces what is there; what is in a folder goes into one that is there. Links are not followed. */
 static bool move_to(const char *path, const char *target, struct err *err)
 {
     autonames struct file_names names = {0};
-    if (!is_folder(path) || !is_folder(target)) {
-        return rename(path, target) == 0 || err_errno(err, "cannot make %s", target);
+    mode_t mode, ignored;
+    bool folder = is_folder(path, &mode);
+    if (folder && chmod(path, mode | S_IRWXU) != 0) { /* nothing leaves a folder that cannot be written */
+        return err_errno(err, "cannot move %s", path);
+    }
+    if (!folder || !is_folder(target, &ignored)) {
+        return (rename(path, target) == 0 && (!folder || chmod(target, mode) == 0)) ||
+               err_errno(err, "cannot make %s", target);
     }
     bool good = file_list(path, &names, err);
     for (size_t i = 0; good && i < names.count; i++) {

@@ -46,6 +46,8 @@ def test_files_and_folders_go_in_as_cp_copies_them(cluster: Cluster, job: str, t
     gpuctl(cluster, "cp", folder, f"{job}:copy")
     gpuctl(cluster, "cp", folder, f"{job}:copy")  # is there now, so it goes into it
     gpuctl(cluster, "cp", script, f"{job}.2:")
+    gpuctl(cluster, "cp", script, f"{job}.1:-folder/-name")
+    assert inside(cluster, job, "./-folder/-name", rank=1) == "ran\n"
     assert inside(cluster, job, "./run; deep/new/name; './set é/run'; copy/run; 'copy/set é/run'") == "ran\n" * 5
     assert inside(cluster, job, "cat 'set é/deep er/data' | wc -c") == f"{len(content)}\n"
     assert inside(cluster, job, "ls", rank=2) == "run\n"
@@ -65,6 +67,12 @@ def test_files_and_folders_come_out_as_cp_copies_them(cluster: Cluster, job: str
     (there / "out" / "mine").write_text("stays")
     gpuctl(cluster, "cp", f"{job}.2:./out/", there)  # goes over what is there
     assert sorted(path.name for path in (there / "out").iterdir()) == ["deep", "link", "mine", "t wo"]
+    inside(cluster, job, "mkdir closed; chmod 555 closed", rank=2)
+    plain = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"] if os.geteuid() == 0 else []
+    for _ in range(2):
+        subprocess.run([*plain, str(GPUCTL), "cp", f"{job}.2:closed", str(there)], env=environment(cluster), check=True, timeout=60)
+        assert (there / "closed").stat().st_mode & 0o777 == 0o555
+    inside(cluster, job, "rmdir closed", rank=2)
     (there / "t wo").write_text("old")
     gpuctl(cluster, "cp", f"{job}.2:out/t wo", there)
     gpuctl(cluster, "cp", f"{job}.2:out/deep/one", tmp_path / "name")
