@@ -64,6 +64,7 @@ json_t *submit_plan_spec(const struct jobfile *file, const struct spec_options *
                          const struct call *call, struct err *err)
 {
     autojson json_t *spec = submit_spec(NULL, file, options, call, NULL, err);
+    after_pretend(spec); /* they may be beginnings of ids, or names; a plan does not look at them */
     return spec != NULL && bundle_name(spec, err) ? give(spec) : NULL;
 }
 

@@ -87,6 +87,14 @@ def test_a_job_goes_where_it_starts_first(clusters: dict[str, Cluster], ann: Cal
     assert "none of your 2 controllers takes the job" in refused.stderr and refused.stdout == ""
 
 
+def test_a_job_may_wait_for_one_of_the_controller_that_takes_it(clusters: dict[str, Cluster], ann: Callable[..., Ran]) -> None:
+    first = ann("submit", "--hold", "--name", "prepare", *JOB).stdout.strip()
+    for word in ("prepare", first[:9], first):
+        sent = ann("submit", "--any", "--after", word, *JOB)
+        view = clusters["east"].api.job(sent.stdout.strip())
+        assert view["state"] == "BLOCKED" and first in view["reason"], sent
+
+
 def test_run_shows_the_job_of_the_other_controller(clusters: dict[str, Cluster], ann: Callable[..., Ran]) -> None:
     ann("submit", *JOB)
     ran = ann("run", "--any", "--gpu-type", "cpu", "--", "sh", "-c", "echo out; exit 7", code=7)
