@@ -10,7 +10,7 @@ import pwd
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -259,7 +259,7 @@ def test_sacct_lists_what_was_and_what_became_of_it(cluster: Cluster, call: Run)
     assert ids() == ids("-a") == ids("-u", "admin") == ids("-A", "default", "-r", "default") == set(jobs.values())
     assert ids("-s", "CD") == {first} and ids("--state", "F") == {jobs["exit 3"], jobs["kill -9 $$"]}
     assert ids("-S", "now-1hour") == set(jobs.values()) and ids("-S", "2100-01-01") == ids("-u", "nobody") == set()
-    now = datetime.now(UTC)
+    now = datetime.now(timezone.utc)
     minute_ago, soon = ((now + timedelta(minutes=minutes)).strftime("%H:%M") for minutes in (-1, 2))
     assert ids("-S", minute_ago) == ids("-S", soon) == set(jobs.values()), "a time of day is the last one that there was"
     assert "--format: Steps is not known (the fields are JobID, " in wrong(call("sacct", "-o", "Steps"))
