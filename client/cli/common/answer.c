@@ -145,7 +145,7 @@ json_t *answer_find(const struct call *call, const char *path, const char *list,
         if (is_named(each, "name", name)) {
             named = each;
             names++;
-        } else if (id != NULL && strncmp(id, name, strlen(name)) == 0) {
+        } else if (id != NULL && name[0] != '\0' && strncmp(id, name, strlen(name)) == 0) {
             begun = each;
             beginnings++;
         }

@@ -193,6 +193,12 @@ static bool drain_logs(struct follow *follow, struct err *err)
     return output_flush(follow->output, err);
 }
 
+/* Whether a job that runs does so still after this event. */
+static bool goes_on(enum event_kind kind)
+{
+    return kind == EVENT_CHANGED || kind == EVENT_IDLE || kind == EVENT_BUSY || kind == EVENT_WARNED;
+}
+
 static bool drain_events(struct follow *follow, struct err *err)
 {
     struct sse_event event;
@@ -202,7 +208,7 @@ static bool drain_events(struct follow *follow, struct err *err)
         if (json == NULL || !event_view_decode(json, &view, err)) {
             return false;
         }
-        follow->runs = view.kind == EVENT_RUNNING;
+        follow->runs = view.kind == EVENT_RUNNING || (follow->runs && goes_on(view.kind));
         follow->waiting = view.kind == EVENT_SUBMITTED || view.kind == EVENT_REQUEUED ||
                           view.kind == EVENT_STAGING || view.kind == EVENT_STAGED;
         note_event(follow, &view);
@@ -337,10 +343,10 @@ bool follow_attach(struct api *api, const struct job_view *job, bool quiet, int 
     return follow_it(&follow, job, ret_exit, err);
 }
 
-bool follow_start(struct api *api, const struct job_view *job, bool quiet, bool *ret_runs, int *ret_exit,
-                  struct err *err)
+bool follow_start(struct api *api, const struct job_view *job, bool quiet, bool cancels, bool *ret_runs,
+                  int *ret_exit, struct err *err)
 {
-    struct follow follow = {.api = api, .quiet = quiet, .cancels = true, .to_start = true};
+    struct follow follow = {.api = api, .quiet = quiet, .cancels = cancels, .to_start = true};
     bool good = follow_it(&follow, job, ret_exit, err);
     *ret_runs = good && follow.runs;
     return good;

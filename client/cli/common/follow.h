@@ -18,10 +18,10 @@
 bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *ret_exit, struct err *err);
 /* The same for a job that was there before; Ctrl-C leaves it alone. */
 bool follow_attach(struct api *api, const struct job_view *job, bool quiet, int *ret_exit, struct err *err);
-/* As follow_job, but returns as soon as the job runs. *ret_runs false: it has ended, or the person has left,
- * and *ret_exit says how. */
-bool follow_start(struct api *api, const struct job_view *job, bool quiet, bool *ret_runs, int *ret_exit,
-                  struct err *err);
+/* The same, but returns as soon as the job runs; cancels: Ctrl-C cancels it, as with follow_job. *ret_runs
+ * false: it has ended, or the person has left, and *ret_exit says how. */
+bool follow_start(struct api *api, const struct job_view *job, bool quiet, bool cancels, bool *ret_runs,
+                  int *ret_exit, struct err *err);
 
 /* Shows the output that a feed of logs brings, to its end. */
 bool follow_output(struct feed *feed, struct output *output, struct err *err);

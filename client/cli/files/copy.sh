@@ -9,6 +9,7 @@ fail() {
 
 command -v tar >/dev/null || fail "there is no tar beside the rank"
 path=$2
+case $path in -*) path=./$path ;; esac
 case $1 in
 in)
     name=$3

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Joins a tar of this machine to one beside a rank. What comes from a job is not trusted: the tar here makes
- * no devices, gives no file to another owner, and leaves the folder to which it unpacks by no name. */
+ * no devices, gives no file to another owner, and unpacks into a folder of its own, out of which the one
+ * thing that was asked for is taken. */
 #include "client/cli/files/live.h"
 
 #include <errno.h>
@@ -139,8 +140,73 @@ static bool unpack(struct api *api, const struct live *live, const char *folder,
     return good && unpacked && (written || err_errno(err, "cannot write to tar"));
 }
 
-/* The one thing in the folder gets the name. */
-static bool rename_one(const char *folder, const char *target, struct err *err)
+/* *ret_mode: of a folder. */
+static bool is_folder(const char *path, mode_t *ret_mode)
+{
+    struct stat status = {0};
+    bool found = lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    *ret_mode = status.st_mode & 07777;
+    return found;
+}
+
+/* Replaces what is there; what is in a folder goes into one that is there. Links are not followed. */
+static bool move_to(const char *path, const char *target, struct err *err)
+{
+    autonames struct file_names names = {0};
+    mode_t mode, ignored;
+    bool folder = is_folder(path, &mode);
+    if (folder && chmod(path, mode | S_IRWXU) != 0) { /* nothing leaves a folder that cannot be written */
+        return err_errno(err, "cannot move %s", path);
+    }
+    if (!folder || !is_folder(target, &ignored)) {
+        return (rename(path, target) == 0 && (!folder || chmod(target, mode) == 0)) ||
+               err_errno(err, "cannot make %s", target);
+    }
+    bool good = file_list(path, &names, err);
+    for (size_t i = 0; good && i < names.count; i++) {
+        autofree char *from = xprintf("%s/%s", path, names.items[i]);
+        autofree char *to = xprintf("%s/%s", target, names.items[i]);
+        good = move_to(from, to, err);
+    }
+    return good;
+}
+
+/* The name of the path's end; NULL where only the rank knows it, as of "." and "..". The caller's. */
+static char *name_of(const char *path)
+{
+    size_t end = strlen(path);
+    while (end > 0 && path[end - 1] == '/') {
+        end--;
+    }
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/') {
+        begin--;
+    }
+    autofree char *name = xstrndup(path + begin, end - begin);
+    bool known = *name != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+    return known ? give(name) : NULL;
+}
+
+/* The folder is the person's own: nothing in it becomes another thing but what was asked for. A name that the
+ * rank chose replaces nothing. */
+static bool move_into(const char *path, const char *came, const char *wanted, const char *folder,
+                      struct err *err)
+{
+    struct stat status;
+    autofree char *target = xprintf("%s/%s", folder, came);
+    if (wanted != NULL && strcmp(wanted, came) != 0) {
+        return err_set(err, ERR_MALFORMED, "%s came where %s was to be copied", came, wanted);
+    }
+    if (wanted == NULL && lstat(target, &status) == 0) {
+        err_set(err, ERR_CONFLICT, "there is a %s already", target);
+        return err_hint(err, "name the folder of the rank by its path, or a target that is not there yet");
+    }
+    return move_to(path, target, err);
+}
+
+/* The one thing in the folder gets the name, or goes into the target. */
+static bool take_one(const struct live *live, const char *folder, const char *target, bool into,
+                     struct err *err)
 {
     autonames struct file_names names = {0};
     if (!file_list(folder, &names, err)) {
@@ -150,7 +216,8 @@ static bool rename_one(const char *folder, const char *target, struct err *err)
         return err_set(err, ERR_MALFORMED, "%zu things came where one was to be copied", names.count);
     }
     autofree char *path = xprintf("%s/%s", folder, names.items[0]);
-    return rename(path, target) == 0 || err_errno(err, "cannot make %s", target);
+    autofree char *wanted = name_of(live->path);
+    return into ? move_into(path, names.items[0], wanted, target, err) : move_to(path, target, err);
 }
 
 /* From now on the session hears of them, and what is half done is removed. */
@@ -164,17 +231,17 @@ static void hold_signals(void)
     sigprocmask(SIG_BLOCK, &held, NULL);
 }
 
-/* Beside the target first, so that it is there as a whole or not at all. */
-static bool get_as(struct api *api, const struct live *live, const char *target, struct err *err)
+/* Beside its place first, so that it is there as a whole or not at all. */
+static bool get(struct api *api, const struct live *live, const char *target, bool into, struct err *err)
 {
     struct err ignored;
-    autofree char *folder = file_folder_of(target);
+    autofree char *folder = into ? xstrdup(target) : file_folder_of(target);
     autofree char *part = xprintf("%s/.gpuctl-XXXXXX", folder);
     hold_signals();
     if (mkdtemp(part) == NULL) {
         return err_errno(err, "cannot write to the folder of %s", target);
     }
-    bool good = unpack(api, live, part, err) && rename_one(part, target, err);
+    bool good = unpack(api, live, part, err) && take_one(live, part, target, into, err);
     file_remove_tree(part, &ignored);
     return good;
 }
@@ -192,6 +259,5 @@ bool live_get(struct api *api, const struct live *live, const char *target, stru
     if (strcmp(target, "-") == 0) {
         return show(api, live, err);
     }
-    return stat(target, &status) == 0 && S_ISDIR(status.st_mode) ? unpack(api, live, target, err)
-                                                                 : get_as(api, live, target, err);
+    return get(api, live, target, stat(target, &status) == 0 && S_ISDIR(status.st_mode), err);
 }

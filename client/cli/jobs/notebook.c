@@ -20,6 +20,10 @@
 #define IDLE_MS  (30 * 60000LL)
 #define PAUSE_MS 300 /* between two looks for a JupyterLab that starts */
 
+/* A job of `gpuctl notebook` is known by this word of its command. */
+#define SCRIPT_NAME  "gpuctl-notebook"
+#define WORD_OF_NAME 3
+
 struct notebook_options {
     struct spec_options spec; /* first: spec_rows have their offsets in it */
     int64_t idle_ms, port;
@@ -41,7 +45,7 @@ static bool send(const struct call *call, struct api *api, json_t **ret_json, st
     const struct notebook_options *options = call->options;
     autofree char *script = xstrndup((const char *)notebook_script, notebook_script_length);
     autofree char *idle = xprintf("%lld", (long long)(options->idle_ms / 1000));
-    const char *words[] = {"sh", "-c", script, "gpuctl-notebook", idle, NULL};
+    const char *words[] = {"sh", "-c", script, SCRIPT_NAME, idle, NULL};
     struct call own = *call;
     struct spec_options spec = options->spec;
     autojobfile struct jobfile file = {0};
@@ -51,12 +55,39 @@ static bool send(const struct call *call, struct api *api, json_t **ret_json, st
     return submit_read(&spec, &own, &file, err) && submit_send(api, &file, &spec, &own, ret_json, err);
 }
 
-static bool find_job(const struct call *call, struct api *api, struct job_view *ret_job, struct err *err)
+/* Nobody is to wait for a JupyterLab of a job that starts none. */
+static bool check_notebook(const struct job_view *job, struct err *err)
+{
+    struct err ignored;
+    autojson json_t *spec = job->spec != NULL ? json_parse(job->spec, strlen(job->spec), &ignored) : NULL;
+    const char *word =
+        json_string_value(json_array_get(json_object_get(spec, "command"), (size_t)WORD_OF_NAME));
+    if (word != NULL && strcmp(word, SCRIPT_NAME) == 0) {
+        return true;
+    }
+    err_set(err, ERR_CONFLICT, "job %s is no job of gpuctl notebook", job->id);
+    return err_hint(err, "gpuctl port-forward leads to a port of any job");
+}
+
+/* One that was there before. */
+static bool find_earlier(struct api *api, const char *word, struct job_view *ret_job, struct err *err)
 {
     char id[RESOLVED_BYTES];
+    if (!resolve_job(api, word, id, err) || !ranks_get_job(api, id, true, ret_job, err)) {
+        return false;
+    }
+    bool good = check_notebook(ret_job, err);
+    if (!good) {
+        job_view_finish(ret_job);
+    }
+    return good;
+}
+
+static bool find_job(const struct call *call, struct api *api, struct job_view *ret_job, struct err *err)
+{
     json_t *json = NULL;
     if (call->rest_count > 0) {
-        return resolve_job(api, call->rest[0], id, err) && ranks_get_job(api, id, true, ret_job, err);
+        return find_earlier(api, call->rest[0], ret_job, err);
     }
     if (!send(call, api, &json, err) || !job_view_decode(json, ret_job, err)) {
         return false;
@@ -85,17 +116,22 @@ static bool read_server(const struct collected *found, struct server *server)
     return true;
 }
 
-/* What JupyterLab has written down beside the rank. false: nothing yet. */
-static bool look(struct api *api, const char *id, struct server *server)
+/* What JupyterLab has written down beside the rank. *ret_found false: nothing yet. False: the person may not
+ * look. */
+static bool look(struct api *api, const char *id, struct server *server, bool *ret_found, struct err *err)
 {
     struct err ignored;
     struct collected found = {.rank = 0};
     autojson json_t *command = json_pack(
         "[s,s,s]", "sh", "-c", "cat \"${TORCHELASTIC_ERROR_FILE%/*}\"/notebook/jpserver-*.json 2>/dev/null");
-    bool read = collect_run(api, id, command, &found, 1, &ignored) && !found.failed && found.exit_code == 0 &&
-                read_server(&found, server);
+    *ret_found = collect_run(api, id, command, &found, 1, &ignored) && !found.failed &&
+                 found.exit_code == 0 && read_server(&found, server);
+    bool refused = found.failed && found.err.code == ERR_FORBIDDEN;
+    if (refused) {
+        *err = found.err;
+    }
     collected_finish(&found, 1);
-    return read;
+    return !refused;
 }
 
 /* *ret_over: the job has ended, or the person wants no more of it. */
@@ -103,8 +139,12 @@ static bool await_server(struct api *api, const char *id, struct server *server,
                          struct err *err)
 {
     struct job_view job;
+    bool found = false;
     *ret_over = false;
-    while (!look(api, id, server)) {
+    while (look(api, id, server, &found, err)) {
+        if (found) {
+            return true;
+        }
         if (!ranks_get_job(api, id, true, &job, err)) {
             return false;
         }
@@ -115,7 +155,7 @@ static bool await_server(struct api *api, const char *id, struct server *server,
         }
         api_pause(api, PAUSE_MS);
     }
-    return true;
+    return false;
 }
 
 /* --- the verb ------------------------------------------------------------------------------------------- */
@@ -169,7 +209,8 @@ static bool run_job(const struct call *call, struct api *api, const struct job_v
 {
     struct server server = {0};
     bool runs = true, over = false;
-    if (!follow_start(api, job, false, &runs, ret_exit, err)) {
+    bool ours = call->rest_count == 0;
+    if (!follow_start(api, job, false, ours, &runs, ret_exit, err)) {
         return false;
     }
     if (!runs) {
@@ -177,7 +218,7 @@ static bool run_job(const struct call *call, struct api *api, const struct job_v
     }
     bool good = await_server(api, job->id, &server, &over, err);
     if (good && over) {
-        good = (call->rest_count == 0 ? follow_job : follow_attach)(api, job, false, ret_exit, err);
+        good = (ours ? follow_job : follow_attach)(api, job, false, ret_exit, err);
     } else if (good) {
         good = serve(call, api, job->id, &server, ret_exit, err);
     }

@@ -4,6 +4,7 @@
 # token in the folder of the runtime files.
 set -u
 umask 077
+[ "$GPUCTL_RANK" = 0 ] || exit 0 # their GPUs are for what rank 0 starts
 if ! command -v jupyter-lab >/dev/null; then
     printf 'gpuctl: there is no JupyterLab for this job on node %s\n  remedy: %s\n' "$GPUCTL_NODE" \
         "pip install jupyterlab there, or name an environment with it by --requirements FILE" >&2

@@ -50,7 +50,7 @@ json_t *submit_spec(struct api *api, const struct jobfile *file, const struct sp
                                        .here = here,
                                        .reserved = getenv("DATABRICKS_USE_RESERVED_GPU_POOL"),
                                        .host_id = host_id,
-                                       .one_job = call->verb == &verb_run};
+                                       .one_job = call->verb == &verb_run || call->verb == &verb_notebook};
     autojson json_t *spec = spec_build(options, &around, call->rest, call->rest_count, err);
     if (spec == NULL || !after_fill(api, spec, NULL, NULL, err) ||
         !fill(api, file, options, spec, notes, err) ||
@@ -64,6 +64,7 @@ json_t *submit_plan_spec(const struct jobfile *file, const struct spec_options *
                          const struct call *call, struct err *err)
 {
     autojson json_t *spec = submit_spec(NULL, file, options, call, NULL, err);
+    after_pretend(spec); /* they may be beginnings of ids, or names; a plan does not look at them */
     return spec != NULL && bundle_name(spec, err) ? give(spec) : NULL;
 }
 

@@ -460,7 +460,7 @@ static bool refuse_array(const json_t *spec, struct err *err)
     return !array_asked(spec) ||
            err_field(err, ERR_USAGE, "array",
                      "use `gpuctl submit`, then `gpuctl wait ID` and `gpuctl logs ID.0`",
-                     "run is for one job, and this is an array of them");
+                     "run and notebook are for one job, and this is an array of them");
 }
 
 json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,

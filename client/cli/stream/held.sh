@@ -10,6 +10,8 @@ mkfifo "$pipe" || exit
     sleep 60 &
     wait $!
     : >"$pipe"
+    sleep 2147483647 & # until the end: its number is to be nobody else's by then
+    wait $!
 ) &
 code=$(cat "$pipe")
 kill $!

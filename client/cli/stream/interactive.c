@@ -30,6 +30,11 @@ bool interactive_hold(json_t *spec, json_t **ret_command, struct err *err)
         err_field(err, ERR_USAGE, "stdin", "leave out -i", "-i is for jobs with a command");
         return false;
     }
+    if (json_integer_value(json_object_get(spec, "retries")) > 0) {
+        /* nobody would come to a second attempt */
+        err_field(err, ERR_USAGE, "retries", "leave out one of the two", "-i runs the command once");
+        return false;
+    }
     json_object_set_new(spec, "command", wrap(held_script, held_script_length, command));
     *ret_command = give(command);
     return true;
@@ -56,7 +61,7 @@ bool interactive_run(struct api *api, const struct job_view *job, json_t *comman
                      int *ret_exit, struct err *err)
 {
     bool runs;
-    if (!follow_start(api, job, quiet, &runs, ret_exit, err)) {
+    if (!follow_start(api, job, quiet, true, &runs, ret_exit, err)) {
         return false;
     }
     if (!runs) {

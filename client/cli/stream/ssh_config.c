@@ -184,14 +184,22 @@ static bool include_main(const char *folder, struct err *err)
     return true;
 }
 
+/* ssh reads no configuration at all in which a quote is open. */
+static bool check_folder(const char *folder, struct err *err)
+{
+    return strpbrk(folder, "\"\\\n") == NULL ||
+           err_field(err, ERR_USAGE, "XDG_STATE_HOME", "name a folder without quotes and backslashes",
+                     "the configuration of ssh cannot name %s", folder);
+}
+
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct config_options *options = call->options;
     autofree char *folder = ssh_folder(err);
     bool all = call->rest_count == 0;
     if (folder == NULL ||
-        (options->write &&
-         (!make_hosts(folder, all, err) || !write_main(call, folder, err) || !include_main(folder, err)))) {
+        (options->write && (!check_folder(folder, err) || !make_hosts(folder, all, err) ||
+                            !write_main(call, folder, err) || !include_main(folder, err)))) {
         return false;
     }
     const char *into = options->write ? folder : NULL;

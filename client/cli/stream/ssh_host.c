@@ -143,36 +143,6 @@ char *ssh_public_key(struct err *err)
 
 /* --- the settings of ssh -------------------------------------------------------------------------------- */
 
-static void append_option(struct text *out, const char *name, const char *value)
-{
-    if (value != NULL) {
-        text_printf(out, " --%s ", name);
-        text_append_shell_word(out, value);
-    }
-}
-
-bool ssh_append_program(const struct call *call, struct text *out, struct err *err)
-{
-    char own[PATH_MAX];
-    const struct context *context = api_context(call->api);
-    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (length < 0) {
-        return err_errno(err, "cannot find the program gpuctl");
-    }
-    own[length] = '\0';
-    text_append_shell_word(out, own);
-    if (!context->embedded) { /* an instance of one's own has another address after each start */
-        autofree char *token = file_absolute(context->token_file);
-        autofree char *cacert = file_absolute(context->cacert);
-        append_option(out, "url", context->url);
-        append_option(out, "token-file", token);
-        append_option(out, "cacert", cacert);
-        bool plain = strncmp(context->url, "http://", strlen("http://")) == 0;
-        text_append(out, plain && !context_is_loopback(context->url) ? " --insecure-plain-http" : "");
-    }
-    return true;
-}
-
 /* Doubles the percent signs, which ssh replaces. The caller frees it. */
 static char *escape(const char *text)
 {
@@ -184,6 +154,39 @@ static char *escape(const char *text)
     return text_take(&out);
 }
 
+static void append_option(struct text *out, const char *name, const char *value)
+{
+    if (value != NULL) {
+        text_printf(out, " --%s ", name);
+        text_append_shell_word(out, value);
+    }
+}
+
+bool ssh_append_program(const struct call *call, struct text *out, struct err *err)
+{
+    char own[PATH_MAX];
+    autotext struct text plain = {0};
+    const struct context *context = api_context(call->api);
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length < 0) {
+        return err_errno(err, "cannot find the program gpuctl");
+    }
+    own[length] = '\0';
+    text_append_shell_word(&plain, own);
+    if (!context->embedded) { /* an instance of one's own has another address after each start */
+        autofree char *token = file_absolute(context->token_file);
+        autofree char *cacert = file_absolute(context->cacert);
+        append_option(&plain, "url", context->url);
+        append_option(&plain, "token-file", token);
+        append_option(&plain, "cacert", cacert);
+        bool http = strncmp(context->url, "http://", strlen("http://")) == 0;
+        text_append(&plain, http && !context_is_loopback(context->url) ? " --insecure-plain-http" : "");
+    }
+    autofree char *escaped = escape(plain.bytes);
+    text_append(out, escaped);
+    return true;
+}
+
 static char *proxy_of(const struct call *call, const struct ssh_host *host, struct err *err)
 {
     autotext struct text command = {0};
@@ -191,7 +194,7 @@ static char *proxy_of(const struct call *call, const struct ssh_host *host, stru
         return NULL;
     }
     text_printf(&command, " ssh --stdio --rank %lld %s", (long long)host->rank, host->id);
-    return escape(command.bytes);
+    return text_take(&command);
 }
 
 bool ssh_host_settings(const struct call *call, const struct ssh_host *host,

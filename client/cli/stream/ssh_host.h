@@ -51,7 +51,8 @@ char *ssh_folder(struct err *err);
 /* The public key of this client, on one line. The caller's; NULL on failure. */
 char *ssh_public_key(struct err *err);
 
-/* Appends this gpuctl and the options of the call that name the controller, as words of a shell. */
+/* Appends this gpuctl and the options of the call that name the controller, as words of a shell with their
+ * percent signs doubled, as ssh reads them. */
 bool ssh_append_program(const struct call *call, struct text *out, struct err *err);
 
 #endif

@@ -208,6 +208,14 @@ bool context_load_saved(const struct saved_context *saved, struct context *ret_c
     return loaded;
 }
 
+/* The context in use is called so while it has no name. */
+static bool find_unnamed(const char *name, struct saved_context *ret_saved)
+{
+    autosaved_context struct saved_context named = {.name = NULL};
+    return strcmp(name, SAVED_CONTEXT_DEFAULT) == 0 && !saved_context_read(name, &named) &&
+           saved_context_used(ret_saved) && ret_saved->name == NULL;
+}
+
 static bool load_chosen(const struct common *common, struct context *context, struct err *err)
 {
     autosaved_context struct saved_context saved = {.name = NULL};
@@ -215,7 +223,13 @@ static bool load_chosen(const struct common *common, struct context *context, st
         return err_field(err, ERR_USAGE, "context", "leave out one of the two",
                          "--context and --url both name a controller");
     }
-    return saved_context_find(common->context, &saved, err) && load_saved(&saved, common, context, err);
+    if (!find_unnamed(common->context, &saved)) {
+        saved_context_finish(&saved);
+        if (!saved_context_find(common->context, &saved, err)) {
+            return false;
+        }
+    }
+    return load_saved(&saved, common, context, err);
 }
 
 bool context_load_state(const struct common *common, struct context *ret_context, struct err *err)

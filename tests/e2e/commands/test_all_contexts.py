@@ -59,6 +59,20 @@ def test_a_context_is_chosen_for_one_command(clusters: dict[str, Cluster], ann: 
     assert "unknown option --context" in ann("context", "list", "--context", "west", code=2).stderr
 
 
+def test_the_controller_in_use_without_a_name_is_called_default(clusters: dict[str, Cluster], tmp_path: Path) -> None:
+    east = clusters["east"]
+    (tmp_path / "gpuctl").mkdir()
+    (tmp_path / "gpuctl" / "config").write_text(f"url = {east.url}\ntoken-file = {east.folder / 'ann.token'}\n")
+    elsewhere = {"XDG_CONFIG_HOME": str(tmp_path), "GPUCTL_URL": clusters["west"].url, "GPUCTL_STATE": str(tmp_path / "none")}
+    chosen = run_gpuctl("whoami", "--context", "default", env=elsewhere)
+    assert chosen.returncode == 0 and east.url in chosen.stdout, chosen
+    sent = run_gpuctl("submit", "--any", *JOB, env=elsewhere)
+    assert "need --context default" in sent.stderr, sent
+    canceled = run_gpuctl("cancel", sent.stdout.strip(), "--context", "default", env=elsewhere)
+    assert canceled.returncode == 0 and east.api.wait(sent.stdout.strip())["state"] == "CANCELED", canceled
+    assert run_gpuctl("ps", "--context", "east", env=elsewhere).returncode == 3
+
+
 def test_a_job_goes_where_it_starts_first(clusters: dict[str, Cluster], ann: Callable[..., Ran]) -> None:
     first, second, third = (ann("submit", "--any", *JOB) for _ in range(3))
     assert "east would start it now\n" in first.stderr and "west would start it now\n" in first.stderr
@@ -71,6 +85,14 @@ def test_a_job_goes_where_it_starts_first(clusters: dict[str, Cluster], ann: Cal
     assert "east would refuse it: the job needs 2 GPUs" in larger.stderr and "west takes it" in larger.stderr, larger
     refused = ann("submit", "--any", "--gpus", "9", *JOB, code=7)
     assert "none of your 2 controllers takes the job" in refused.stderr and refused.stdout == ""
+
+
+def test_a_job_may_wait_for_one_of_the_controller_that_takes_it(clusters: dict[str, Cluster], ann: Callable[..., Ran]) -> None:
+    first = ann("submit", "--hold", "--name", "prepare", *JOB).stdout.strip()
+    for word in ("prepare", first[:9], first):
+        sent = ann("submit", "--any", "--after", word, *JOB)
+        view = clusters["east"].api.job(sent.stdout.strip())
+        assert view["state"] == "BLOCKED" and first in view["reason"], sent
 
 
 def test_run_shows_the_job_of_the_other_controller(clusters: dict[str, Cluster], ann: Callable[..., Ran]) -> None:

@@ -10,6 +10,7 @@ import pwd
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -198,7 +199,9 @@ def test_scancel_ends_what_is_named_or_chosen(cluster: Cluster, call: Run) -> No
     assert out(call("scancel", "--me", "-t", "PENDING", "-n", "x")) == ""
     assert (state(held), state(run), state(kept)) == ("CANCELED", "RUNNING", "HELD")
     assert out(call("scancel", "-p", "elsewhere")) == out(call("scancel", "-u", "nobody")) == out(call("scancel", run, "--name", "y")) == ""
-    assert state(run) == "RUNNING"
+    for command in ("scancel", "squeue", "sacct"):
+        assert "--user names nobody" in wrong(call(command, "-u", ""))  # as of a variable that is not set
+    assert (state(run), state(kept)) == ("RUNNING", "HELD")
     assert out(call("scancel", "-p", "default", "-A", "default", "--state", "RUNNING", run[:9])) == ""
     assert cluster.api.wait(run)["state"] == "CANCELED"
     assert out(call("scancel", run)) == "", "one that has ended is no error"
@@ -256,6 +259,9 @@ def test_sacct_lists_what_was_and_what_became_of_it(cluster: Cluster, call: Run)
     assert ids() == ids("-a") == ids("-u", "admin") == ids("-A", "default", "-r", "default") == set(jobs.values())
     assert ids("-s", "CD") == {first} and ids("--state", "F") == {jobs["exit 3"], jobs["kill -9 $$"]}
     assert ids("-S", "now-1hour") == set(jobs.values()) and ids("-S", "2100-01-01") == ids("-u", "nobody") == set()
+    now = datetime.now(timezone.utc)
+    minute_ago, soon = ((now + timedelta(minutes=minutes)).strftime("%H:%M") for minutes in (-1, 2))
+    assert ids("-S", minute_ago) == ids("-S", soon) == set(jobs.values()), "a time of day is the last one that there was"
     assert "--format: Steps is not known (the fields are JobID, " in wrong(call("sacct", "-o", "Steps"))
     assert "is no time" in wrong(call("sacct", "-S", "yesterday"))
     assert "is no state" in wrong(call("sacct", "-s", "QUEUED"))

@@ -54,6 +54,9 @@ def test_a_name_of_several_jobs_and_of_none_is_refused_in_one_line(cluster: Clus
 def test_gpuctl_takes_a_name_where_no_id_begins_so(cluster: Cluster) -> None:
     env = {"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(cluster.folder / "controller" / "admin.token")}
     first = cluster.api.submit(["true"], name="fetch-data", hold=True)
+    for word in ("fetch-data:afterany", first[:8], first):
+        planned = run_gpuctl("plan", "--after", word, "--", "true", env=env)
+        assert planned.returncode == 0 and "start " in planned.stdout, planned
     made = run_gpuctl("submit", "--after", "fetch-data:afterany", "--", "true", env=env).stdout.strip()
     assert cluster.api.job(made)["spec"]["after"] == [{"name": "fetch-data", "when": "afterany"}]
     assert first in cluster.api.job(made)["reason"]

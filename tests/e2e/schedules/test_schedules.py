@@ -60,6 +60,8 @@ def test_the_verb_and_the_name_may_be_left_out(cluster: Cluster) -> None:
     for name, rest in words.items():
         made = gpuctl(cluster, ann, "schedule", rest[0], "--gpus=0", *rest[1:])
         assert made.returncode == 0 and show(ann, made.stdout.strip())["name"] == name, made.stderr
+        nobody = gpuctl(cluster, ann, "schedule", "remove", "")  # as of a variable that is not set
+        assert nobody.returncode == 3 and show(ann, made.stdout.strip())["name"] == name, nobody
         assert gpuctl(cluster, ann, "schedule", "remove", name).returncode == 0
     wrong = gpuctl(cluster, ann, "schedule", "create", "nightly")
     assert wrong.returncode == 2 and "missing" in wrong.stderr, wrong.stderr

@@ -46,6 +46,8 @@ def test_files_and_folders_go_in_as_cp_copies_them(cluster: Cluster, job: str, t
     gpuctl(cluster, "cp", folder, f"{job}:copy")
     gpuctl(cluster, "cp", folder, f"{job}:copy")  # is there now, so it goes into it
     gpuctl(cluster, "cp", script, f"{job}.2:")
+    gpuctl(cluster, "cp", script, f"{job}.1:-folder/-name")
+    assert inside(cluster, job, "./-folder/-name", rank=1) == "ran\n"
     assert inside(cluster, job, "./run; deep/new/name; './set é/run'; copy/run; 'copy/set é/run'") == "ran\n" * 5
     assert inside(cluster, job, "cat 'set é/deep er/data' | wc -c") == f"{len(content)}\n"
     assert inside(cluster, job, "ls", rank=2) == "run\n"
@@ -62,6 +64,15 @@ def test_files_and_folders_come_out_as_cp_copies_them(cluster: Cluster, job: str
     gpuctl(cluster, "cp", f"{job}.2:out", tmp_path / "new")
     for copy in (there / "out", tmp_path / "new"):
         assert (copy / "deep" / "one").read_text() == "one\n" and os.readlink(copy / "link") == "t wo"
+    (there / "out" / "mine").write_text("stays")
+    gpuctl(cluster, "cp", f"{job}.2:./out/", there)  # goes over what is there
+    assert sorted(path.name for path in (there / "out").iterdir()) == ["deep", "link", "mine", "t wo"]
+    inside(cluster, job, "mkdir closed; chmod 555 closed", rank=2)
+    plain = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"] if os.geteuid() == 0 else []
+    for _ in range(2):
+        subprocess.run([*plain, str(GPUCTL), "cp", f"{job}.2:closed", str(there)], env=environment(cluster), check=True, timeout=60)
+        assert (there / "closed").stat().st_mode & 0o777 == 0o555
+    inside(cluster, job, "rmdir closed", rank=2)
     (there / "t wo").write_text("old")
     gpuctl(cluster, "cp", f"{job}.2:out/t wo", there)
     gpuctl(cluster, "cp", f"{job}.2:out/deep/one", tmp_path / "name")
@@ -99,31 +110,56 @@ def test_a_job_that_has_ended_takes_no_files(cluster: Cluster, tmp_path: Path) -
     assert not (tmp_path / "new").exists()
 
 
+def archive_of(folder: Path, *members: tuple[str, bytes, str | bytes]) -> str:
+    """A file with an archive of these names, kinds, and contents or targets."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as tar:
+        for name, kind, what in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.devmajor, member.devminor, member.mode, member.uid = kind, 1, 3, 0o4755, 12345
+            member.linkname = what if isinstance(what, str) else ""
+            member.size = len(what) if kind == tarfile.REGTYPE else 0
+            tar.addfile(member, io.BytesIO(what if isinstance(what, bytes) else b""))
+    file = folder / "archive"
+    file.write_bytes(content.getvalue())
+    return str(file)
+
+
 def test_a_hostile_archive_stays_in_its_folder_and_makes_no_device(cluster: Cluster, tmp_path: Path) -> None:
-    """The tar beside the rank is whatever the job's PATH has first."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name, kind in [("device", tarfile.CHRTYPE), ("link", tarfile.SYMTYPE)]:
-            member = tarfile.TarInfo(name)
-            member.type, member.linkname, member.devmajor, member.devminor = kind, str(tmp_path), 1, 3
-            tar.addfile(member)
-        for name in ("../outside", "link/outside", str(tmp_path / "outside"), "suid"):
-            member = tarfile.TarInfo(name)
-            member.size, member.mode, member.uid = 1, 0o4755, 12345
-            tar.addfile(member, io.BytesIO(b"x"))
-    hostile = tmp_path / "archive"
-    hostile.write_bytes(archive.getvalue())
+    """The tar beside the rank is whatever the job's PATH has first. Nothing comes of it but the thing that was asked for."""
+    FILE, LINK = tarfile.REGTYPE, tarfile.SYMTYPE
+    hostile = archive_of(tmp_path)
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     (bin_folder / "tar").write_text(f"#!/bin/sh\nexec cat {hostile}\n")
     (bin_folder / "tar").chmod(0o755)
     job = running(cluster, ["sleep", "600"], env={"PATH": f"{bin_folder}:{os.environ['PATH']}"})
+    inside(cluster, job, "echo > model; mkdir folder")
     target = tmp_path / "here" / "target"
-    target.mkdir(parents=True)
-    gpuctl(cluster, "cp", f"{job}.0:.", target, code=1)
+    (target / ".ssh").mkdir(parents=True)
+    (target / ".profile").write_text("mine")
+    outside = [(name, FILE, b"x") for name in ("../outside", "link/outside", str(tmp_path / "outside"))]
+    for asked, code, members in [
+        (".", 1, [("device", tarfile.CHRTYPE, ""), ("link", LINK, str(tmp_path)), *outside]),
+        ("model", 2, [("model", FILE, b"x"), (".bashrc", FILE, b"x")]),
+        ("model", 2, [(".bashrc", FILE, b"x")]),
+        ("model", 1, [("model", LINK, ".ssh"), ("model/authorized_keys", FILE, b"x")]),
+        (".", CONFLICT, [(".ssh/authorized_keys", FILE, b"x")]),
+        (".", CONFLICT, [(".profile", FILE, b"x")]),
+    ]:
+        archive_of(tmp_path, *members)
+        gpuctl(cluster, "cp", f"{job}.0:{asked}", target, code=code)
+        assert sorted(path.name for path in target.iterdir()) == [".profile", ".ssh"], members
+        assert list((target / ".ssh").iterdir()) == [] and (target / ".profile").read_text() == "mine"
     assert not (tmp_path / "outside").exists() and not (tmp_path / "here" / "outside").exists()
-    assert not (target / "device").exists()
-    assert (target / "suid").stat().st_uid == os.getuid() and (target / "suid").stat().st_mode & 0o7000 == 0
+    archive_of(tmp_path, ("model", FILE, b"x"))
+    gpuctl(cluster, "cp", f"{job}.0:model", target)
+    assert (target / "model").stat().st_uid == os.getuid() and (target / "model").stat().st_mode & 0o7000 == 0
+    (target / "folder").mkdir()
+    (target / "folder" / "link").symlink_to(target / ".ssh")
+    archive_of(tmp_path, ("folder/link/authorized_keys", FILE, b"x"), ("folder/more", FILE, b"x"))
+    gpuctl(cluster, "cp", f"{job}.0:folder/", target, code=1)  # a link of the person's does not become a folder
+    assert list((target / ".ssh").iterdir()) == []
     cluster.api.post(f"/v1/jobs/{job}/cancel")
     cluster.api.wait(job)
 

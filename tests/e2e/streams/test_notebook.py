@@ -54,6 +54,7 @@ def test_a_notebook_is_a_job_whose_link_works_until_it_is_left(cluster: Cluster)
     job = cluster.api.get("/v1/jobs?limit=1")["jobs"][0]
     assert (job["name"], job["state"]) == ("notebook", "RUNNING")
 
+    gpuctl(cluster, "update", job["id"], "--time-limit", "1h")  # what happens to a job that runs holds nobody up
     again = start(cluster, "notebook", job["id"][:12], "--link")
     assert again.stdout is not None
     other = again.stdout.readline().decode().strip()
@@ -64,6 +65,36 @@ def test_a_notebook_is_a_job_whose_link_works_until_it_is_left(cluster: Cluster)
     assert f"ending job {job['id']}" in leave(first)
     assert cluster.api.wait(job["id"])["state"] == "CANCELED"
     assert token not in cluster.api.log(job["id"]) + cluster.api.log(job["id"], stream="stderr")
+
+
+def test_a_notebook_with_two_gpus_is_one_notebook(cluster: Cluster) -> None:
+    first = start(cluster, "notebook", "--gpus", "2", "--gpu-type", "cpu", "--link")
+    assert first.stdout is not None
+    link = first.stdout.readline().decode().strip()
+    assert status(link, link.split("token=")[1]) == 200
+    leave(first)
+
+
+def test_what_is_no_notebook_is_not_waited_for(cluster: Cluster) -> None:
+    job = running(cluster, ["sleep", "600"])
+    said = gpuctl(cluster, "notebook", job, code=125).stderr.decode()
+    assert f"job {job} is no job of gpuctl notebook\n  remedy: gpuctl port-forward" in said
+    cluster.api.post(f"/v1/jobs/{job}/cancel")
+    assert "are for one job" in gpuctl(cluster, "notebook", "--array", "2", code=125).stderr.decode()
+    ann, bob = cluster.user("ann"), cluster.user("bob")
+    theirs = ann.submit(["sh", "-c", "sleep 600", "gpuctl-notebook"], gpu_type="cpu")
+    cluster.wait_state(theirs, "RUNNING")
+    gpuctl(cluster, "notebook", theirs, token=bob.token, code=125)
+    ann.post(f"/v1/jobs/{theirs}/cancel")
+
+
+def test_who_leaves_a_notebook_of_another_terminal_before_it_runs_leaves_it_alone(cluster: Cluster) -> None:
+    job = cluster.api.submit(["sh", "-c", "sleep 600", "gpuctl-notebook"], gpu_type="cpu", hold=True)
+    waits = start(cluster, "notebook", job, "--link")
+    assert waits.stderr is not None
+    waits.stderr.readline()  # why it waits
+    assert "which goes on" in leave(waits) and cluster.api.job(job)["state"] == "HELD"
+    cluster.api.post(f"/v1/jobs/{job}/cancel")
 
 
 def test_a_forwarded_port_ends_with_its_job(cluster: Cluster) -> None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from harness import Cluster, eventually
+from harness import ROOT, Cluster, eventually
 from joined import SLEEP, gpuctl, running, start
 from test_exec import Terminal
 
@@ -72,6 +73,19 @@ def test_a_gpuctl_that_ends_takes_its_job_along(cluster: Cluster, how: signal.Si
     assert subprocess.run(["pgrep", "-f", "^sleep 622"], capture_output=True).returncode == 1
 
 
+@pytest.mark.parametrize(("command", "code"), [(["sh", "-c", "sleep 2; exit 3"], 3), (None, 129)])
+def test_a_command_may_take_longer_than_the_wait_for_it(tmp_path: Path, command: list[str] | None, code: int) -> None:
+    """The programs of the node with a second in place of a minute. None: nobody comes."""
+    stream = ROOT / "client" / "cli" / "stream"
+    held = (stream / "held.sh").read_text().replace("sleep 60", "sleep 1")
+    env = {**os.environ, "GPUCTL_RANK": "0", "TORCHELASTIC_ERROR_FILE": str(tmp_path / "0.json")}
+    job = subprocess.Popen(["sh", "-c", held], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if command is not None:
+        assert subprocess.run(["sh", stream / "joined.sh", *command], env=env, timeout=60).returncode == code
+    said, _ = job.communicate(timeout=60)
+    assert (job.returncode, said) == (code, b"") and list(tmp_path.iterdir()) == []
+
+
 def test_ctrl_c_before_the_job_runs_cancels_it(cluster: Cluster) -> None:
     first = running(cluster, SLEEP, gpus=4)
     run = start(cluster, "run", "-i", "--gpu-type", "cpu", "--", "cat")
@@ -87,6 +101,7 @@ def test_bad_requests_get_one_line(cluster: Cluster) -> None:
     for words, said in [
         (["-it", "--", "bash"], "stdin is no terminal"),
         (["-i", "-d", "--", "cat"], "--detach leaves the job alone, and -i reads for it"),
+        (["-i", "--retries", "1", "--", "false"], "-i runs the command once"),
     ]:
         assert gpuctl(cluster, "run", *words, code=125).stderr.decode().splitlines()[0] == f"gpuctl: {said}"
 

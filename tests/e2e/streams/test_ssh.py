@@ -222,6 +222,22 @@ def test_the_file_of_the_person_is_changed_once_and_keeps_its_lines(person: Pers
     assert f"Host {job}.gpuctl\n" in person.gpuctl("ssh-config").stdout.decode()
 
 
+def test_places_may_have_odd_names(cluster: Cluster, job: str, tmp_path: Path) -> None:
+    """ssh replaces what stands behind a percent sign, and reads nothing at all when a quote is open."""
+    (tmp_path / "100%h").mkdir()
+    person = Person(cluster, tmp_path / "100%h")
+    token = tmp_path / "100%h" / "token"
+    token.touch(0o600)
+    token.write_bytes(Path(person.env["GPUCTL_TOKEN_FILE"]).read_bytes())
+    person.env["GPUCTL_TOKEN_FILE"] = str(token)
+    person.gpuctl("ssh-config", "--write")
+    assert person.run(person.ssh, f"{job[:8]}.gpuctl", "echo $RANK").stdout == b"0\n"
+    config = person.config.read_bytes()
+    person.env["XDG_STATE_HOME"] = str(tmp_path / 'a"b')
+    assert b"cannot name" in person.gpuctl("ssh-config", "--write", code=125).stderr
+    assert person.config.read_bytes() == config
+
+
 def test_no_other_key_is_let_in(cluster: Cluster, job: str, person: Person, tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "other")], check=True)
     for options in (["-i", tmp_path / "other"], ["-o", "PreferredAuthentications=password,keyboard-interactive"]):

@@ -93,6 +93,10 @@ static bool fits(const struct job_filter *filter, const json_t *row)
  * calls them. The caller's; NULL with *err, or where all users are meant. */
 static char *owners_of(struct api *api, const struct job_filter *filter, struct err *err)
 {
+    if (filter->users != NULL && filter->users[0] == '\0') { /* of a variable that is not set */
+        err_field(err, ERR_USAGE, "user", "name somebody, or use --me", "--user names nobody");
+        return NULL;
+    }
     const struct passwd *person = filter->users != NULL ? getpwuid(getuid()) : NULL;
     bool mine = filter->me || (person != NULL && in_list(filter->users, person->pw_name));
     if (!mine) {

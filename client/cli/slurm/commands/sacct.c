@@ -241,14 +241,17 @@ static int64_t midnight_ms(void)
     return (int64_t)mktime(&parts) * 1000;
 }
 
-/* "2026-11-30", "2026-11-30T18:00", and "now-7days". */
+/* "2026-11-30", "2026-11-30T18:00", "now-7days", and "18:00", which is the last one that there was. */
 static bool read_start(const char *text, int64_t *ret_ms, struct err *err)
 {
     bool back = strncmp(text, "now-", strlen("now-")) == 0;
     autofree char *forward = back ? xprintf("now+%s", text + strlen("now-")) : xstrdup(text);
     int64_t now_ms = clock_wall_ms();
     if (slurm_begin(forward, now_ms, ret_ms)) {
-        *ret_ms = back ? 2 * now_ms - *ret_ms : *ret_ms;
+        bool clock = text[strspn(text, "0123456789:")] == '\0';
+        *ret_ms = back                        ? 2 * now_ms - *ret_ms
+                  : clock && *ret_ms > now_ms ? *ret_ms - 24 * 3600 * 1000LL
+                                              : *ret_ms;
         return true;
     }
     return err_field(err, ERR_USAGE, "starttime", "2026-11-30, 2026-11-30T18:00 or now-7days",
