@@ -52,6 +52,7 @@ function moveFocus(event: KeyboardEvent): void {
     event.preventDefault();
     other.focus();
     other.scrollIntoView({ block: "nearest" });
+    dispatchEvent(new Event("scroll")); // the browser's own comes with the next frame, and another key may come before it
   }
 }
 
