@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -285,8 +284,10 @@ def test_a_folder_that_takes_long_to_read_holds_up_no_other_job(make_cluster: Ca
     cluster = make_cluster(2, agent=["--checkpoint-still", "1"])
     large = cluster.api.submit(["sh", "-c", 'truncate -s 8T "$GPUCTL_CHECKPOINT_DIR/large"; exec sleep 1000'], gpu_type="cpu")
     folder = cluster.folder / "node0" / "attempts"
-    eventually(lambda: list(folder.glob("*/checkpoint/large")), "the file")
-    time.sleep(3)  # by now it is being read
+    process = cluster.agents[0].process
+    assert process is not None
+    files = Path(f"/proc/{process.pid}/fd")
+    eventually(lambda: any(os.readlink(files / name).endswith("checkpoint/large") for name in os.listdir(files)), "the file to be read")
     small = cluster.api.submit(["sh", "-c", 'echo 1 >"$GPUCTL_CHECKPOINT_DIR/small"; exec sleep 1000'], gpu_type="cpu")
     await_checkpoint(cluster.api, small)
     cluster.api.post(f"/v1/jobs/{small}/cancel")

@@ -265,7 +265,7 @@ def test_a_fetch_does_not_fill_the_disk(make_cluster: Callable[..., Cluster], se
         job = cluster.api.submit(["true"], inputs=[f"{server.url}/much"], infra_retries=0)
         assert server.stopped.wait(60)
         (disk / "filler").write_bytes(bytes(40 * 2**20))
-        time.sleep(1)
+        time.sleep(1)  # the disk is looked at twice a second at most: what comes sooner is not held up
         server.go.set()
         view = cluster.api.wait(job)
         assert view["state"] == "FAILED" and "the disk of this node is nearly full" in view["reason"], view
