@@ -287,7 +287,7 @@ def test_a_folder_that_takes_long_to_read_holds_up_no_other_job(make_cluster: Ca
     process = cluster.agents[0].process
     assert process is not None
     files = Path(f"/proc/{process.pid}/fd")
-    eventually(lambda: any(os.path.realpath(files / name).endswith("checkpoint/large") for name in os.listdir(files)), "the file to be read")
+    eventually(lambda: any(os.path.realpath(files / fd).endswith("checkpoint/large") for fd in os.listdir(files)), "the file to be open")
     small = cluster.api.submit(["sh", "-c", 'echo 1 >"$GPUCTL_CHECKPOINT_DIR/small"; exec sleep 1000'], gpu_type="cpu")
     await_checkpoint(cluster.api, small)
     cluster.api.post(f"/v1/jobs/{small}/cancel")
