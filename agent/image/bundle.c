@@ -6,6 +6,7 @@
 #include "agent/image/bundle.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/image/cdi.h"
@@ -23,11 +24,19 @@ static void add(json_t *mounts, const char *from, const char *at, const char *ho
                                             "source", from, "options", how, read_only ? "ro" : "rw"));
 }
 
-/* Of the last mount: "ro" leaves what is mounted below it writable. */
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Of the last mount: "ro" leaves what is mounted below it writable. Runtimes refuse "rro" of a file. */
 static void protect_all(json_t *mounts)
 {
     json_t *last = json_array_get(mounts, json_array_size(mounts) - 1);
-    json_array_append_new(json_object_get(last, "options"), json_string("rro"));
+    if (is_folder(json_string_of(last, "source"))) {
+        json_array_append_new(json_object_get(last, "options"), json_string("rro"));
+    }
 }
 
 static void add_bind(json_t *mounts, const char *from, const char *at, bool read_only)

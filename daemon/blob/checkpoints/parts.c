@@ -151,15 +151,23 @@ static bool is_newer(const struct part_entry *a, const struct part_entry *b)
            (a->part.attempt == b->part.attempt && part_moment(a) > part_moment(b));
 }
 
-/* The newest part of the newest complete checkpoint, which is not to be kept yet; NULL: there is none. */
+/* The newest part of the newest complete checkpoint, which is not to be kept yet; NULL: there is none. What
+ * was found for one part of a step holds for all: a large gang sends them one after another. */
 struct part_entry *parts_whole(const struct parts *parts)
 {
     struct part_entry *found = NULL;
+    const struct part_entry *step = NULL;
+    bool complete = false;
     for (size_t i = 0; i < parts->count; i++) {
         struct part_entry *entry = &parts->items[i];
-        if (!entry->keep && is_newer(entry, found) && is_complete(parts, entry)) {
-            found = entry;
+        if (entry->keep || !is_newer(entry, found)) {
+            continue;
         }
+        if (step == NULL || !part_is_of(&entry->part, &step->part) || entry->part.nodes != step->part.nodes) {
+            complete = is_complete(parts, entry);
+            step = entry->part.kind == CHECKPOINT_STEP ? entry : NULL;
+        }
+        found = complete ? entry : found;
     }
     return found;
 }

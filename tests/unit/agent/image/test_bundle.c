@@ -41,12 +41,13 @@ static json_t *config_of(const struct bundle_gpu *gpus, size_t count, json_t *va
 {
     const char *const folders[] = {"/nonexistent", folder, NULL};
     const struct bundle_mount mounts[] = {{.from = "/srv", .at = "/data", .read_only = true},
-                                          {.from = "/nonexistent", .at = "/none", .optional = true}};
+                                          {.from = "/nonexistent", .at = "/none", .optional = true},
+                                          {.from = "/etc/passwd", .at = "/of-node", .read_only = true}};
     return bundle_config(&(struct bundle_facts){.root = "/root-of-it",
                                                 .init = "/bin/true",
                                                 .tmp = "/srv/tmp",
                                                 .mounts = mounts,
-                                                .mount_count = 2,
+                                                .mount_count = 3,
                                                 .gpus = gpus,
                                                 .gpu_count = count,
                                                 .cdi_folders = folders},
@@ -85,6 +86,7 @@ START_TEST(a_container_has_what_every_job_has_and_its_own_mounts)
     autojson json_t *config = config_of(NULL, 0, variables, &err);
     ck_assert_msg(config != NULL, "%s", err.text);
     assert_mount(config, "/data", "/srv rbind,ro,rro");
+    assert_mount(config, "/of-node", "/etc/passwd rbind,ro");
     assert_mount(config, "/none", "");
     assert_mount(config, "/tmp", "/srv/tmp rbind,rw");
     assert_mount(config, "/etc/hosts", "/etc/hosts rbind,ro");
