@@ -93,7 +93,7 @@
     X(KEPT, "kept", "a rank failed, and its nodes stay as they are for a while")                             \
     X(CANCEL_ASKED, "cancel_asked", "a person canceled the job")                                             \
     X(STOPPING, "stopping", "the gang is being ended")                                                       \
-    X(REQUEUED, "requeued", "the attempt ended, and the job waits for another one")                          \
+    X(REQUEUED, "requeued", "the attempt ended, its detail says why, and the job waits again")               \
     X(LOGS_CUT, "logs_cut", "the end was shown before all output had come")                                  \
     X(SUCCEEDED, "succeeded", "all ranks exited with 0")                                                     \
     X(FAILED, "failed", "the job failed, and no retry is left")                                              \

@@ -188,4 +188,7 @@ class Cluster:
             assert shown["state"] in wanted or shown["state"] not in TERMINAL, f"job {job} ended {shown['state']}: {shown.get('reason')}"
             return shown if shown["state"] in wanted else None
 
-        return dict(eventually(there, f"job {job} to be {' or '.join(sorted(wanted))}", pace=0.5))
+        try:
+            return dict(eventually(there, f"job {job} to be {' or '.join(sorted(wanted))}", pace=0.5))
+        except AssertionError as failed:
+            raise AssertionError(f"{failed}\n{self.ask(f'get {job}')}") from failed

@@ -20,6 +20,7 @@
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/webhooks/webhook.h"
+#include "proto/base/text/text.h"
 #include "proto/spec/tasks.h"
 
 #define EXIT_TIME_LIMIT 124
@@ -294,10 +295,19 @@ static void fail(struct core *core, struct job *job, const struct attempt *attem
     job_finish(core, job, JOB_EVENT_FAIL, exit_code, attempt->cause, reason);
 }
 
-static void requeue(struct core *core, struct job *job, enum cause cause)
+/* why: the reason of this one. */
+static const char *requeue_detail(struct core *core, enum cause cause, const char *why)
+{
+    autotext struct text json = {0};
+    text_printf(&json, "{\"cause\":\"%s\",\"reason\":", cause_text(cause));
+    text_json_string(&json, why, strlen(why));
+    return record_text(core, "%s}", json.bytes);
+}
+
+static void requeue(struct core *core, struct job *job, enum cause cause, const char *why)
 {
     job->cause = cause;
-    bool fired = job_fire(core, job, JOB_EVENT_REQUEUE, record_detail(core, "cause", cause_text(cause)),
+    bool fired = job_fire(core, job, JOB_EVENT_REQUEUE, requeue_detail(core, cause, why),
                           record_text(core, " (%s)", cause_text(cause)));
     assert(fired);
 }
@@ -313,7 +323,7 @@ static void hold_idle(struct core *core, struct job *job)
 static void conclude_user_fault(struct core *core, struct job *job, const struct attempt *attempt)
 {
     if (++job->user_failures <= job->retries) {
-        requeue(core, job, attempt->cause);
+        requeue(core, job, attempt->cause, attempt->cause_text);
         return;
     }
     fail(core, job, attempt, attempt->worst_code, record_text(core, "%s", attempt->cause_text));
@@ -323,7 +333,7 @@ static void conclude_infra_fault(struct core *core, struct job *job, const struc
 {
     bool final = attempt->cause == CAUSE_NODE_LOST && job->on_disconnect == ON_DISCONNECT_FAIL;
     if (++job->infra_failures <= job->infra_retries && !final) {
-        requeue(core, job, attempt->cause);
+        requeue(core, job, attempt->cause, attempt->cause_text);
         return;
     }
     const char *why = final ? "on_disconnect is fail" : "no infrastructure retry is left";
@@ -380,7 +390,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
         return;
     case CAUSE_DECLINED:
     case CAUSE_PREEMPTED:
-        requeue(core, job, attempt->cause);
+        requeue(core, job, attempt->cause, attempt->cause_text);
         if (gives_way) {
             hold_idle(core, job);
         }
@@ -435,7 +445,7 @@ static void hit(struct core *core, struct job *job, const struct node *node, con
     job->user_failures += by_user;
     job->infra_failures += !by_user;
     job->reason = array_is_whole(job) ? NULL : reason; /* an array's own reason comes from its tasks */
-    requeue(core, job, CAUSE_STAGE_FAILED);
+    requeue(core, job, CAUSE_STAGE_FAILED, reason);
 }
 
 /* Affected jobs are collected first, because the end of one may free its job class. */

@@ -68,9 +68,9 @@ def test_a_borrower_gives_way_with_a_checkpoint_and_goes_on_from_it(
     assert cluster.api.log(borrower, attempt=1) == f"attempt 1 from step 0\nsaved step {step} on {signal}\n"
 
     history = cluster.api.get(f"/v1/jobs/{borrower}/events")["events"]
-    run = ["placed", "started", "running"]
+    run, gave_way = ["placed", "started", "running"], f"gave way to job {entitled}"
     assert [row["kind"] for row in history] == ["submitted", *run, "stopping", "requeued", *run, "succeeded"]
-    assert [row["detail"] for row in history[4:6]] == [{"reason": f"gave way to job {entitled}"}, {"cause": "PREEMPTED"}]
+    assert [row["detail"] for row in history[4:6]] == [{"reason": gave_way}, {"cause": "PREEMPTED", "reason": gave_way}]
     assert attempts(cluster, borrower) == [(1, "borrowed", "PREEMPTED"), (2, "borrowed", None)]
 
 
