@@ -87,8 +87,7 @@ bool bring_artifact_back(struct objects *objects, const char *path, struct err *
     if (!there && !fetch(objects, path, 0600, true, err)) {
         return false;
     }
-    chmod(whole, 0600);
-    return objects_delete(objects, key, err);
+    return objects_disclaim(whole, err) && objects_delete(objects, key, err);
 }
 
 /* --- removal -------------------------------------------------------------------------------------------- */

@@ -87,8 +87,7 @@ bool bring_blob_back(struct objects *objects, const char *name, struct err *err)
     if (access(path, F_OK) != 0 && !fetch(objects, name, 0600, err)) {
         return false;
     }
-    chmod(path, 0600); /* from now on it is here alone */
-    return objects_delete(objects, key, err);
+    return objects_disclaim(path, err) && objects_delete(objects, key, err);
 }
 
 char *objects_link_blob(const struct objects *objects, const uint8_t hash[HASH_BYTES])

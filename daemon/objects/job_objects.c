@@ -361,7 +361,7 @@ bool bring_job_back(struct objects *objects, const char *name, enum job_files wh
     ok = ok && (here || recall(objects, job, what, NULL, &listing, err));
     if (ok) {
         unlink(mark);
-        ok = delete_all(objects, &listing, err);
+        ok = file_sync_folder(folder, err) && delete_all(objects, &listing, err);
     }
     text_list_finish(&listing.keys);
     return ok;

@@ -81,6 +81,13 @@ bool objects_waits(const char *path, int64_t *ret_bytes)
     return waits;
 }
 
+bool objects_disclaim(const char *path, struct err *err)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool ok = fd >= 0 ? fchmod(fd, 0600) == 0 && fsync(fd) == 0 : errno == ENOENT;
+    return ok || err_errno(err, "cannot mark %s as no longer stored", path);
+}
+
 /* The mode of what was read changes, not that of a file which has the name by now. */
 static bool store_file(struct objects *objects, const char *key, int fd, int64_t size, const char *hash,
                        bool seal, struct err *err)

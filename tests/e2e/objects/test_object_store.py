@@ -6,6 +6,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
+import signal
+import subprocess
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
@@ -286,6 +289,45 @@ def test_a_move_back_is_complete_when_the_store_can_be_left(make_cluster: Callab
     cluster.controller_arguments = []
     cluster.start_controller()
     assert [fetch(cluster, f"/v1/blobs/{name}") for name in names] == contents
+
+
+def test_an_object_goes_when_its_file_is_on_disk_as_no_longer_stored(
+    make_cluster: Callable[..., Cluster], s3: S3Server, tmp_path: Path
+) -> None:
+    """Else a power cut leaves a file that counts as stored, which the next move to the store removes."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed: deploy/dependencies --tests")
+    cluster = make_cluster(1, controller=s3.options("--object-store-after", "1s"))
+    name = cluster.api.blob(os.urandom(200_000))
+    job = cluster.api.submit(["sh", "-c", "echo hello"])
+    cluster.api.wait(job)
+    cluster.api.raw("PUT", f"{FILES}/a/b", os.urandom(200_000), BYTES)
+    gone(cluster, "blobs", "logs", "artifacts")
+    cluster.controller.kill(15)
+    cluster.controller_arguments = s3.options("--object-store-after", "600s")
+    cluster.start_controller()
+    assert len(fetch(cluster, f"/v1/blobs/{name}")) == len(fetch(cluster, f"{FILES}/a/b")) == 200_000  # they are here and there
+    assert cluster.api.log(job) == "hello\n"
+    calls = tmp_path / "calls"
+    tracer = subprocess.Popen(
+        ["strace", "-f", "-y", "-s", "200", "-o", calls, "-e", "trace=fchmod,fsync,unlink,sendto", "-p", str(cluster.controller.process.pid)],
+        stderr=subprocess.PIPE,
+    )
+    assert tracer.stderr is not None
+    if b"attached" not in (said := tracer.stderr.readline()):
+        pytest.skip(f"strace cannot attach here: {said!r}")
+    cluster.api.post("/v1/object-store", {"to": "files"})
+    eventually(lambda: not s3.keys(), "an empty store")
+    tracer.send_signal(signal.SIGINT)
+    tracer.wait(60)
+    lines = calls.read_text().splitlines()
+
+    def first(call: str, what: str) -> int:
+        return next(i for i, line in enumerate(lines) if call in line and what in line)
+
+    for path, key in ((f"blobs/{name}", f"blobs/{name}"), ("artifacts/kept/a/b", "artifacts/a/b")):
+        assert first("fchmod(", f"{path}>") < first("fsync(", f"{path}>") < first("DELETE", key), lines
+    assert first("unlink(", f"{job}/stored") < first("fsync(", f"{job}>") < first("DELETE", f"logs/{job}"), lines
 
 
 def test_an_object_that_is_damaged_holds_up_no_other_on_its_way_back(make_cluster: Callable[..., Cluster], s3: S3Server) -> None:
