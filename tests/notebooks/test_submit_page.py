@@ -59,6 +59,26 @@ def test_a_job_gets_inputs_volumes_and_labels_from_the_form_and_its_page_shows_t
     reader.context.close()
 
 
+def test_a_job_keeps_its_checkpoints_on_one_of_its_volumes(cluster: Cluster, browser: Any) -> None:
+    user = cluster.user("keeper")
+    reader = opened(browser, user, cluster.url, "/submit")
+    field(reader, "Command").fill("sleep 1000")
+    assert field(reader, "Checkpoint volume").is_disabled()
+    field(reader, "Volumes, one a line").fill("data:ro")
+    field(reader, "Checkpoint volume").fill("data")
+    reader.sees("checkpoint_volume")
+    field(reader, "Volumes, one a line").fill("data")
+    reader.sees("--volume data --checkpoint-volume data -- sleep 1000", "It would start now.")
+    button(reader, "Submit").click()
+    reader.sees("RUNNING")
+    told = facts(reader)
+    assert (told["Volumes"], told["Checkpoint volume"]) == ("data", "data")
+    (job,) = user.get("/v1/jobs")["jobs"]
+    user.post(f"/v1/jobs/{job['id']}/cancel")
+    assert len(reader.said) == 1 and "422" in reader.said[0] and reader.fits()  # the browser's word on what was refused
+    reader.context.close()
+
+
 def test_a_job_asks_for_an_image_and_the_secret_to_pull_it(cluster: Cluster, browser: Any) -> None:
     user = cluster.user("puller")
     user.call("PUT", "/v1/secrets/REGISTRY", {"value": '{"auths": {}}'})

@@ -49,6 +49,7 @@ function Facts({ found, runs }: { found: JobDetail; runs: JobRun[] }) {
       <Fact name="Memory">{typeof spec.memory === "number" ? size(spec.memory) : (spec.memory as string | null | undefined)}</Fact>
       <Fact name="Secrets">{Array.isArray(spec.secrets) && spec.secrets.join(", ")}</Fact>
       <Fact name="Volumes">{Array.isArray(spec.volumes) && spec.volumes.join(", ")}</Fact>
+      <Fact name="Checkpoint volume">{spec.checkpoint_volume as string | null | undefined}</Fact>
       <Fact name="Image">{spec.image as string | null | undefined}</Fact>
       <Fact name="Inputs">{Array.isArray(spec.inputs) && spec.inputs.join(", ")}</Fact>
       <Fact name="Labels">{spec.labels !== undefined && Object.entries(spec.labels as Record<string, string>).map(([name, value]) => `${name}=${value}`).join(", ")}</Fact>

@@ -31,13 +31,14 @@ interface Form {
   secrets: string[];
   image: string;
   imageSecret: string;
-  inputs: string; // one a line, as the two below
+  inputs: string; // one a line, as volumes and labels
   volumes: string;
+  checkpointVolume: string;
   labels: string;
 }
 const EMPTY: Form = {
   name: "", command: "", gpus: "1", cpus: "", memory: "", gpuType: "", pool: "", hours: "", project: "", retries: "", reserved: "auto", secrets: [],
-  image: "", imageSecret: "", inputs: "", volumes: "", labels: "",
+  image: "", imageSecret: "", inputs: "", volumes: "", checkpointVolume: "", labels: "",
 };
 
 const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
@@ -72,6 +73,7 @@ function specOf(form: Form, words: string[], labels: Record<string, string>): Sp
     ...(form.image && form.imageSecret && { image_secret: form.imageSecret }),
     ...(inputs.length > 0 && { inputs }),
     ...(volumes.length > 0 && { volumes }),
+    ...(volumes.length > 0 && form.checkpointVolume && { checkpoint_volume: form.checkpointVolume }),
     ...(Object.keys(labels).length > 0 && { labels }),
   };
 }
@@ -232,6 +234,7 @@ export function SubmitView() {
           <Field form={form} set={set} name="imageSecret" title="Secret of the image" list="secrets" hint="for a private one" disabled={form.image === ""} />
           <Lines form={form} set={set} name="inputs" title="Inputs" hint="train=s3://bucket/train.csv" />
           <Lines form={form} set={set} name="volumes" title="Volumes" hint="data:/data:ro" />
+          <Field form={form} set={set} name="checkpointVolume" title="Checkpoint volume" hint="one of the volumes above" disabled={form.volumes === ""} />
           <Lines form={form} set={set} name="labels" title="Labels" hint="phase=2" />
           <datalist id="secrets">{mine?.map((one) => <option key={one.name} value={one.name} />)}</datalist>
           <datalist id="gpu-types">{types.map((type) => <option key={type} value={type} />)}</datalist>
