@@ -33,6 +33,7 @@ DEPENDENCIES = [
 ]
 #: For tests that run in a machine.
 TESTS = ["python3-pytest"]
+FILE_SERVER = ["nfs-kernel-server", "nfs-common"]
 CONTAINERS = ["podman", "crun", "netavark", "skopeo", "umoci", "docker-registry", "openssl"]
 
 #: Modules that the kernel needs before it can read the disk; the rest is loaded from there.
@@ -147,7 +148,7 @@ def _install(root: Path) -> None:
         options.append(f"--dpkgopt=path-exclude=/usr/share/{folder}/*")
     # The list of early modules comes later, so that the one that is made at the installation is small.
     hook = 'mkdir -p "$1/etc/initramfs-tools/conf.d" && echo MODULES=list >"$1/etc/initramfs-tools/conf.d/modules"'
-    packages = ",".join(SYSTEM + DEPENDENCIES + TESTS + CONTAINERS)
+    packages = ",".join(SYSTEM + DEPENDENCIES + TESTS + FILE_SERVER + CONTAINERS)
     subprocess.run(
         ["mmdebstrap", "--quiet", "--variant=minbase", *options, f"--include={packages}", f"--essential-hook={hook}", SUITE, str(root)],
         check=True,
@@ -172,7 +173,7 @@ def _configure(root: Path, key: Path) -> None:
         systemctl --quiet enable systemd-networkd
         systemctl --quiet mask systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer
         systemctl --quiet mask podman-auto-update.service podman-auto-update.timer podman-restart.service podman.socket
-        systemctl --quiet mask docker-registry.service
+        systemctl --quiet mask docker-registry.service nfs-server.service nfs-blkmap.service rpcbind.service rpcbind.socket
         useradd --create-home --shell /bin/bash ann
         cp -r ~root/.ssh /home/ann/ && chown -R ann: /home/ann/.ssh
     """
