@@ -59,7 +59,8 @@ void objects_note_empty(struct objects *objects);
 /* The file is writable: the store does not have it. */
 bool objects_waits(const char *path, int64_t *ret_bytes);
 
-/* Makes the file writable, on disk too when this returns: its object may go. A file that is gone is no error. */
+/* Makes the file writable, on disk too when this returns: its object may go. A file that is gone is no error.
+ */
 bool objects_disclaim(const char *path, struct err *err);
 
 /* --- the moves of each kind, on the mover's thread ------------------------------------------------------ */

@@ -309,10 +309,10 @@ def test_an_object_goes_when_its_file_is_on_disk_as_no_longer_stored(
     assert len(fetch(cluster, f"/v1/blobs/{name}")) == len(fetch(cluster, f"{FILES}/a/b")) == 200_000  # they are here and there
     assert cluster.api.log(job) == "hello\n"
     calls = tmp_path / "calls"
-    tracer = subprocess.Popen(
-        ["strace", "-f", "-y", "-s", "200", "-o", calls, "-e", "trace=fchmod,fsync,unlink,sendto", "-p", str(cluster.controller.process.pid)],
-        stderr=subprocess.PIPE,
-    )
+    assert cluster.controller.process is not None
+    pid = str(cluster.controller.process.pid)
+    words = ["strace", "-f", "-y", "-s", "200", "-o", str(calls), "-e", "trace=fchmod,fsync,unlink,sendto", "-p", pid]
+    tracer = subprocess.Popen(words, stderr=subprocess.PIPE)
     assert tracer.stderr is not None
     if b"attached" not in (said := tracer.stderr.readline()):
         pytest.skip(f"strace cannot attach here: {said!r}")
