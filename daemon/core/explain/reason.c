@@ -15,6 +15,7 @@
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/quota/mention.h"
+#include "daemon/core/scheduler/admission.h"
 #include "daemon/core/scheduler/fit.h"
 #include "daemon/core/scheduler/place.h"
 #include "daemon/core/scheduler/prospect.h"
@@ -151,6 +152,7 @@ static void say_no_nodes(struct core *core, const struct job *job, struct text *
     reason_say_gpus(job, out);
     text_printf(out, ", and the nodes that are registered have %lld together in what it may use",
                 (long long)most);
+    admission_say_failures(core, &job->job_class->request, out);
 }
 
 /* Appends "; 1 GPU is unavailable (node n1, GPU 3: memory held by process 1234 (python) of user ada)": of the

@@ -146,6 +146,17 @@ static const char *list_failures(const struct core *core, const struct resource_
     return field;
 }
 
+void admission_say_failures(const struct core *core, const struct resource_request *request,
+                            struct text *out)
+{
+    size_t asked;
+    autotext struct text failures = {0};
+    if (request->constraints != NULL && count_fitting(core, request, NULL, &asked) == 0 && asked > 0) {
+        list_failures(core, request, &failures);
+        text_printf(out, ": %.300s", failures.bytes);
+    }
+}
+
 /* Whether nodes are left that fit the constraints, if the resource request may use any nodes at all. */
 static bool check_constraints(const struct core *core, const struct resource_request *request,
                               struct err *err)

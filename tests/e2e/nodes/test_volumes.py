@@ -141,6 +141,7 @@ def test_a_volume_that_goes_keeps_jobs_away_until_it_is_back(cluster: Cluster) -
         eventually(lambda: "volume.comes" not in labels(cluster) and labels(cluster).get("volume.disk") == "rw", "the agent to look")
         assert refused(cluster, ["comes"])["field"] == "volumes"
         assert cluster.api.get(f"/v1/jobs/{waiting}")["state"] == "QUEUED"
+        assert "volume comes fails on 1 of 1 node" in cluster.api.get(f"/v1/jobs/{waiting}/explanation")["reason"]["text"]
         assert cluster.api.get(f"/v1/jobs/{running}")["state"] == "RUNNING", "it has another volume"
     finally:
         subprocess.run(["umount", cluster.folder / "disk"], check=True)

@@ -236,6 +236,20 @@ START_TEST(a_job_that_no_node_could_hold_any_more_says_so)
 }
 END_TEST
 
+START_TEST(a_job_whose_label_no_node_has_any_more_names_it)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .labels = "zone=x");
+    node(c, "b");
+    submit(c, "runs", .terms = "zone=x");
+    submit(c, "wait", .terms = "zone=x");
+    fence(c, "a");
+    expect_reason(c, "wait", "NO_NODES",
+                  "needs 1 GPU, and the nodes that are registered have 0 together in what it may use: zone=x "
+                  "fails on 1 of 1 node");
+}
+END_TEST
+
 START_TEST(a_node_that_declined_is_named_with_the_end_of_its_hold)
 {
     autocluster struct cluster *c = cluster_open();
@@ -551,6 +565,7 @@ Suite *explain_suite(void)
     tcase_add_test(tests, free_gpus_of_several_pools_are_not_together);
     tcase_add_test(tests, a_job_whose_nodes_take_no_work_says_so);
     tcase_add_test(tests, a_job_that_no_node_could_hold_any_more_says_so);
+    tcase_add_test(tests, a_job_whose_label_no_node_has_any_more_names_it);
     tcase_add_test(tests, a_node_that_declined_is_named_with_the_end_of_its_hold);
     tcase_add_test(tests, a_job_whose_nodes_get_ready_names_them);
     tcase_add_test(tests, a_job_that_waits_for_a_person_or_for_others_says_so);
