@@ -146,8 +146,7 @@ static const char *list_failures(const struct core *core, const struct resource_
     return field;
 }
 
-void admission_say_failures(const struct core *core, const struct resource_request *request,
-                            struct text *out)
+void admission_say_failures(const struct core *core, const struct resource_request *request, struct text *out)
 {
     size_t asked;
     autotext struct text failures = {0};
