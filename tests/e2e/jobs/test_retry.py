@@ -153,10 +153,11 @@ def test_what_a_spec_does_not_show_goes_to_nobody_who_may_not_change_the_job(clu
     shown = ann.submit(["true"], project="sight")
     function = {"inline": base64.b64encode(b"gpuctl-function 1 python=3.12\nwhat only ann may read").decode()}
     hidden = [
-        ann.submit(["true"], env={"API_TOKEN": "open-sesame"}, project="sight"),
+        ann.submit(["true"], env={"API_TOKEN": "open-sesame"}, project="sight", hold=True),
         ann.post("/v1/jobs", {"function": function, "gpus": 1, "project": "sight", "hold": True})["id"],
     ]
-    ann.post(f"/v1/jobs/{hidden[1]}/cancel")
+    for job in hidden:  # that those who repeat them can cancel as well, before they run
+        ann.post(f"/v1/jobs/{job}/cancel")
     for job in [shown, *hidden]:
         ann.wait(job)
     assert ben.wait(retry(ben, shown))["owner"] == "ben"
