@@ -145,16 +145,6 @@ bool jobspec_decode_volumes(const json_t *json, struct job_volume **ret_volumes,
     return true;
 }
 
-/* On a volume ranks write into the folder that they begin with. */
-static bool check_source(const struct job_spec *spec, struct err *err)
-{
-    int64_t tasks = spec->only != NULL ? task_list_count(spec->only) : spec->tasks;
-    return spec->checkpoint_of == NULL || tasks <= 1 ||
-           err_field(err, ERR_FIELD, "checkpoint_of", "leave it out, or submit one task (array.only)",
-                     "checkpoint_of would give %lld tasks one folder on volume %s", (long long)tasks,
-                     spec->checkpoint_volume);
-}
-
 bool jobspec_check_checkpoint_volume(struct job_spec *spec, struct err *err)
 {
     const char *name = spec->checkpoint_volume;
@@ -168,7 +158,7 @@ bool jobspec_check_checkpoint_volume(struct job_spec *spec, struct err *err)
                              "checkpoint_volume must be writable, and volume %s is read-only", name);
         }
         volume->access = VOLUME_WRITABLE;
-        return check_source(spec, err);
+        return true;
     }
     return name == NULL ||
            err_field(err, ERR_FIELD, "checkpoint_volume", "add it to volumes",

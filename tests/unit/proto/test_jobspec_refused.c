@@ -104,8 +104,6 @@ static const struct refused refuseds[] = {
     {"{'volumes':['a:/data:ro'],'checkpoint_volume':'a'}", ERR_FIELD, "checkpoint_volume"},
     {"{'volumes':['a:/data'],'checkpoint_volume':['a']}", ERR_FIELD, "checkpoint_volume"},
     {"{'checkpoint_volume':'a'}", ERR_FIELD, "checkpoint_volume"},
-    {"{'volumes':['a'],'checkpoint_volume':'a','array':{'tasks':2},'checkpoint_of':'aaaaaaaaaaaaaaaa'}",
-     ERR_FIELD, "checkpoint_of"},
     {"{'inputs':{}}", ERR_FIELD, "inputs"},
     {"{'inputs':['https://h/x',7]}", ERR_FIELD, "inputs[1]"},
     {"{'inputs':['']}", ERR_FIELD, "inputs[0]"},
