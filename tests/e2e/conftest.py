@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "functions"), str(HERE / "tracking"), str(HERE / "objects")]
 sys.path.append(str(HERE.parent / "faults" / "network"))
 
-from harness import GPUCTLD, Cluster  # noqa: E402
+from harness import Cluster, make_tls  # noqa: E402
 from rclone_server import S3Server  # noqa: E402
 
 
@@ -51,11 +50,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes of two slots each, shared by the tests of a file; each test leaves it idle."""
     folder = tmp_path_factory.mktemp("cluster")
-    options = []
-    if getattr(request, "param", "tls" if request.path.parent.name == "streams" else "plain") == "tls":
-        options = ["--config", str(folder / "controller.conf")]
-        made = [str(GPUCTLD), "init", "--state", str(folder / "controller"), *options, "--listen", "127.0.0.1:0"]
-        subprocess.run(made, check=True, capture_output=True)
+    tls = getattr(request, "param", "tls" if request.path.parent.name == "streams" else "plain") == "tls"
+    options = make_tls(folder) if tls else []
     shared = Cluster(folder, [2, 2], options).start()
     yield shared
     shared.stop()

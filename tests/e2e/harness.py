@@ -218,6 +218,14 @@ def end_shims(folder: Path) -> None:
                 continue
 
 
+def make_tls(folder: Path) -> list[str]:
+    """Have gpuctld init make the authority of a cluster in this folder; the options for its controller."""
+    options = ["--config", str(folder / "controller.conf")]
+    made = [str(GPUCTLD), "init", "--state", str(folder / "controller"), *options, "--listen", "127.0.0.1:0"]
+    subprocess.run(made, check=True, capture_output=True)
+    return options
+
+
 class Cluster:
     """A controller and agents with CPU slots, each agent under its own name."""
 

@@ -146,13 +146,13 @@ static bool write_main(const struct call *call, const char *folder, struct err *
     if (!ssh_append_program(call, &program, err)) {
         return false;
     }
-    text_printf(
-        &config,
-        "# Of gpuctl ssh-config --write. Clients before OpenSSH 9.6 may take a quote in a name, which ends\n"
-        "# that of the shell.\n"
-        "Match originalhost \"*" SSH_DOMAIN ",!*'*\" exec \"%s ssh-config --write '%%n'\"\n"
-        "Include \"%s/hosts/*\"\n",
-        program.bytes, folder);
+    text_printf(&config,
+                "# Of gpuctl ssh-config --write. Names with a quote are left out: OpenSSH before 9.6 may "
+                "give them to a\n"
+                "# shell.\n"
+                "Match originalhost \"*" SSH_DOMAIN ",!*'*\" exec \"%s ssh-config --write '%%n'\"\n"
+                "Include \"%s/hosts/*\"\n",
+                program.bytes, folder);
     return file_replace(path, config.bytes, config.length, 0600, err);
 }
 

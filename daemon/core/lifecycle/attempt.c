@@ -397,12 +397,8 @@ void attempt_stop(struct core *core, struct attempt *attempt, const struct fault
 static const char *kept_detail(struct core *core, const struct attempt *attempt)
 {
     char until[32];
-    autotext struct text json = {0};
     clock_format_wall(attempt->job->kept_until_ms, until, sizeof until);
-    text_append(&json, "{\"reason\":");
-    text_json_string(&json, attempt->cause_text, strlen(attempt->cause_text));
-    text_printf(&json, ",\"until\":\"%s\"}", until);
-    return record_text(core, "%s", json.bytes);
+    return record_details(core, "reason", attempt->cause_text, "until", until);
 }
 
 bool attempt_keep(struct core *core, struct attempt *attempt, const struct fault *fault)

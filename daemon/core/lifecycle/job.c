@@ -20,7 +20,6 @@
 #include "daemon/core/queue/queue.h"
 #include "daemon/core/quota/account.h"
 #include "daemon/core/webhooks/webhook.h"
-#include "proto/base/text/text.h"
 #include "proto/spec/tasks.h"
 
 #define EXIT_TIME_LIMIT 124
@@ -295,19 +294,12 @@ static void fail(struct core *core, struct job *job, const struct attempt *attem
     job_finish(core, job, JOB_EVENT_FAIL, exit_code, attempt->cause, reason);
 }
 
-/* why: the reason of this one. */
-static const char *requeue_detail(struct core *core, enum cause cause, const char *why)
-{
-    autotext struct text json = {0};
-    text_printf(&json, "{\"cause\":\"%s\",\"reason\":", cause_text(cause));
-    text_json_string(&json, why, strlen(why));
-    return record_text(core, "%s}", json.bytes);
-}
-
+/* why: what became of this attempt. */
 static void requeue(struct core *core, struct job *job, enum cause cause, const char *why)
 {
     job->cause = cause;
-    bool fired = job_fire(core, job, JOB_EVENT_REQUEUE, requeue_detail(core, cause, why),
+    bool fired = job_fire(core, job, JOB_EVENT_REQUEUE,
+                          record_details(core, "cause", cause_text(cause), "reason", why),
                           record_text(core, " (%s)", cause_text(cause)));
     assert(fired);
 }

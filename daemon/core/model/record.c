@@ -481,13 +481,21 @@ const char *record_text(struct core *core, const char *format, ...)
 
 const char *record_detail(struct core *core, const char *name, const char *value)
 {
-    struct text json = {0};
+    return record_details(core, name, value, NULL, NULL);
+}
+
+const char *record_details(struct core *core, const char *name, const char *value, const char *other,
+                           const char *other_value)
+{
+    autotext struct text json = {0};
     text_printf(&json, "{\"%s\":", name);
     text_json_string(&json, value, strlen(value));
+    if (other != NULL) {
+        text_printf(&json, ",\"%s\":", other);
+        text_json_string(&json, other_value, strlen(other_value));
+    }
     text_append(&json, "}");
-    const char *detail = arena_copy(core->change_set.arena, json.bytes);
-    text_finish(&json);
-    return detail;
+    return arena_copy(core->change_set.arena, json.bytes);
 }
 
 /* --- closing ---------------------------------------------------------------------------------------------

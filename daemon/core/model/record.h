@@ -97,5 +97,8 @@ void record_dirty(struct core *core, struct node *node);
 const char *record_text(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* {"name":"value"}, with value escaped. */
 const char *record_detail(struct core *core, const char *name, const char *value);
+/* The same with two members. */
+const char *record_details(struct core *core, const char *name, const char *value, const char *other,
+                           const char *other_value);
 
 #endif

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from harness import Api, Cluster, eventually, run_gpuctl
+from harness import Api, Cluster, eventually, make_tls, run_gpuctl
 from owners import MAY_MOUNT, passable_folder
 from registry import Registry, busybox, home, layer_of
 
-#: Environments of the same functions: an agent that is root in both, and one that is not.
+#: Environments of the same functions: an agent that is root in both, with TLS in the second, and one that is not.
 AGENTS = ["agent", "owner", "nobody"] if MAY_MOUNT else ["agent"]
 
 
@@ -81,7 +81,8 @@ def cluster(request: pytest.FixtureRequest, registry: Registry) -> Iterator[Clus
             shared.start()
             start_as_nobody(shared)
         else:
-            shared = Cluster(folder, [2], agent=[*options, "--run-as", request.param]).start()
+            tls = make_tls(folder) if request.param == "owner" else []
+            shared = Cluster(folder, [2], tls, agent=[*options, "--run-as", request.param]).start()
         yield shared
         shared.stop()
 
@@ -90,7 +91,8 @@ def settings_of(cluster: Cluster, person: Api) -> dict[str, str]:
     file = cluster.folder / "person.token"
     file.touch(0o600)
     file.write_text(f"{person.token}\n")
-    return {"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(file)}
+    authority = {"GPUCTL_CACERT": str(cluster.cacert)} if cluster.cacert is not None else {}
+    return {"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(file), **authority}
 
 
 def gpuctl(cluster: Cluster, person: Api, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -39,6 +39,6 @@ def test_a_prefix_of_a_bucket_is_a_volume(make_cluster: Callable[..., Cluster], 
         eventually((prefix / "b.txt").exists, "the file that the job has written")
         assert (prefix / "b.txt").read_text() == "by the job\n"
     finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
+        subprocess.run(["umount", "--lazy", folder])
         mount.terminate()  # it would wait for the agent's mounts, too
         mount.wait(60)
