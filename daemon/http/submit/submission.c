@@ -130,6 +130,17 @@ static bool check_image(const struct job_spec *spec, struct err *err)
                      "in a batch of jobs and in a schedule an image is named with its digest");
 }
 
+/* On a volume ranks write into the folder with which they begin. A node cannot check it: its spec does not
+ * say which tasks run. */
+static bool check_checkpoint(const struct job_spec *spec, struct err *err)
+{
+    int64_t tasks = spec->only != NULL ? task_list_count(spec->only) : spec->tasks;
+    return spec->checkpoint_of == NULL || spec->checkpoint_volume == NULL || tasks <= 1 ||
+           err_field(err, ERR_FIELD, "checkpoint_of", "leave it out, or submit one task (array.only)",
+                     "checkpoint_of would give %lld tasks one folder on volume %s", (long long)tasks,
+                     spec->checkpoint_volume);
+}
+
 bool submission_read(const struct submitter *submitter, json_t *spec, const char *text, size_t length,
                      struct submission *submission, struct input *ret_input, struct err *err)
 {
@@ -137,7 +148,8 @@ bool submission_read(const struct submitter *submitter, json_t *spec, const char
     struct blob_search search = {submitter, server->wall_ms - LIMIT_BLOB_UNUSED_MS, err};
     take_trace(submitter->headers, spec, text, &length, &submission->body);
     if (!job_spec_decode(spec, server->config.lease_min_ms, &submission->spec, err) ||
-        !check_image(&submission->spec, err) || !images_check(server, &submission->spec, err) ||
+        !check_image(&submission->spec, err) || !check_checkpoint(&submission->spec, err) ||
+        !images_check(server, &submission->spec, err) ||
         !authorize_submit(server->projects, submitter->who, &submission->spec, err) ||
         !secrets_check(submitter, &submission->spec, err) ||
         !job_spec_each_blob(&submission->spec, blob_exists, &search) ||

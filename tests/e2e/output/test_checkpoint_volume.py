@@ -154,6 +154,12 @@ def test_the_command_line_and_the_fields_that_are_refused(make: Callable[..., Cl
         with pytest.raises(Problem) as caught:
             cluster.api.submit(["true"], volumes=volumes, checkpoint_volume="shared")
         assert caught.value.body["field"] == "checkpoint_volume" and caught.value.body["hint"], caught.value.body
+    before = cluster.api.submit(["true"], **VOLUME)
+    with pytest.raises(Problem, match="would give 2 tasks one folder on volume shared") as caught:
+        cluster.api.submit(["true"], **VOLUME, checkpoint_of=before, array={"tasks": 2})
+    assert caught.value.body["field"] == "checkpoint_of" and "array.only" in caught.value.body["hint"]
+    alone = cluster.api.submit(["true"], **VOLUME, checkpoint_of=before, array={"tasks": 2, "only": "1"})
+    assert cluster.api.wait(alone)["state"] == "SUCCEEDED"
 
 
 # --- users, and folders that cannot be made
