@@ -115,7 +115,8 @@ def test_another_process_takes_up_a_job_and_opens_only_what_its_ranks_have_seale
         """)
     )
     operator = cluster.api.post("/v1/tokens", {"role": "operator", "owner": "somebody"})["secret"]
-    command = cluster.api.submit(["sh", "-c", "exit $((RANK * 3))"], gpus=2)
+    wait = "until [ -s pid ]; do sleep 0.01; done; while kill -0 $(cat pid) 2>/dev/null; do sleep 0.01; done"  # else rank 0 is ended
+    command = cluster.api.submit(["sh", "-c", f"if [ $RANK = 0 ]; then echo $$ >pid; exit 0; fi; {wait}; exit 3"], gpus=2, nodes=1)
     tasks = cluster.api.submit(["sh", "-c", "exit {task}"], gpus=1, array={"tasks": 3})
     script = f"""
         import os, sys
