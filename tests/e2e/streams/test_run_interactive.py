@@ -69,7 +69,8 @@ def test_a_gpuctl_that_ends_takes_its_job_along(cluster: Cluster, how: signal.Si
     run.send_signal(how)
     assert run.wait(60) == (125 if how == signal.SIGTERM else -9)
     view = cluster.api.wait(job)
-    assert (view["state"], view["exit_code"]) == (("CANCELED", 130) if how == signal.SIGTERM else ("FAILED", 129))
+    ends = [("FAILED", 129), *([("CANCELED", 130)] if how == signal.SIGTERM else [])]  # the job sees the end of its command, or the cancel
+    assert (view["state"], view["exit_code"]) in ends
     assert subprocess.run(["pgrep", "-f", "^sleep 622"], capture_output=True).returncode == 1
 
 
