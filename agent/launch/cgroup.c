@@ -154,6 +154,13 @@ void cgroup_open_gpus(struct cgroup_root *root, const char *why)
     }
 }
 
+void cgroup_look_at_drivers(struct cgroup_root *root)
+{
+    if (root->rule != NULL) {
+        device_rule_look(root->rule, NULL);
+    }
+}
+
 void cgroup_finish(struct cgroup_root *root)
 {
     cgroup_base_uncount(&root->base);

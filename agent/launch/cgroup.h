@@ -52,6 +52,9 @@ struct cgroup_limits {
 /* Lets attempts open all GPUs. */
 void cgroup_open_gpus(struct cgroup_root *root, const char *why);
 
+/* Looks which drivers the kernel has now, for the attempts that begin later. */
+void cgroup_look_at_drivers(struct cgroup_root *root);
+
 /* Writes the limits of an attempt into its cgroup; those of controllers that are not there are left out. */
 bool cgroup_limit_set(struct cgroup_root *root, const char *path, const struct cgroup_limits *limits,
                       struct err *err);

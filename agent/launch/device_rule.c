@@ -5,8 +5,8 @@
  *   - of GPUs those that are listed
  *   - to a job with GPUs also nvidiactl, nvidia-uvm and the like, but not the files by which parts of GPUs
  *     (MIG) are made and opened: no job gets a part.
- * The driver's other files have numbers that change from boot to boot, and only once it is loaded. They are
- * read anew for each cgroup, which takes less time than the rest. */
+ * The driver's other files have numbers that change from boot to boot, and are known only once it is loaded:
+ * the kernel's list of them takes too long to read for each start, so the agent looks every few seconds. */
 #include "agent/launch/device_rule.h"
 
 #include <errno.h>
@@ -69,6 +69,12 @@ struct program {
 
 struct device_rule {
     char *majors;
+    bool seen; /* the drivers are those of the last look */
+    struct driver {
+        int major;
+        bool parts; /* of GPUs */
+    } drivers[MAJORS_MOST];
+    size_t driver_count;
     int loaded;             /* the kernel's newest program; -1: none */
     struct program program; /* its rows */
 };
@@ -85,18 +91,36 @@ static void add_test(struct program *program, uint8_t what, int64_t value, enum 
 }
 
 /* A line of DEVICE_MAJORS: "508 nvidia-uvm". Such of disks follow under another heading. */
-static void refuse_parts_of_driver(struct program *program, char *text, bool all)
+static void note_drivers(struct device_rule *rule, char *text)
 {
-    size_t added = 0;
+    rule->driver_count = 0;
     char *rest = text;
     for (char *line = strsep(&rest, "\n"); line != NULL && strncmp(line, "Block", 5) != 0;
          line = strsep(&rest, "\n")) {
         int major;
         char name[64];
-        if (added < MAJORS_MOST && sscanf(line, "%d %63s", &major, name) == 2 && major != GPU_MAJOR &&
-            (all ? strncmp(name, DRIVER_PREFIX, strlen(DRIVER_PREFIX)) : strcmp(name, PARTS_NAME)) == 0) {
-            add_test(program, MAJOR, major, REFUSE);
-            added++;
+        if (rule->driver_count < MAJORS_MOST && sscanf(line, "%d %63s", &major, name) == 2 &&
+            major != GPU_MAJOR && strncmp(name, DRIVER_PREFIX, strlen(DRIVER_PREFIX)) == 0) {
+            rule->drivers[rule->driver_count++] = (struct driver){major, strcmp(name, PARTS_NAME) == 0};
+        }
+    }
+}
+
+bool device_rule_look(struct device_rule *rule, struct err *err)
+{
+    autofree char *text = NULL;
+    rule->seen = file_read(rule->majors, MAJORS_BYTES, &text, NULL, err);
+    if (rule->seen) {
+        note_drivers(rule, text);
+    }
+    return rule->seen;
+}
+
+static void refuse_drivers(struct program *program, const struct device_rule *rule, bool all)
+{
+    for (size_t i = 0; i < rule->driver_count; i++) {
+        if (all || rule->drivers[i].parts) {
+            add_test(program, MAJOR, rule->drivers[i].major, REFUSE);
         }
     }
 }
@@ -151,10 +175,11 @@ static bool attach(int folder, int loaded)
     return syscall(SYS_bpf, BPF_PROG_ATTACH, &call, sizeof call) == 0;
 }
 
-static void write_rows(struct program *program, char *majors, const int64_t *gpus, size_t count)
+static void write_rows(const struct device_rule *rule, const int64_t *gpus, size_t count,
+                       struct program *program)
 {
     add(program, first_rows, COUNT(first_rows));
-    refuse_parts_of_driver(program, majors, count == 0);
+    refuse_drivers(program, rule, count == 0);
     add(program, &other_devices, 1);
     allow_gpus(program, gpus, count);
     add(program, last_rows, COUNT(last_rows));
@@ -192,12 +217,11 @@ struct device_rule *device_rule_create(const char *majors)
 bool device_rule_set(struct device_rule *rule, const char *cgroup, const int64_t *gpus, size_t count,
                      struct err *err)
 {
-    autofree char *majors = NULL;
     struct program program = {.count = 0};
-    if (!file_read(rule->majors, MAJORS_BYTES, &majors, NULL, err)) {
+    if (!rule->seen && !device_rule_look(rule, err)) {
         return false;
     }
-    write_rows(&program, majors, gpus, count);
+    write_rows(rule, gpus, count, &program);
     autoclose int folder = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return (folder >= 0 && (attach_last(rule, &program, folder) || attach_new(rule, &program, folder))) ||
            err_errno(err, "cannot keep %s to the GPUs of its job", cgroup);

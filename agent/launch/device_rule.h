@@ -16,6 +16,10 @@ struct device_rule;
 struct device_rule *device_rule_create(const char *majors);
 void device_rule_destroy(struct device_rule *rule); /* NULL is allowed; what was set stays */
 
+/* Reads which drivers the kernel has now; false: the next rule tries again. A driver that is loaded later has
+ * its place in the rules that are set after the next look. */
+bool device_rule_look(struct device_rule *rule, struct err *err);
+
 /* From now on the processes in the cgroup, and in those below it, open of the files of GPUs only those with
  * these minor numbers. Where there are none they open no file of the driver. Nothing takes this back; of
  * several rules all count. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the Python programs to STATE/runner/<hash of the files>. A process that runs one finds complete
- * files, and ranks of an older agent still find theirs. Before each use the kernel is asked whether a file
- * was changed since it was compared with the one in the agent, which is done again then: on its content,
+ * files, and ranks of an older agent still find theirs. The kernel tells (inotify) when something changes in
+ * the folders: before the next use each file is then compared with the one in the agent, on its content,
  * because hashes of both would cost more. */
 #include "agent/launch/runner.h"
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
@@ -43,35 +43,40 @@ static const struct program {
 
 #define PROGRAMS (sizeof programs / sizeof programs[0])
 
-/* Of each, the file that was compared last. */
-static struct stat compared[PROGRAMS];
+static int changes = -1; /* in the folders, told by the kernel; -1: it cannot, and each use compares */
+static bool compared;    /* since the last of them */
 
-/* Nobody can change a file, its owner or its mode without a new time of change. */
-static bool is_compared(int folder, const char *file, const struct stat *before)
+static void watch_changes(const char *version, const char *watch)
+{
+    const uint32_t what =
+        IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVE | IN_DELETE_SELF | IN_MOVE_SELF;
+    cleanup_close(&changes);
+    compared = false;
+    autoclose int told = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (told >= 0 && inotify_add_watch(told, version, what) >= 0 &&
+        inotify_add_watch(told, watch, what) >= 0) {
+        changes = give_fd(&told);
+    }
+}
+
+static bool is_unchanged(void)
+{
+    char events[4096];
+    bool unchanged = changes >= 0;
+    while (changes >= 0 && read(changes, events, sizeof events) > 0) {
+        unchanged = false;
+    }
+    return unchanged;
+}
+
+static bool is_there(const char *path, const struct program *program)
 {
     struct stat status;
-    return before->st_ino != 0 && fstatat(folder, file, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           status.st_dev == before->st_dev && status.st_ino == before->st_ino &&
-           status.st_ctim.tv_sec == before->st_ctim.tv_sec &&
-           status.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
-}
-
-/* Whether a later change will have another time: the clock of files ticks some hundred times a second. */
-static bool is_over(const struct timespec *change)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    return now.tv_sec > change->tv_sec || (now.tv_sec == change->tv_sec && now.tv_nsec > change->tv_nsec);
-}
-
-/* Whether the file holds the program; *ret_status is the file as it was before it was read. */
-static bool is_there(const char *path, const struct program *program, struct stat *ret_status)
-{
     unsigned char piece[PIECE_BYTES];
     const size_t length = *program->length;
     autoclose int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0 || fstat(file, ret_status) != 0 || ret_status->st_uid != geteuid() ||
-        ret_status->st_mode != (S_IFREG | RUNNER_MODE) || ret_status->st_size != (off_t)length) {
+    if (file < 0 || fstat(file, &status) != 0 || status.st_uid != geteuid() ||
+        status.st_mode != (S_IFREG | RUNNER_MODE) || status.st_size != (off_t)length) {
         return false;
     }
     for (size_t done = 0; done < length;) {
@@ -86,12 +91,9 @@ static bool is_there(const char *path, const struct program *program, struct sta
 }
 
 /* A new file has the mode, whatever the umask is. */
-static bool lay(const char *path, size_t number, struct err *err)
+static bool lay(const char *path, const struct program *program, struct err *err)
 {
-    struct stat status;
-    const struct program *program = &programs[number];
-    if (is_there(path, program, &status)) {
-        compared[number] = is_over(&status.st_ctim) ? status : (struct stat){0};
+    if (is_there(path, program)) {
         return true;
     }
     if (access(path, F_OK) == 0) {
@@ -116,21 +118,25 @@ char *runner_stage(const char *folder, struct err *err)
 {
     autofree char *version = version_of(folder);
     autofree char *watch = xprintf("%s/" SHIM_WATCH_FOLDER, version);
-    return make_passable(folder, version, watch, err) && runner_restore(version, err) ? give(version) : NULL;
+    if (!make_passable(folder, version, watch, err)) {
+        return NULL;
+    }
+    watch_changes(version, watch);
+    return runner_restore(version, err) ? give(version) : NULL;
 }
 
-/* A start waits for this: the way to the folder is walked once. */
+/* A start waits for this. What it writes itself is compared once more by the next one. */
 bool runner_restore(const char *version, struct err *err)
 {
-    bool laid = true;
-    autoclose int folder = open(version, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < PROGRAMS && laid; i++) {
-        if (!is_compared(folder, programs[i].file, &compared[i])) {
-            autofree char *path = xprintf("%s/%s", version, programs[i].file);
-            laid = lay(path, i, err);
-        }
+    if (is_unchanged() && compared) {
+        return true;
     }
-    return laid;
+    compared = true;
+    for (size_t i = 0; i < PROGRAMS && compared; i++) {
+        autofree char *path = xprintf("%s/%s", version, programs[i].file);
+        compared = lay(path, &programs[i], err);
+    }
+    return compared;
 }
 
 void runner_drop_others(const char *folder, const char *kept, struct trash *trash)

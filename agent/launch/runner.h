@@ -41,8 +41,8 @@ RUNNER_PROGRAMS(RUNNER_DECLARE)
  * that inner folder, which the caller frees; NULL with an error. */
 char *runner_stage(const char *folder, struct err *err);
 
-/* Writes those of the programs again that are no longer as they were written, and logs them. Before each use:
- * of files that nobody has changed it asks the kernel alone. */
+/* Writes those of the programs again that are no longer as they were written, and logs them. version: what
+ * runner_stage returned last. Before each use: where nothing has changed in the folder, no file is read. */
 bool runner_restore(const char *version, struct err *err);
 
 /* Removes other versions; only when no attempt lives that may still import one. */

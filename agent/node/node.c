@@ -99,6 +99,7 @@ static void act_on(struct node *node, const struct reconciler_action *action)
         return;
     case ACT_HEARTBEAT:
         exchange_heartbeat(node, action);
+        cgroup_look_at_drivers(&node->context->cgroups);
         return;
     case ACT_CLAIM:
     case ACT_TOMBSTONE:

@@ -53,13 +53,19 @@ static struct cgroup_root root;
 static struct device_rule *rule;
 static char *cgroup;
 
-static void set_up(void)
+static void write_majors(const char *text)
 {
     struct err err;
+    autofree char *path = xprintf("%s/majors", folder);
+    ck_assert(file_replace(path, text, strlen(text), 0600, &err));
+}
+
+static void set_up(void)
+{
     strcpy(folder, "/tmp/gpuctl-device-rule-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
+    write_majors(majors);
     autofree char *path = xprintf("%s/majors", folder);
-    ck_assert(file_replace(path, majors, strlen(majors), 0600, &err));
     rule = device_rule_create(path);
     autofree char *name = xprintf("rule-%d", (int)getpid());
     cgroup_find(name, &root);
@@ -164,10 +170,27 @@ START_TEST(a_later_rule_takes_no_earlier_one_back)
 }
 END_TEST
 
+START_TEST(a_driver_that_was_loaded_later_counts_after_a_look)
+{
+    struct err err;
+    for (size_t i = 0; i < FILES && cgroup != NULL; i++) {
+        ck_assert(make(i));
+    }
+    write_majors("Character devices:\n  1 mem\n");
+    ck_assert(device_rule_look(rule, &err));
+    write_majors(majors);
+    ck_assert(device_rule_look(rule, &err));
+    if (set_rule(0)) {
+        expect(may_open, false);
+    }
+}
+END_TEST
+
 START_TEST(a_rule_that_cannot_be_set_is_told)
 {
     struct err err;
     struct device_rule *blind = device_rule_create("/nowhere");
+    ck_assert(!device_rule_look(blind, NULL));
     ck_assert(!device_rule_set(blind, folder, gpus, 1, &err));
     ck_assert_ptr_nonnull(strstr(err.text, "/nowhere"));
     device_rule_destroy(blind);
@@ -184,6 +207,7 @@ Suite *device_rule_suite(void)
     tcase_add_loop_test(cases, a_job_opens_its_gpus_and_no_others, 0, 2);
     tcase_add_loop_test(cases, a_job_makes_no_file_that_it_could_not_open, 0, 2);
     tcase_add_test(cases, a_later_rule_takes_no_earlier_one_back);
+    tcase_add_test(cases, a_driver_that_was_loaded_later_counts_after_a_look);
     tcase_add_test(cases, a_rule_that_cannot_be_set_is_told);
     suite_add_tcase(suite, cases);
     return suite;
