@@ -492,12 +492,11 @@ static void add_found_ranks(struct attempt *attempt)
     }
 }
 
-/* Without a launch file the cgroup may still exist: an agent may have been killed between the two. */
-static void take_facts(struct attempt *attempt, const struct launch *launch, bool read)
+static void take_facts(struct attempt *attempt, const struct launch *launch)
 {
     struct cgroup_root *cgroups = &attempt->context->cgroups;
     const char *devices = launch_variable(launch, "CUDA_VISIBLE_DEVICES");
-    attempt->cgroup = read ? copy_of(launch->cgroup) : cgroup_path(cgroups, attempt->attempt_id);
+    attempt->cgroup = copy_of(launch->cgroup);
     if (devices != NULL) {
         attempt->devices = devices_from_list(&attempt->context->devices, devices, &attempt->device_count);
     }
@@ -511,19 +510,22 @@ static void take_facts(struct attempt *attempt, const struct launch *launch, boo
     }
 }
 
-static bool read_launch(const struct attempt *attempt, struct launch *ret_launch)
+/* An agent that was killed before it had written the file has told no shim of the attempt. */
+static void read_launch(const struct attempt *attempt, struct launch *ret_launch)
 {
     size_t length;
     char *bytes = rank_file_read(attempt->run, NULL, SHIM_LAUNCH_FILE, LIMIT_LAUNCH_BYTES, &length);
-    return bytes != NULL && launch_parse(bytes, length, ret_launch, NULL);
+    if (bytes != NULL) {
+        launch_parse(bytes, length, ret_launch, NULL);
+    }
 }
 
 void attempt_adopt(struct attempt *attempt)
 {
     struct launch launch = {0};
-    bool read = read_launch(attempt, &launch);
+    read_launch(attempt, &launch);
     attempt->adopted = true;
-    take_facts(attempt, &launch, read);
+    take_facts(attempt, &launch);
     attempt_make_output(attempt, true);
     bool found = shims_find(attempt->run, &attempt->shim);
     for (size_t i = 0; i < launch.rank_count && found; i++) {

@@ -600,7 +600,7 @@ static bool make_cgroup(struct attempt *attempt, struct err *err)
     autofree int64_t *gpus =
         devices_minors(&context->devices, order->devices, order->device_count, &limits.gpu_count);
     limits.gpus = gpus;
-    return cgroup_make(&context->cgroups, attempt->attempt_id, &limits, &attempt->cgroup, err);
+    return cgroup_make(&context->cgroups, &limits, &attempt->cgroup, err);
 }
 
 static bool prepare(struct attempt *attempt, struct err *err)

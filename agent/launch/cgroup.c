@@ -18,6 +18,7 @@
 
 #include "agent/common/cgroup_tree.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/files/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
@@ -26,6 +27,7 @@
 #define LINE_BYTES      4096
 #define CPU_WEIGHT      100 /* of a CPU: the kernel's default of a cgroup */
 #define CPU_WEIGHT_MOST 10000
+#define ATTEMPT_PREFIX  "a" /* of the names of attempts' cgroups, and a number */
 #define HINT_DELEGATE                                                                                        \
     "give the agent a cgroup of its own: Delegate=yes in its systemd unit, or a writable cgroup in its "     \
     "container"
@@ -89,7 +91,8 @@ static bool may_enter(const char *path)
 static struct device_rule *try_rule(const char *path, struct err *err)
 {
     struct device_rule *rule = device_rule_create(DEVICE_MAJORS);
-    if (!device_rule_set(rule, path, NULL, 0, err)) {
+    autoclose int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!device_rule_set(rule, folder, NULL, 0, err)) {
         device_rule_destroy(give(rule));
     }
     return rule;
@@ -159,15 +162,6 @@ void cgroup_look_at_drivers(struct cgroup_root *root)
     if (root->rule != NULL) {
         device_rule_look(root->rule, NULL);
     }
-}
-
-void cgroup_finish(struct cgroup_root *root)
-{
-    cgroup_base_uncount(&root->base);
-    cgroup_base_finish(&root->base);
-    free(root->path);
-    device_rule_destroy(root->rule);
-    *root = (struct cgroup_root){.isolation = ISOLATION_NONE};
 }
 
 /* --- limits ---------------------------------------------------------------------------- */
@@ -268,42 +262,119 @@ bool cgroup_ran_out(const char *path)
 
 /* --- one attempt ---------------------------------------------------------------------------------------- */
 
-char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id)
+static void drop_spare(struct cgroup_spare *spare)
 {
-    return root->path != NULL ? xprintf("%s.%llu", root->path, (unsigned long long)attempt_id) : NULL;
+    rmdir(spare->path);
+    free(spare->path);
+    cleanup_close(&spare->folder);
 }
 
-static bool make(struct cgroup_root *root, char *path, const struct cgroup_limits *limits, char **ret_path,
-                 struct err *err)
+static bool make_spare(const char *path, struct cgroup_spare *ret_spare, struct err *err)
 {
-    *ret_path = NULL;
-    if (path == NULL) {
-        return true;
-    }
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
         return err_errno(err, "cannot make the cgroup %s", path);
     }
-    if (!cgroup_limit_set(root, path, limits, err) ||
-        (root->rule != NULL && !device_rule_set(root->rule, path, limits->gpus, limits->gpu_count, err))) {
-        rmdir(path);
+    *ret_spare = (struct cgroup_spare){xstrdup(path), open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (ret_spare->folder < 0) {
+        err_errno(err, "cannot open the cgroup %s", path);
+        drop_spare(ret_spare);
         return false;
     }
-    *ret_path = xstrdup(path);
     return true;
 }
 
-bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, const struct cgroup_limits *limits,
-                 char **ret_path, struct err *err)
+/* The folder gets what an attempt may use, or goes. */
+static bool use_spare(struct cgroup_root *root, struct cgroup_spare *spare,
+                      const struct cgroup_limits *limits, char **ret_path, struct err *err)
 {
-    autofree char *path = cgroup_path(root, attempt_id);
-    return make(root, path, limits, ret_path, err);
+    if (!cgroup_limit_set(root, spare->path, limits, err) ||
+        (root->rule != NULL &&
+         !device_rule_set(root->rule, spare->folder, limits->gpus, limits->gpu_count, err))) {
+        drop_spare(spare);
+        return false;
+    }
+    cleanup_close(&spare->folder);
+    *ret_path = spare->path;
+    return true;
 }
 
 bool cgroup_make_named(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
                        char **ret_path, struct err *err)
 {
-    autofree char *path = root->path != NULL ? xprintf("%s.%s", root->path, name) : NULL;
-    return make(root, path, limits, ret_path, err);
+    struct cgroup_spare spare;
+    *ret_path = NULL;
+    if (root->path == NULL) {
+        return true;
+    }
+    autofree char *path = xprintf("%s.%s", root->path, name);
+    return make_spare(path, &spare, err) && use_spare(root, &spare, limits, ret_path, err);
+}
+
+/* A number is never given twice: attempts of an earlier agent may still have theirs. */
+static char *next_name(struct cgroup_root *root)
+{
+    int64_t now_us = clock_boot_us();
+    root->spare_number = now_us > root->spare_number ? now_us : root->spare_number + 1;
+    return xprintf(ATTEMPT_PREFIX "%lld", (long long)root->spare_number);
+}
+
+bool cgroup_refill(struct cgroup_root *root)
+{
+    struct err err;
+    if (root->path == NULL || root->spare_count == CGROUP_SPARES) {
+        return false;
+    }
+    autofree char *name = next_name(root);
+    autofree char *path = xprintf("%s.%s", root->path, name);
+    bool made = make_spare(path, &root->spares[root->spare_count], &err);
+    root->spare_count += made;
+    return made && root->spare_count < CGROUP_SPARES;
+}
+
+/* A folder that somebody has removed meanwhile is none. */
+bool cgroup_make(struct cgroup_root *root, const struct cgroup_limits *limits, char **ret_path,
+                 struct err *err)
+{
+    while (root->spare_count > 0) {
+        if (use_spare(root, &root->spares[--root->spare_count], limits, ret_path, err)) {
+            return true;
+        }
+    }
+    autofree char *name = next_name(root);
+    return cgroup_make_named(root, name, limits, ret_path, err);
+}
+
+static void drop_spares(struct cgroup_root *root)
+{
+    while (root->spare_count > 0) {
+        drop_spare(&root->spares[--root->spare_count]);
+    }
+}
+
+void cgroup_remove_spares(const struct cgroup_root *root, bool (*is_used)(void *closure, const char *path),
+                          void *closure)
+{
+    autonames struct file_names names = {0};
+    autofree char *start = xprintf("%s." ATTEMPT_PREFIX, root->path != NULL ? root->path : "");
+    if (root->path == NULL || !file_list(root->base.path, &names, NULL)) {
+        return;
+    }
+    for (size_t i = 0; i < names.count; i++) {
+        autofree char *path = xprintf("%s/%s", root->base.path, names.items[i]);
+        if (strncmp(path, start, strlen(start)) == 0 && !is_used(closure, path)) {
+            rmdir(path); /* one with a process in it stays */
+        }
+    }
+}
+
+void cgroup_finish(struct cgroup_root *root)
+{
+    drop_spares(root);
+    cgroup_base_uncount(&root->base);
+    cgroup_base_finish(&root->base);
+    free(root->path);
+    device_rule_destroy(root->rule);
+    *root = (struct cgroup_root){.isolation = ISOLATION_NONE};
 }
 
 static void kill_one(void *closure, pid_t pid)

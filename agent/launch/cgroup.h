@@ -12,6 +12,8 @@
 #include "proto/base/err.h"
 #include "proto/states.h"
 
+#define CGROUP_SPARES 2
+
 struct cgroup_root {
     enum isolation isolation;
     struct cgroup_base base;  /* the cgroup in which those of attempts lie */
@@ -21,6 +23,12 @@ struct cgroup_root {
     int64_t most;             /* limit of an attempt in all */
     struct device_rule *rule; /* keeps attempts to their GPUs; NULL: they open all */
     struct err open_why;      /* why */
+    struct cgroup_spare {
+        char *path; /* owned */
+        int folder;
+    } spares[CGROUP_SPARES]; /* for the next attempts, so that no start waits for the kernel to make one */
+    size_t spare_count;
+    int64_t spare_number; /* of the last that was tried */
 };
 
 /* Where cgroups are mounted, and the folder there of this process's own; NULL and false where there is none.
@@ -59,16 +67,20 @@ void cgroup_look_at_drivers(struct cgroup_root *root);
 bool cgroup_limit_set(struct cgroup_root *root, const char *path, const struct cgroup_limits *limits,
                       struct err *err);
 
-/* The path of an attempt's folder, which need not exist. The caller frees it; NULL if there is no
- * isolation. */
-char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id);
+/* Gives an attempt a folder, limits it, and keeps it to its GPUs. The caller frees *ret_path; NULL if there
+ * is no isolation. */
+bool cgroup_make(struct cgroup_root *root, const struct cgroup_limits *limits, char **ret_path,
+                 struct err *err);
 
-/* Makes the folder of an attempt, limits it, and keeps it to its GPUs. The caller frees *ret_path; NULL if
- * there is no isolation. */
-bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, const struct cgroup_limits *limits,
-                 char **ret_path, struct err *err);
+/* Makes a folder for an attempt to come, unless enough are there. True: call again. */
+bool cgroup_refill(struct cgroup_root *root);
 
-/* The same for what is no attempt. The name is no number. */
+/* Removes what a killed agent has made for attempts to come; of those that some attempt has, is_used says
+ * so. */
+void cgroup_remove_spares(const struct cgroup_root *root, bool (*is_used)(void *closure, const char *path),
+                          void *closure);
+
+/* The same as cgroup_make for what is no attempt. The name does not begin with "a". */
 bool cgroup_make_named(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
                        char **ret_path, struct err *err);
 

@@ -214,17 +214,15 @@ struct device_rule *device_rule_create(const char *majors)
     return rule;
 }
 
-bool device_rule_set(struct device_rule *rule, const char *cgroup, const int64_t *gpus, size_t count,
-                     struct err *err)
+bool device_rule_set(struct device_rule *rule, int folder, const int64_t *gpus, size_t count, struct err *err)
 {
     struct program program = {.count = 0};
     if (!rule->seen && !device_rule_look(rule, err)) {
         return false;
     }
     write_rows(rule, gpus, count, &program);
-    autoclose int folder = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return (folder >= 0 && (attach_last(rule, &program, folder) || attach_new(rule, &program, folder))) ||
-           err_errno(err, "cannot keep %s to the GPUs of its job", cgroup);
+    return attach_last(rule, &program, folder) || attach_new(rule, &program, folder) ||
+           err_errno(err, "cannot keep a cgroup to the GPUs of its job");
 }
 
 void device_rule_destroy(struct device_rule *rule)

@@ -20,10 +20,10 @@ void device_rule_destroy(struct device_rule *rule); /* NULL is allowed; what was
  * its place in the rules that are set after the next look. */
 bool device_rule_look(struct device_rule *rule, struct err *err);
 
-/* From now on the processes in the cgroup, and in those below it, open of the files of GPUs only those with
- * these minor numbers. Where there are none they open no file of the driver. Nothing takes this back; of
- * several rules all count. */
-bool device_rule_set(struct device_rule *rule, const char *cgroup, const int64_t *gpus, size_t count,
+/* From now on the processes in the cgroup whose folder is open, and in those below it, open of the files of
+ * GPUs only those with these minor numbers. Where there are none they open no file of the driver. Nothing
+ * takes this back; of several rules all count. */
+bool device_rule_set(struct device_rule *rule, int folder, const int64_t *gpus, size_t count,
                      struct err *err);
 
 #endif

@@ -474,9 +474,9 @@ static bool idle(void *closure)
     }
     return payloads_step(context->payloads) || uploads_step(context->uploads) ||
            shims_refill(context->shims) || folder_pool_refill(context->folder_pool) ||
-           trash_step(context->trash) || environments_step(context->environments) ||
-           stagings_step(context->stagings) || warm_step(context->warm) ||
-           checkpoints_step(context->checkpoints); /* which may take hours */
+           cgroup_refill(&context->cgroups) || trash_step(context->trash) ||
+           environments_step(context->environments) || stagings_step(context->stagings) ||
+           warm_step(context->warm) || checkpoints_step(context->checkpoints); /* which may take hours */
 }
 
 static void told_to_end(void *closure)

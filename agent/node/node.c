@@ -208,6 +208,17 @@ static bool adopt_folders(struct node *node, const char *path, bool even_empty, 
     return true;
 }
 
+static bool has_cgroup(void *closure, const char *path)
+{
+    const struct node *node = closure;
+    for (const struct entry *entry = node->entries; entry != NULL; entry = entry->hh.next) {
+        if (entry->attempt->cgroup != NULL && strcmp(entry->attempt->cgroup, path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The controller has answered a staging report that it does not know this node. */
 static void be_stranger(void *closure)
 {
@@ -426,6 +437,7 @@ struct node *node_create(struct agent_context *context, void (*ended)(void *clos
         node_destroy(node);
         return NULL;
     }
+    cgroup_remove_spares(&context->cgroups, has_cgroup, node);
     node->faults = faults_text(node);
     if (*node->faults != '\0') {
         log_warning("gpus unavailable", "which=\"%s\"", node->faults);

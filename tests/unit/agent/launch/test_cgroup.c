@@ -187,13 +187,54 @@ START_TEST(an_agent_that_ends_leaves_no_cgroup)
         return; /* no cgroups on this host, or not for us */
     }
     cgroup_limit(&root, 4096);
-    ck_assert(cgroup_make(&root, 7, &(struct cgroup_limits){.devices = 1}, &made, &err));
+    ck_assert(cgroup_make(&root, &(struct cgroup_limits){.devices = 1}, &made, &err));
     ck_assert_int_eq(access(made, F_OK), 0);
     ck_assert(cgroup_clear(made));
     autofree char *leaf =
         root.base.path != NULL ? xprintf("%s/gpuctl-agent", root.base.path) : xstrdup("/none");
     cgroup_finish(&root);
     ck_assert_int_ne(access(leaf, F_OK), 0);
+}
+END_TEST
+
+static bool is_first(void *closure, const char *path)
+{
+    return strcmp(closure, path) == 0;
+}
+
+START_TEST(attempts_get_cgroups_that_were_made_before)
+{
+    struct cgroup_root root;
+    struct err err;
+    autofree char *name = xprintf("spares-%d", (int)getpid());
+    autofree char *made = NULL, *late = NULL;
+    cgroup_find(name, &root);
+    if (root.isolation == ISOLATION_NONE) {
+        return; /* no cgroups on this host, or not for us */
+    }
+    while (cgroup_refill(&root)) {
+    }
+    ck_assert_uint_eq(root.spare_count, CGROUP_SPARES);
+    autofree char *last = xstrdup(root.spares[CGROUP_SPARES - 1].path);
+    autofree char *first = xstrdup(root.spares[0].path);
+    ck_assert_int_eq(rmdir(first), 0); /* by somebody */
+    ck_assert(cgroup_make(&root, &(struct cgroup_limits){.devices = 1}, &made, &err));
+    ck_assert_str_eq(made, last);
+    ck_assert(cgroup_make(&root, &(struct cgroup_limits){.devices = 1}, &late, &err));
+    ck_assert_int_eq(access(late, F_OK), 0);
+    ck_assert_str_ne(made, late);
+    cgroup_refill(&root);
+    autofree char *spare = xstrdup(root.spares[0].path);
+    root.spare_count = 0; /* the agent was killed */
+    cgroup_remove_spares(&root, is_first, made);
+    ck_assert_int_eq(access(made, F_OK), 0);
+    ck_assert_int_ne(access(late, F_OK), 0);
+    ck_assert_int_ne(access(spare, F_OK), 0);
+    ck_assert(cgroup_clear(made));
+    cgroup_refill(&root);
+    autofree char *left = xstrdup(root.spares[0].path);
+    cgroup_finish(&root);
+    ck_assert_int_ne(access(left, F_OK), 0);
 }
 END_TEST
 
@@ -344,7 +385,7 @@ static void live_in(const char *mount, const char *unit)
     ck_assert_int_eq(root.isolation, ISOLATION_CGROUP2);
     ck_assert_int_eq(root.counts, counted);
     cgroup_limit(&root, 10);
-    ck_assert_msg(cgroup_make(&root, 7, &(struct cgroup_limits){.devices = 1}, &made, &err), "%s", err.text);
+    ck_assert_msg(cgroup_make(&root, &(struct cgroup_limits){.devices = 1}, &made, &err), "%s", err.text);
     pid_t rank = fork();
     if (rank == 0) {
         pause();
@@ -402,6 +443,7 @@ Suite *cgroup_suite(void)
     tcase_add_test(cases, what_the_operator_says_the_node_has_is_what_it_offers);
     tcase_add_test(cases, what_takes_more_memory_than_it_may_ends_as_a_whole_and_is_told);
     tcase_add_test(cases, an_agent_that_ends_leaves_no_cgroup);
+    tcase_add_test(cases, attempts_get_cgroups_that_were_made_before);
     tcase_add_loop_test(cases, attempts_go_where_no_other_program_manages_cgroups, 0,
                         sizeof bases / sizeof bases[0]);
     tcase_add_loop_test(cases, controllers_stay_off_where_a_process_remains, 0, 3);

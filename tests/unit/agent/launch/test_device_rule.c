@@ -126,8 +126,9 @@ static void ask(bool (*act)(size_t file), bool *ret_allowed)
 static bool set_rule(size_t count)
 {
     struct err err;
-    ck_assert_msg(cgroup == NULL || device_rule_set(rule, cgroup, gpus, count, &err), "%s", err.text);
-    return cgroup != NULL;
+    autoclose int opened = cgroup != NULL ? open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    ck_assert_msg(opened < 0 || device_rule_set(rule, opened, gpus, count, &err), "%s", err.text);
+    return opened >= 0;
 }
 
 static void expect(bool (*act)(size_t file), bool has_gpus)
@@ -190,11 +191,12 @@ START_TEST(a_rule_that_cannot_be_set_is_told)
 {
     struct err err;
     struct device_rule *blind = device_rule_create("/nowhere");
+    autoclose int opened = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ck_assert(!device_rule_look(blind, NULL));
-    ck_assert(!device_rule_set(blind, folder, gpus, 1, &err));
+    ck_assert(!device_rule_set(blind, opened, gpus, 1, &err));
     ck_assert_ptr_nonnull(strstr(err.text, "/nowhere"));
     device_rule_destroy(blind);
-    ck_assert(!device_rule_set(rule, folder, gpus, 1, &err));
+    ck_assert(!device_rule_set(rule, opened, gpus, 1, &err));
     ck_assert_ptr_nonnull(strstr(err.text, "to the GPUs of its job"));
 }
 END_TEST
