@@ -17,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +45,8 @@ struct leaver {
 
 struct shims {
     struct loop *loop;
-    char *program;
+    char *program, *homes;
+    uint64_t started; /* shims, whose homes have their numbers */
     int shim_log, null;
     struct rlimit files; /* the limits before the agent raised them */
     bool own_memory;
@@ -65,14 +67,19 @@ static bool may_own_memory(void)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-struct shims *shims_create(int shim_log, bool own_memory, struct loop *loop, struct err *err)
+struct shims *shims_create(int shim_log, bool own_memory, const char *homes, struct loop *loop,
+                           struct err *err)
 {
+    if (!file_remove_tree(homes, err) || !file_make_directories(homes, 0700, err)) {
+        return NULL;
+    }
     char *program = file_find_program("gpushim", err);
     if (program == NULL) {
         return NULL;
     }
     struct shims *shims = xzalloc(sizeof *shims);
     shims->program = program;
+    shims->homes = xstrdup(homes);
     shims->shim_log = shim_log;
     shims->files = program_limit();
     shims->own_memory = own_memory && may_own_memory();
@@ -102,6 +109,7 @@ void shims_destroy(struct shims *shims)
     }
     close(shims->null);
     free(shims->program);
+    free(shims->homes);
     free(shims);
 }
 
@@ -147,13 +155,16 @@ bool shim_process_tell(const struct shim_process *shim, const char *format, ...)
 
 /* --- starting ------------------------------------------------------------------------------------------- */
 
-static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
+static int spawn(struct shims *shims, int control, pid_t *ret_pid)
 {
+    autofree char *home = xprintf("%s/%llu", shims->homes, (unsigned long long)++shims->started);
+    mkdir(home, 0700); /* a shim without it takes longer for its attempt */
     const int fds[][2] = {{shims->null, STDIN_FILENO},
                           {shims->null, STDOUT_FILENO},
                           {shims->shim_log, STDERR_FILENO},
                           {control, SHIM_CONTROL_FD}};
-    const char *arguments[] = {shims->program, shims->own_memory ? SHIM_OWN_MEMORY : NULL, NULL};
+    const char *arguments[] = {shims->program, SHIM_HOME, home, shims->own_memory ? SHIM_OWN_MEMORY : NULL,
+                               NULL};
     const struct program_call call = {.arguments = arguments,
                                       .variables = (const char *const *)(uintptr_t)environ,
                                       .fds = fds,
@@ -162,7 +173,7 @@ static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
     return program_start(&call, ret_pid);
 }
 
-static bool start(const struct shims *shims, struct shim_process *ret_shim, struct err *err)
+static bool start(struct shims *shims, struct shim_process *ret_shim, struct err *err)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {

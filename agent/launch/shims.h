@@ -20,8 +20,10 @@ struct shim_process {
 struct shims;
 
 /* The caller keeps shim_log, which receives the shims' stderr. With own_memory, ranks get shared memory that
- * goes with their attempt, where the host permits it. NULL when gpushim is not found. */
-struct shims *shims_create(int shim_log, bool own_memory, struct loop *loop, struct err *err);
+ * goes with their attempt, where the host permits it. homes: a folder for shims without an attempt, which is
+ * emptied, on the file system of the run folders. NULL when it cannot be made, or gpushim is not found. */
+struct shims *shims_create(int shim_log, bool own_memory, const char *homes, struct loop *loop,
+                           struct err *err);
 void shims_destroy(struct shims *shims);
 
 /* The path of gpushim, and whether it gives its ranks their own shared memory. */

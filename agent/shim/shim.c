@@ -118,14 +118,6 @@ static bool descriptors_init(struct shim *shim, bool warm)
     return setrlimit(RLIMIT_NOFILE, &raised) == 0;
 }
 
-/* Where permitted, makes the kernel's OOM killer choose any rank before the shim. */
-static void oom_protect(void)
-{
-    autoclose int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    ssize_t written = fd >= 0 ? write(fd, "-900", 4) : 0;
-    (void)written; /* refused without CAP_SYS_RESOURCE */
-}
-
 static bool process_init(struct shim *shim, bool warm)
 {
     if (!descriptors_init(shim, warm)) {
@@ -133,7 +125,7 @@ static bool process_init(struct shim *shim, bool warm)
         return false;
     }
     setsid(); /* fails where the agent has done it already */
-    oom_protect();
+    oom_protect(shim);
     shim->epoll = epoll_create1(EPOLL_CLOEXEC);
     shim->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     shim->agent_socket.fd = SHIM_CONTROL_FD;
@@ -239,6 +231,8 @@ static const struct shim unassigned = {
     .timer = -1,
     .null = -1,
     .timer_ms = SHIM_NEVER,
+    .oom = {.file = -1},
+    .home_folder = -1,
     .agent_socket = {.fd = -1, .listener = -1, .given = -1},
     .port = {.lock = -1, .socket = -1},
     .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
@@ -269,6 +263,7 @@ static void shim_finish(struct shim *shim)
     free(shim->added);
     cleanup_close(&shim->deaths);
     cleanup_close(&shim->record);
+    cleanup_close(&shim->home_folder);
     for (size_t i = 0; i < shim->hold_count; i++) {
         cleanup_close(&shim->holds[i]);
     }
@@ -284,7 +279,9 @@ void shim_renew(struct shim *shim)
     next.started_ticks = shim->started_ticks;
     next.timer_ms = shim->timer_ms;
     next.files = shim->files;
+    next.oom = shim->oom;
     next.shared = shim->shared;
+    next.home = shim->home;
     next.agent_socket.fd = give_fd(&shim->agent_socket.fd);
     next.deaths = give_fd(&shim->deaths);
     shim_finish(shim);
@@ -337,11 +334,16 @@ int main(int argc, char **argv)
     }
     struct shim shim = unassigned;
     bool own = false, warm = false;
+    int known = 1;
     for (int i = 1; i < argc; i++) {
         own = own || strcmp(argv[i], SHIM_OWN_MEMORY) == 0;
         warm = warm || strcmp(argv[i], SHIM_WARM) == 0;
+        if (strcmp(argv[i], SHIM_HOME) == 0 && i + 1 < argc) {
+            shim.home = argv[++i];
+            known += 2;
+        }
     }
-    if (argc != 1 + own + warm || !process_init(&shim, warm)) {
+    if (argc != known + own + warm || !process_init(&shim, warm)) {
         return 2;
     }
     if (own) {
@@ -350,7 +352,9 @@ int main(int argc, char **argv)
     if (warm) {
         warm_begin(&shim);
     }
+    attempt_expect(&shim);
     shim_loop(&shim);
+    attempt_expect_none(&shim);
     warm_abandon(&shim);
     shim_finish(&shim);
     return shim.exit_code;

@@ -206,10 +206,16 @@ struct shim {
     bool ended; /* the loop ends */
     int exit_code;
     int epoll, signals, timer, null;
-    int64_t timer_ms;                 /* the deadline that the timer is set to */
-    int64_t started_ticks;            /* when this process began; read before there is an attempt to start */
-    struct rlimit files;              /* the limits before the shim raised them */
+    int64_t timer_ms;      /* the deadline that the timer is set to */
+    int64_t started_ticks; /* when this process began; read before there is an attempt to start */
+    struct rlimit files;   /* the limits before the shim raised them */
+    struct oom {
+        int file;                     /* with the score; -1: it is 0 */
+        char score[16];               /* of the shim */
+    } oom;                            /* shim_memory.c */
     struct launch launch;             /* shim_launch.c */
+    const char *home;                 /* folder in which it waits for an attempt; NULL: it has none */
+    int home_folder;                  /* once shim.pid and shim.sock are ready there; -1: they are not */
     struct agent_socket agent_socket; /* shim_agent_socket.c */
     struct port port;                 /* shim_port.c */
     struct mask *mask;                /* values of secrets; NULL: none; shim_launch.c */
@@ -264,6 +270,8 @@ void order_work(struct shim *shim, char *text);
 
 /* shim_attempt.c: the life of the attempt, driven by the agent's orders, SIGCHLD, lines from ranks and the
  * clock. attempt_due_ms returns the time at which attempt_clock must be called next. */
+void attempt_expect(struct shim *shim); /* there will be one */
+void attempt_expect_none(struct shim *shim);
 void attempt_assign(struct shim *shim, const char *folder);
 void attempt_prepare(struct shim *shim);
 void attempt_start(struct shim *shim, const char *address, const char *port, const char *interface);
@@ -428,9 +436,13 @@ void cgroup_kill(const struct shim *shim);
 bool cgroup_is_empty(const struct shim *shim);
 bool cgroup_vacate(struct shim *shim);
 
-/* shim_memory.c. memory_begin notes a counter of OOM kills once the ranks have started. memory_ran_out
- * says whether the counter has grown and so explains why this rank ended; processes_ran_out says whether the
- * attempt reached its limit of processes. */
+/* shim_memory.c. oom_protect keeps the shim from the OOM killer, except while children are made, between
+ * oom_share and oom_share_no_more: these get no protection. memory_begin notes a counter of OOM kills once
+ * the ranks have started. memory_ran_out says whether the counter has grown and so explains why this rank
+ * ended; processes_ran_out says whether the attempt reached its limit of processes. */
+void oom_protect(struct shim *shim);
+void oom_share(const struct shim *shim);
+void oom_share_no_more(const struct shim *shim);
 void memory_begin(struct shim *shim);
 bool memory_ran_out(const struct shim *shim, const struct rank *rank);
 const char *memory_say(const struct shim *shim, char *out, size_t size);

@@ -100,6 +100,69 @@ static bool folder_enter(const char *folder, struct why *why)
            (access(SHIM_LAUNCH_FILE, F_OK) == 0 || why_set(why, "%s: %s", SHIM_LAUNCH_FILE, strerror(errno)));
 }
 
+static bool identify(struct shim *shim, struct why *why)
+{
+    if (!agent_socket_listen(shim, why)) {
+        return false;
+    }
+    bool done = pid_write(shim, why);
+    if (!done) {
+        unlink(SHIM_SOCKET_FILE);
+    }
+    return done;
+}
+
+static void empty_home(const struct shim *shim)
+{
+    unlinkat(shim->home_folder, SHIM_PID_FILE, 0);
+    unlinkat(shim->home_folder, SHIM_SOCKET_FILE, 0);
+}
+
+/* What a start would wait for otherwise. Without it the shim does the same when it has the attempt. */
+void attempt_expect(struct shim *shim)
+{
+    struct why why;
+    if (shim->home == NULL) {
+        return;
+    }
+    shim->home_folder = open(shim->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    empty_home(shim); /* of its last attempt */
+    if (fchdir(shim->home_folder) != 0 || !identify(shim, &why)) {
+        cleanup_close(&shim->home_folder);
+        cleanup_close(&shim->agent_socket.listener);
+    }
+}
+
+void attempt_expect_none(struct shim *shim)
+{
+    if (shim->home_folder >= 0) {
+        empty_home(shim);
+        rmdir(shim->home);
+    }
+}
+
+/* Fails, like the other way, if another shim has the folder. */
+static bool link_here(const struct shim *shim, const char *name, struct why *why)
+{
+    return linkat(shim->home_folder, name, AT_FDCWD, name, 0) == 0 ||
+           why_set(why, "%s: %s", name, strerror(errno));
+}
+
+static bool identify_here(struct shim *shim, struct why *why)
+{
+    if (shim->home_folder < 0) {
+        return identify(shim, why);
+    }
+    if (!link_here(shim, SHIM_SOCKET_FILE, why)) {
+        return false;
+    }
+    bool done = link_here(shim, SHIM_PID_FILE, why);
+    if (!done) {
+        unlink(SHIM_SOCKET_FILE);
+    }
+    return done;
+}
+
 /* Workers stay in the namespaces in which they were forked. Those of another user must not see more of the
  * host than its ranks. */
 static void mounts_renew(struct shim *shim)
@@ -116,11 +179,7 @@ void attempt_assign(struct shim *shim, const char *folder)
 {
     struct why why;
     mounts_renew(shim);
-    bool listens = folder_enter(folder, &why) && agent_socket_listen(shim, &why);
-    if (!listens || !pid_write(shim, &why)) {
-        if (listens) {
-            unlink(SHIM_SOCKET_FILE);
-        }
+    if (!folder_enter(folder, &why) || !identify_here(shim, &why)) {
         shim_log_error("cannot take an attempt: %s", why.text);
         shim->exit_code = 1;
         shim->ended = true;
@@ -454,6 +513,7 @@ void attempt_reuse(struct shim *shim)
     agent_socket_forget(shim);
     if (serves && folder_leave() && shared_renew(&shim->shared)) {
         shim_renew(shim);
+        attempt_expect(shim);
         agent_socket_mention(shim, "idle");
     }
 }

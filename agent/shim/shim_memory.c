@@ -9,11 +9,47 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "agent/common/cgroup_tree.h"
+#include "proto/base/cleanup.h"
 #include "proto/errors.h"
 
 #define OOM_KILL "oom_kill "
+
+/* Where permitted, makes the kernel's OOM killer choose any rank before the shim. The shim may have a score
+ * without that, from who has started the agent. */
+void oom_protect(struct shim *shim)
+{
+    autoclose int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    ssize_t written = file >= 0 ? write(file, "-900", 4) : 0;
+    (void)written; /* refused without CAP_SYS_RESOURCE */
+    ssize_t length = file >= 0 ? pread(file, shim->oom.score, sizeof shim->oom.score - 1, 0) : 0;
+    shim->oom.score[length > 0 ? length : 0] = '\0';
+    if (atoi(shim->oom.score) != 0) {
+        shim->oom.file = give_fd(&file);
+    }
+}
+
+static void set_score(const struct shim *shim, const char *score)
+{
+    ssize_t written = shim->oom.file >= 0 ? pwrite(shim->oom.file, score, strlen(score), 0) : 0;
+    (void)written; /* one that is above 0 may be for good */
+}
+
+/* A child gets the score that the shim has when it is made. To set its own, the child would have to find its
+ * folder of /proc, and the kernel to ask all processes of the host whether they share its memory. */
+void oom_share(const struct shim *shim)
+{
+    set_score(shim, "0");
+}
+
+void oom_share_no_more(const struct shim *shim)
+{
+    set_score(shim, shim->oom.score);
+}
 
 /* The cgroup was made for this attempt, so its counter began at zero. Opened each time: the agent turns the
  * memory controller off when it ends, and the next agent turns on a new counter that starts at zero as well.

@@ -55,10 +55,10 @@ static _Noreturn void child_fail(const struct spawn *spawn, enum stage stage)
     _exit(stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE);
 }
 
-static void child_file(int folder, const char *path, const char *text, bool *ret_done)
+static bool child_enter(int cgroup)
 {
-    int fd = openat(folder, path, O_WRONLY | O_CLOEXEC);
-    *ret_done = fd >= 0 && write(fd, text, strlen(text)) > 0;
+    int file = openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    return file >= 0 && write(file, "0", 1) > 0;
 }
 
 static void child_signals(void)
@@ -164,19 +164,14 @@ static _Noreturn void child_exec(const struct spawn *spawn)
 
 static _Noreturn void child_run(const struct spawn *spawn)
 {
-    bool done = true;
     child_signals();
     setsid();
     if (spawn->terminal && ioctl(spawn->input, TIOCSCTTY, 0) != 0) {
         child_fail(spawn, STAGE_USER);
     }
-    if (spawn->enter) {
-        child_file(spawn->cgroup, "cgroup.procs", "0", &done);
-        if (!done) {
-            child_fail(spawn, STAGE_CGROUP);
-        }
+    if (spawn->enter && !child_enter(spawn->cgroup)) {
+        child_fail(spawn, STAGE_CGROUP);
     }
-    child_file(AT_FDCWD, "/proc/self/oom_score_adj", "0", &done);
     if (spawn->container != NULL && !container_enter(spawn->container)) {
         child_fail(spawn, STAGE_CONTAINER);
     }
@@ -295,8 +290,10 @@ static bool spawn_now(struct spawn *spawn, pid_t *ret_pid, int *ret_code, struct
     }
     autoclose int listening = ends[0];
     spawn->report = ends[1];
+    oom_share(spawn->shim);
     pid_t pid = child_start(spawn);
     int error = errno;
+    oom_share_no_more(spawn->shim);
     close(ends[1]);
     ssize_t got = read(listening, &report, sizeof report);
     if (pid < 0) {

@@ -42,7 +42,9 @@
  *
  * The agent starts shims ahead of need: `gpushim`, with its end of a SOCK_SEQPACKET pair as fd 3 and only
  * stdio besides. SHIM_OWN_MEMORY gives the ranks their own /dev/shm and System V objects. Shims that a
- * forkserver starts (below) have SHIM_WARM. A message is text, one a datagram, at most LIMIT_SHIM_MESSAGE
+ * forkserver starts (below) have SHIM_WARM. With SHIM_HOME and an empty folder of the file system of the run
+ * folders the shim has shim.pid and shim.sock ready there, and links them into the folder of its attempt; it
+ * removes the folder when it ends. A message is text, one a datagram, at most LIMIT_SHIM_MESSAGE
  * bytes: a word, then arguments separated by single spaces; the last argument runs to the end. Times are
  * milliseconds; "boot" is CLOCK_BOOTTIME, "wall" is CLOCK_REALTIME.
  *
@@ -200,6 +202,7 @@
 #define SHIM_CONTROL_FD        3
 #define SHIM_OWN_MEMORY        "--own-shared-memory"
 #define SHIM_WARM              "--warm"
+#define SHIM_HOME              "--home"
 #define SHIM_CONFINE           "--confine"
 #define SHIM_CHECKPOINT        "--checkpoint-folder"
 #define SHIM_WARM_FD           4

@@ -28,13 +28,18 @@
 
 #define WAIT_MS 30000 /* far beyond what anything here takes, sanitizers and a busy machine included */
 
-static _Noreturn void shim_become(int control, int errors)
+/* Without a home where its folder is not there. */
+static _Noreturn void shim_become(int control, int errors, const char *home)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(errors, STDERR_FILENO);
     dup2(control, SHIM_CONTROL_FD);
+    autoclose int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (write(score, RIG_SCORE, strlen(RIG_SCORE)) < 0) {
+        _exit(127);
+    }
     const char *program = getenv("GPUSHIM");
-    execl(program, program, (char *)NULL);
+    execl(program, program, SHIM_HOME, home, (char *)NULL);
     _exit(127);
 }
 
@@ -49,7 +54,7 @@ static void shim_start(struct rig *rig)
     rig->shim = fork();
     ck_assert_int_ge(rig->shim, 0);
     if (rig->shim == 0) {
-        shim_become(ends[1], errors[1]);
+        shim_become(ends[1], errors[1], rig->home);
     }
     close(ends[1]);
     close(errors[1]);
@@ -71,13 +76,25 @@ static void attempt_begin(struct rig *rig, const char *attempt_id)
     rig_field(rig, "failed_grace_ms", "100");
 }
 
-void rig_begin(struct rig *rig)
+static void begin(struct rig *rig, bool has_home)
 {
     *rig = (struct rig){.agent_socket = -1};
     snprintf(rig->root, sizeof rig->root, "/tmp/gpuctl-shim-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(rig->root));
+    snprintf(rig->home, sizeof rig->home, "%s/home", rig->root);
+    ck_assert(!has_home || mkdir(rig->home, 0700) == 0);
     attempt_begin(rig, RIG_ATTEMPT_ID);
     shim_start(rig);
+}
+
+void rig_begin(struct rig *rig)
+{
+    begin(rig, true);
+}
+
+void rig_begin_without_home(struct rig *rig)
+{
+    begin(rig, false);
 }
 
 static void run_folder_lacks(const struct rig *rig, const char *name)
@@ -104,6 +121,7 @@ void rig_forget(struct rig *rig)
     ck_assert_int_eq(waitpid(rig->shim, &status, 0), rig->shim);
     ck_assert_int_eq(status, 0);
     attempt_is_left(rig);
+    ck_assert_int_ne(access(rig->home, F_OK), 0);
 }
 
 void rig_end(struct rig *rig)

@@ -10,10 +10,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define RIG_SCORE      "100" /* of whom the OOM killer chooses, before the shim makes its own */
 #define RIG_ATTEMPT_ID "4294967297"
 
 struct rig {
     char root[64], run[96], logs[96], cgroup[128];
+    char home[80];            /* of the shim while it has no attempt */
     int agent_socket, errors; /* socket to the shim; its stderr */
     pid_t shim;
     char launch[8192];
@@ -26,6 +28,7 @@ struct rig {
 /* rig_begin makes folders and a shim with an empty launch file, rig_end wants the shim to have ended well,
  * with nothing left. A second shim of a test gets a rig of its own. */
 void rig_begin(struct rig *rig);
+void rig_begin_without_home(struct rig *rig);
 void rig_forget(struct rig *rig); /* tells the shim to end, waits until it has */
 void rig_end(struct rig *rig);    /* removes the folders */
 

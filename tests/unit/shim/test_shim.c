@@ -14,6 +14,7 @@
 #include "agent/shim/shimwire.h"
 #include "proto/base/clock.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 
 static struct rig rig;
@@ -293,6 +294,13 @@ START_TEST(a_rank_has_default_signals)
 }
 END_TEST
 
+/* Where it may, the shim lets the kernel end any rank before itself. */
+static bool may_protect(void)
+{
+    autoclose int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    return file >= 0 && pwrite(file, "-1", 2, 0) == 2 && pwrite(file, "0", 1, 0) == 1;
+}
+
 START_TEST(a_rank_has_a_session_of_its_own_an_empty_stdin_and_the_limits_of_the_agent)
 {
     rig_shell(&rig, "cat; read -r pid name state parent group session rest < /proc/$$/stat; "
@@ -304,6 +312,10 @@ START_TEST(a_rank_has_a_session_of_its_own_an_empty_stdin_and_the_limits_of_the_
     char expected[64];
     snprintf(expected, sizeof expected, "leader\n0\n%ld\n", sysconf(_SC_OPEN_MAX));
     ck_assert_str_eq(out, expected);
+    autofree char *path = xprintf("/proc/%d/oom_score_adj", (int)rig.shim);
+    autofree char *score = NULL;
+    ck_assert(file_read(path, 16, &score, NULL, NULL));
+    ck_assert_str_eq(score, may_protect() ? "-900\n" : RIG_SCORE "\n"); /* again, after the start */
     rig_forget(&rig);
 }
 END_TEST

@@ -9,6 +9,7 @@
 
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
 #include "tests/unit/shim/shim_rig.h"
 
@@ -76,6 +77,70 @@ START_TEST(the_end_of_an_attempt_is_not_that_of_the_next)
     has_epoch(well, THIRD);
     ck_assert_int_eq(rig_exit_of(well, 0).out_bytes, 0);
     rig_forget(&rig);
+}
+END_TEST
+
+/* Between two attempts it is again where it waits for the first: its socket and number are there. */
+START_TEST(a_shim_without_an_attempt_is_at_home)
+{
+    autofree char *number = xprintf("%s/" SHIM_PID_FILE, rig.home);
+    autofree char *listener = xprintf("%s/" SHIM_SOCKET_FILE, rig.home);
+    autofree char *cwd = xprintf("/proc/%d/cwd", (int)rig.shim);
+    char place[128] = "";
+    free(through("exit 0"));
+    rig_reuse(&rig, NEXT);
+    ck_assert_int_gt(readlink(cwd, place, sizeof place - 1), 0);
+    ck_assert_str_eq(place, rig.home);
+    ck_assert_int_eq(access(number, F_OK), 0);
+    ck_assert_int_eq(access(listener, F_OK), 0);
+    rig_shell(&rig, "exit 0");
+    rig_field(&rig, "rank", "0");
+    rig_start(&rig);
+    rig_connect(&rig);
+    rig_expect(&rig, "running ");
+    free(rig_finish(&rig));
+    rig_forget(&rig);
+}
+END_TEST
+
+START_TEST(a_shim_needs_no_home)
+{
+    struct err err;
+    rig_end(&rig);
+    rig_begin_without_home(&rig);
+    free(through("exit 0"));
+    rig_reuse(&rig, NEXT);
+    ck_assert(file_make_directories(rig.home, 0700, &err)); /* from the next attempt on */
+    rig_shell(&rig, "exit 0");
+    rig_field(&rig, "rank", "0");
+    rig_start(&rig);
+    rig_connect(&rig);
+    rig_expect(&rig, "running ");
+    free(rig_finish(&rig));
+    rig_reuse(&rig, THIRD);
+    free(through("exit 0"));
+    rig_forget(&rig);
+}
+END_TEST
+
+/* Of an agent that has restarted, and started it again elsewhere. */
+START_TEST(a_folder_of_another_shim_is_left_alone)
+{
+    int status;
+    struct err err;
+    autofree char *number = xprintf("%s/" SHIM_PID_FILE, rig.run);
+    autofree char *listener = xprintf("%s/" SHIM_SOCKET_FILE, rig.run);
+    autofree char *bytes = NULL;
+    ck_assert(file_replace(_i == 0 ? number : listener, "other", 5, 0600, &err));
+    rig_shell(&rig, "exit 0");
+    rig_field(&rig, "rank", "0");
+    rig_assign(&rig);
+    ck_assert_int_eq(waitpid(rig.shim, &status, 0), rig.shim);
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
+    ck_assert(file_read(_i == 0 ? number : listener, 16, &bytes, NULL, &err));
+    ck_assert_str_eq(bytes, "other");
+    ck_assert_int_ne(access(_i == 0 ? listener : number, F_OK), 0);
+    ck_assert_int_ne(access(rig.home, F_OK), 0);
 }
 END_TEST
 
@@ -207,6 +272,9 @@ void rig_suite_reuse(Suite *suite)
     TCase *tcase = tcase_create("reuse");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_shim_without_an_attempt_is_at_home);
+    tcase_add_test(tcase, a_shim_needs_no_home);
+    tcase_add_loop_test(tcase, a_folder_of_another_shim_is_left_alone, 0, 2);
     tcase_add_test(tcase, the_end_of_an_attempt_is_not_that_of_the_next);
     tcase_add_test(tcase, a_lease_ends_with_its_attempt);
     tcase_add_test(tcase, a_new_agent_hears_nothing_of_an_earlier_attempt);
