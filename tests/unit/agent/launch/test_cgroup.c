@@ -217,14 +217,16 @@ START_TEST(attempts_get_cgroups_that_were_made_before)
     ck_assert_uint_eq(root.spare_count, CGROUP_SPARES);
     autofree char *last = xstrdup(root.spares[CGROUP_SPARES - 1].path);
     autofree char *first = xstrdup(root.spares[0].path);
-    ck_assert_int_eq(rmdir(first), 0); /* by somebody */
+    ck_assert(root.rule == NULL || rmdir(first) == 0); /* by somebody, which the rule's call shows */
     ck_assert(cgroup_make(&root, &(struct cgroup_limits){.devices = 1}, &made, &err));
     ck_assert_str_eq(made, last);
     ck_assert(cgroup_make(&root, &(struct cgroup_limits){.devices = 1}, &late, &err));
     ck_assert_int_eq(access(late, F_OK), 0);
     ck_assert_str_ne(made, late);
+    ck_assert_uint_eq(root.spare_count, 0);
     cgroup_refill(&root);
-    autofree char *spare = xstrdup(root.spares[0].path);
+    autofree char *spare = root.spares[0].path;
+    close(root.spares[0].folder);
     root.spare_count = 0; /* the agent was killed */
     cgroup_remove_spares(&root, is_first, made);
     ck_assert_int_eq(access(made, F_OK), 0);
