@@ -386,11 +386,11 @@ static bool open_parts(struct agent *agent, struct err *err)
     const struct config *config = &context->config;
     const struct controller_client_config controller = {config->url, config->token_file, config->cacert};
     autofree char *payloads = xprintf("%s/payloads", config->state);
-    autofree char *homes = xprintf("%s/shims", config->run);
     if (!open_folders(agent, err) || !open_devices(context, err) || !lock_gpus(&context->devices, err)) {
         return false;
     }
     open_surroundings(context);
+    autofree char *homes = xprintf("%s/shims", config->run);
     if ((context->controller = controller_client_create(&controller, context->loop, err)) == NULL ||
         (context->shims = shims_create(agent->shim_log, !config->host_memory, homes, context->loop, err)) ==
             NULL ||
