@@ -125,6 +125,8 @@ void attempt_expect(struct shim *shim)
     if (shim->home == NULL) {
         return;
     }
+    cleanup_close(&shim->home_folder);
+    cleanup_close(&shim->agent_socket.listener);
     shim->home_folder = open(shim->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     empty_home(shim); /* of its last attempt */
     if (fchdir(shim->home_folder) != 0 || !identify(shim, &why)) {
@@ -169,7 +171,11 @@ static void mounts_renew(struct shim *shim)
 {
     unsigned before = shim->shared.entered;
     shared_renew(&shim->shared);
-    if (shim->warm.bred && shim->shared.entered != before) {
+    if (shim->shared.entered == before) {
+        return;
+    }
+    attempt_expect(shim); /* no link leads from the mounts of before to the folder of the attempt */
+    if (shim->warm.bred) {
         warm_end(shim);
         why_set(&shim->warm.said, "cold the node has mounted something since");
     }
