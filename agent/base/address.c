@@ -4,7 +4,10 @@
 #include "agent/base/address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ifaddrs.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <string.h>
@@ -13,8 +16,9 @@
 
 #include "proto/base/cleanup.h"
 
-#define ANY_PORT   "9" /* the discard service; nothing is sent */
-#define INTERFACES 64  /* that are looked at without getifaddrs */
+#define ANY_PORT        "9" /* the discard service; nothing is sent */
+#define INTERFACES      64  /* that are looked at without getifaddrs */
+#define KNOWN_ADDRESSES 16
 
 static struct addrinfo *look_up(const char *host, int flags)
 {
@@ -106,10 +110,57 @@ static bool find_any(const char *own, char out[INTERFACE_BYTES])
     return found;
 }
 
+static int hear_changes(void)
+{
+    const struct sockaddr_nl all = {.nl_family = AF_NETLINK,
+                                    .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR |
+                                                 RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE};
+    autoclose int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
+    bool hears = fd >= 0 && bind(fd, (const struct sockaddr *)&all, sizeof all) == 0;
+    return hears ? give_fd(&fd) : -1;
+}
+
+/* Whether interfaces, their addresses and routes are those of the last call. */
+static bool is_unchanged(void)
+{
+    static int changes = -1; /* the kernel tells of them */
+    char told[8192];
+    if (changes < 0) {
+        changes = hear_changes();
+        return false;
+    }
+    bool unchanged = true;
+    while (recv(changes, told, sizeof told, 0) >= 0 || errno == ENOBUFS || errno == EINTR) {
+        unchanged = false;
+    }
+    return unchanged && errno == EAGAIN;
+}
+
+/* The ranks of a gang wait for this. Few addresses have rank 0 in turns. */
 bool address_interface(const char *address, char out[INTERFACE_BYTES])
 {
+    static struct known {
+        char address[ADDRESS_BYTES], interface[INTERFACE_BYTES];
+    } known[KNOWN_ADDRESSES];
+    static size_t next;
     char own[ADDRESS_BYTES];
-    return address_towards(address, own) && (find_four(own, out) || find_any(own, out));
+    if (!is_unchanged()) {
+        memset(known, 0, sizeof known);
+    }
+    for (size_t i = 0; i < KNOWN_ADDRESSES; i++) {
+        if (*address != '\0' && strcmp(known[i].address, address) == 0) {
+            return name_interface(known[i].interface, out);
+        }
+    }
+    if (!address_towards(address, own) || !(find_four(own, out) || find_any(own, out))) {
+        return false;
+    }
+    struct known *entry = &known[next++ % KNOWN_ADDRESSES];
+    if (strlen(address) < ADDRESS_BYTES) {
+        strcpy(entry->address, address);
+        strcpy(entry->interface, out);
+    }
+    return true;
 }
 
 bool address_is_loopback(const char *host)

@@ -3,10 +3,13 @@
  * that go away, what a lost shim leaves, routes. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/base/address.h"
@@ -546,6 +549,45 @@ START_TEST(the_way_to_this_host_is_the_loopback)
 }
 END_TEST
 
+/* In a network of the test's own: the loopback interface up, under a name. */
+static void name_loopback(int fd, const char *from, const char *to)
+{
+    struct ifreq request = {0};
+    strcpy(request.ifr_name, from);
+    ck_assert_int_eq(ioctl(fd, SIOCSIFFLAGS, &request), 0); /* down */
+    strcpy(request.ifr_newname, to);
+    ck_assert_int_eq(ioctl(fd, SIOCSIFNAME, &request), 0);
+    memset(&request, 0, sizeof request);
+    strcpy(request.ifr_name, to);
+    request.ifr_flags = IFF_UP;
+    ck_assert_int_eq(ioctl(fd, SIOCSIFFLAGS, &request), 0);
+}
+
+START_TEST(an_interface_is_known_until_interfaces_change)
+{
+    char interface[INTERFACE_BYTES];
+    if (unshare(CLONE_NEWNET) != 0) {
+        return; /* not for us */
+    }
+    autoclose int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert(!address_interface("127.0.0.1", interface));
+    name_loopback(fd, "lo", "loop0");
+    for (int i = 0; i < 2; i++) {
+        ck_assert(address_interface("127.0.0.1", interface));
+        ck_assert_str_eq(interface, "loop0");
+    }
+    name_loopback(fd, "loop0", "loop1");
+    ck_assert(address_interface("127.0.0.1", interface));
+    ck_assert_str_eq(interface, "loop1");
+    ck_assert(!address_interface("", interface));
+    for (int i = 1; i <= 40; i++) { /* more than are known at a time */
+        autofree char *address = xprintf("127.0.0.%d", i);
+        ck_assert(address_interface(address, interface) && address_interface(address, interface));
+        ck_assert_str_eq(interface, "loop1");
+    }
+}
+END_TEST
+
 Suite *agent_files_suite(void)
 {
     Suite *suite = suite_create("agent-files");
@@ -576,6 +618,7 @@ Suite *agent_files_suite(void)
     tcase_add_test(tcase, a_program_that_was_altered_or_opened_to_others_is_written_again);
     tcase_add_test(tcase, other_runners_go_and_this_one_stays);
     tcase_add_test(tcase, the_way_to_this_host_is_the_loopback);
+    tcase_add_test(tcase, an_interface_is_known_until_interfaces_change);
     suite_add_tcase(suite, tcase);
     return suite;
 }
