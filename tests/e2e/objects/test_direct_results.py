@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python client fetches large results from the object store itself, and from the controller where it cannot."""
+"""Clients fetch large results from the object store themselves, and from the controller where they cannot."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import os
+import pickle
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from harness import Cluster, eventually
+from harness import Cluster, eventually, run_gpuctl
 from rclone_server import S3Server
 from recorder import EXPIRED, Recorded
 from serverless_gpu._internal.api.context import Context
@@ -20,11 +25,15 @@ from serverless_gpu._internal.messages import Messages
 SIZE = 3_000_000
 
 
+def await_store(recorded: Recorded, name: str) -> None:
+    eventually(lambda: recorded.s3.file(f"blobs/{name}").exists(), "the blob in the store")
+    eventually(lambda: recorded.cluster.api.get("/v1/object-store")["complete"], "the controller to know")
+
+
 def stored_blob(recorded: Recorded) -> tuple[str, bytes]:
     content = os.urandom(SIZE)
     name = recorded.cluster.api.blob(content)
-    eventually(lambda: recorded.s3.file(f"blobs/{name}").exists(), "the blob in the store")
-    eventually(lambda: recorded.cluster.api.get("/v1/object-store")["complete"], "the controller to know")
+    await_store(recorded, name)
     return name, content
 
 
@@ -67,6 +76,36 @@ def test_a_client_that_cannot_use_the_store_asks_the_controller(client: tuple[Re
         assert fetch(controller, name) == content
     assert len(recorded.controller.asked("redirect=1")) == 1
     assert recorded.controller.sent > 2 * SIZE
+
+
+def save(recorded: Recorded, job: str, place: Path) -> str:
+    """The hash of what `gpuctl results --save` writes."""
+    environment = {"GPUCTL_URL": recorded.controller.url, "GPUCTL_TOKEN_FILE": str(recorded.cluster.folder / "controller" / "admin.token")}
+    said = run_gpuctl("results", job, "--save", str(place), env=environment)
+    assert said.returncode == 0, said.stderr
+    return hashlib.sha256(place.read_bytes()).hexdigest()
+
+
+def test_gpuctl_saves_a_large_result_from_the_store_or_from_the_controller(make_recorded: Callable[..., Recorded], tmp_path: Path) -> None:
+    recorded = make_recorded(1)
+    api, store = recorded.cluster.api, recorded.store
+    payload = b"gpuctl-function 1 python=%d.%d\n" % sys.version_info[:2] + pickle.dumps((os.urandom, (SIZE,), {}))
+    job = api.post("/v1/jobs", {"function": {"inline": base64.b64encode(payload).decode()}, "gpus": 1})["id"]
+    assert api.wait(job)["state"] == "SUCCEEDED", api.job(job)
+    name = api.get(f"/v1/jobs/{job}/results")["results"][0]["sha256"]
+    await_store(recorded, name)
+    recorded.controller.sent = 0
+    assert save(recorded, job, tmp_path / "result") == name
+    (head,) = store.asked("GET ", f"/blobs/{name}", "X-Amz-Signature=")
+    assert "authorization" not in head.lower()
+    assert recorded.controller.sent < SIZE // 10
+    store.instead = [EXPIRED]
+    assert save(recorded, job, tmp_path / "result") == name
+    assert recorded.controller.sent > SIZE
+    store.spoils = True
+    assert save(recorded, job, tmp_path / "result") == name
+    assert recorded.controller.sent > 2 * SIZE
+    assert [path.name for path in tmp_path.glob("result*")] == ["result"]
 
 
 def test_what_the_store_does_not_have_comes_from_the_controller(make_cluster: Callable[..., Cluster], s3: S3Server) -> None:
