@@ -152,14 +152,14 @@
 #define TRANSFER_TIMEOUT_MS 3600000
 /* of an arriving blob that is read at once: fewer, larger reads */
 #define BLOB_BUFFER_BYTES (256 * KIB)
-/* blobs that a node fetches from the object store at once: more share the same network */
-#define LIMIT_BLOB_FETCHES 8
-/* requests to the store for a blob, each by a URL that the controller has just made: the first answer may
+/* objects that a node fetches from the object store at once: more share the same network */
+#define LIMIT_OBJECT_FETCHES 8
+/* requests to the store for an object, each by a URL that the controller has just made: the first answer may
  * break off, or its URL have expired */
-#define BLOB_STORE_TRIES 2
-/* how long blobs come from the controller after the store could not be used: a node that has no way there
+#define OBJECT_STORE_TRIES 2
+/* how long objects come from the controller after the store could not be used: a node that has no way there
  * waits OBJECT_CONNECT_MS for it once in this time */
-#define BLOB_STORE_AWAY_MS (5LL * 60 * 1000)
+#define OBJECT_STORE_AWAY_MS (5LL * 60 * 1000)
 /* why no job can get a GPU: 64 GPUs, the most that NVIDIA's library numbers, in a heartbeat of 64 KiB */
 #define LIMIT_DEVICE_REASON 255
 /* how long GPUs may stay in use after the last process has ended */

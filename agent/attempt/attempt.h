@@ -43,6 +43,7 @@ struct agent_context {
     char address[ADDRESS_BYTES];  /* the address at which ranks on other nodes reach this node */
     struct loop *loop;
     struct controller_client *controller;
+    struct object_client *objects;
     struct shims *shims;
     struct warm *warm;
     struct volumes *volumes;

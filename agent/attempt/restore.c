@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches a manifest and then its pieces, one after the other, and checks the hash of each. The folder is one
+/* Fetches a manifest from the controller, and then its pieces, one after the other. The folder is one
  * attempt's own and is never used again: an agent that is killed on the way declines the attempt, so no rank
  * sees a half of it, and nothing has to be synced. Requests are repeated until the controller answers. */
 #include "agent/attempt/restore.h"
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/base/stage_file.h"
+#include "agent/objects/download.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
 #include "proto/base/text/text.h"
@@ -20,6 +21,7 @@
 
 struct restore {
     struct controller_client *controller;
+    struct object_client *objects;
     char *node;
     uint64_t attempt_id;
     int folder;
@@ -30,8 +32,9 @@ struct restore {
     int file;     /* -1: not yet opened */
     int tries;    /* of the piece */
     struct text arrived;
-    size_t limit; /* of what arrives */
-    struct controller_request *request;
+    size_t limit;                       /* of what arrives */
+    struct controller_request *request; /* for the manifest */
+    struct download *download;          /* of the piece */
     void (*done)(void *closure, const struct err *err);
     void *closure;
 };
@@ -44,6 +47,7 @@ void restore_cancel(struct restore *restore)
         return;
     }
     controller_cancel(restore->request);
+    download_cancel(restore->download);
     manifest_finish(&restore->manifest);
     text_finish(&restore->arrived);
     cleanup_close(&restore->file);
@@ -60,32 +64,16 @@ static void end(struct restore *restore, const struct err *err)
     done(closure, err);
 }
 
+/* Bytes beyond the limit are not kept: what has arrived is wrong without them, too. */
 static bool arrive(void *closure, const void *bytes, size_t length, bool first)
 {
     struct restore *restore = closure;
     if (first) {
         text_clear(&restore->arrived);
     }
-    if (restore->arrived.length + length > restore->limit) {
-        return false;
-    }
-    text_append_bytes(&restore->arrived, bytes, length);
+    size_t room = restore->limit - restore->arrived.length;
+    text_append_bytes(&restore->arrived, bytes, length < room ? length : room);
     return true;
-}
-
-static void get(struct restore *restore, const char *path, size_t limit,
-                void (*done)(void *closure, const struct controller_answer *answer))
-{
-    restore->limit = limit;
-    text_clear(&restore->arrived);
-    restore->request = controller_send(restore->controller, &(struct controller_call){
-                                                                .path = path,
-                                                                .arrive = arrive,
-                                                                .timeout_ms = TRANSFER_TIMEOUT_MS,
-                                                                .persistent = true,
-                                                                .done = done,
-                                                                .closure = restore,
-                                                            });
 }
 
 /* --- files ---------------------------------------------------------------------------------------------- */
@@ -119,27 +107,17 @@ static const struct checkpoint_piece *current_piece(const struct restore *restor
 
 /* --- fetching ------------------------------------------------------------------------------------------- */
 
-static bool is_right(const struct restore *restore)
-{
-    const struct checkpoint_piece *piece = current_piece(restore);
-    uint8_t hash[HASH_BYTES];
-    hash_bytes(restore->arrived.bytes != NULL ? restore->arrived.bytes : "", restore->arrived.length, hash);
-    return restore->arrived.length == piece->size && memcmp(hash, piece->hash, HASH_BYTES) == 0;
-}
-
-static void piece_done(void *closure, const struct controller_answer *answer)
+static void piece_done(void *closure, const struct err *problem)
 {
     struct restore *restore = closure;
     const char *path = restore->manifest.files[restore->at].path;
     struct err err;
-    restore->request = NULL;
-    if (answer->status != 200) {
-        err_set(&err, ERR_IO, "a piece of %s cannot be fetched: %.200s", path, answer->problem.text);
-        end(restore, &err);
-    } else if (!is_right(restore) && ++restore->tries < CHECKPOINT_TRIES) {
+    restore->download = NULL;
+    if (problem != NULL && problem->code == ERR_IO && ++restore->tries < CHECKPOINT_TRIES) {
         fetch(restore);
-    } else if (!is_right(restore)) {
-        err_set(&err, ERR_IO, "a piece of %s is damaged on the controller", path);
+    } else if (problem != NULL) {
+        err_set(&err, ERR_IO, "a piece of %s %.200s", path,
+                problem->code == ERR_IO ? "is damaged on the controller" : problem->text);
         end(restore, &err);
     } else if (!stage_file_write(restore->file, restore->arrived.bytes, restore->arrived.length, path,
                                  &err)) {
@@ -192,7 +170,15 @@ static void fetch(struct restore *restore)
     text_to_hex(current_piece(restore)->hash, HASH_BYTES, hex);
     autofree char *path = xprintf("/v1/agent/checkpoints/pieces?node=%s&epoch=%llu&sha256=%s", restore->node,
                                   (unsigned long long)restore->attempt_id, hex);
-    get(restore, path, LIMIT_CHECKPOINT_PIECE_BYTES, piece_done);
+    restore->limit = LIMIT_CHECKPOINT_PIECE_BYTES;
+    text_clear(&restore->arrived);
+    restore->download = download_begin(&(struct download_call){.controller = restore->controller,
+                                                               .objects = restore->objects,
+                                                               .path = path,
+                                                               .hash = hex,
+                                                               .arrive = arrive,
+                                                               .done = piece_done,
+                                                               .closure = restore});
 }
 
 static void manifest_done(void *closure, const struct controller_answer *answer)
@@ -211,12 +197,15 @@ static void manifest_done(void *closure, const struct controller_answer *answer)
     }
 }
 
-struct restore *restore_begin(struct controller_client *controller, const char *node, uint64_t attempt_id,
-                              const char *folder, const struct user *user,
-                              void (*done)(void *closure, const struct err *err), void *closure)
+struct restore *restore_begin(struct controller_client *controller, struct object_client *objects,
+                              const char *node, uint64_t attempt_id, const char *folder,
+                              const struct user *user, void (*done)(void *closure, const struct err *err),
+                              void *closure)
 {
     struct restore *restore = xzalloc(sizeof *restore);
     *restore = (struct restore){.controller = controller,
+                                .objects = objects,
+                                .limit = LIMIT_CHECKPOINT_MANIFEST_BYTES,
                                 .node = xstrdup(node),
                                 .attempt_id = attempt_id,
                                 .folder = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
@@ -226,6 +215,13 @@ struct restore *restore_begin(struct controller_client *controller, const char *
                                 .closure = closure};
     autofree char *path =
         xprintf("/v1/agent/checkpoints?node=%s&epoch=%llu", node, (unsigned long long)attempt_id);
-    get(restore, path, LIMIT_CHECKPOINT_MANIFEST_BYTES, manifest_done);
+    restore->request = controller_send(controller, &(struct controller_call){
+                                                       .path = path,
+                                                       .arrive = arrive,
+                                                       .timeout_ms = TRANSFER_TIMEOUT_MS,
+                                                       .persistent = true,
+                                                       .done = manifest_done,
+                                                       .closure = restore,
+                                                   });
     return restore;
 }

@@ -7,6 +7,7 @@
 
 #include "agent/base/controller_client.h"
 #include "agent/launch/users.h"
+#include "agent/objects/object_client.h"
 #include "proto/base/err.h"
 
 struct restore;
@@ -14,9 +15,10 @@ struct restore;
 /* Fills the folder, which is empty. user, who is borrowed, gets the files; NULL: they stay the agent's. done
  * is called later, once, after the restore was freed: with NULL when the folder has all files, or when there
  * is no checkpoint. */
-struct restore *restore_begin(struct controller_client *controller, const char *node, uint64_t attempt_id,
-                              const char *folder, const struct user *user,
-                              void (*done)(void *closure, const struct err *err), void *closure);
+struct restore *restore_begin(struct controller_client *controller, struct object_client *objects,
+                              const char *node, uint64_t attempt_id, const char *folder,
+                              const struct user *user, void (*done)(void *closure, const struct err *err),
+                              void *closure);
 /* Ends it without a call of done; NULL is allowed. */
 void restore_cancel(struct restore *restore);
 

@@ -30,8 +30,8 @@ static void restore(struct attempt *attempt)
 {
     struct agent_context *context = attempt->context;
     autofree char *folder = xprintf("%s/" SHIM_CHECKPOINT_FOLDER, attempt->logs);
-    attempt->restore = restore_begin(context->controller, context->config.name, attempt->attempt_id, folder,
-                                     stage_user(attempt), restored, attempt);
+    attempt->restore = restore_begin(context->controller, context->objects, context->config.name,
+                                     attempt->attempt_id, folder, stage_user(attempt), restored, attempt);
 }
 
 /* --- on a volume ---------------------------------------------------------------------------------------- */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of blobs under STATE/payloads. The name of a file there is the hash of its content. A blob is
- * fetched once for all orders that wait for it: from the object store when the controller redirects there,
- * and from the controller itself when the store cannot be used or sends another content. The cache stays
- * below its limit; the least recently used blob goes first. Each use reads the blob whole and compares its
- * hash: one that is damaged, or that somebody has altered, is fetched again. Large blobs do not block the
- * loop. A job gets a copy, so that it cannot change the cache. */
+ * fetched once for all orders that wait for it. The cache stays below its limit; the least recently used blob
+ * goes first. Each use reads the blob whole and compares its hash: one that is damaged, or that somebody has
+ * altered, is fetched again. Large blobs do not block the loop. A job gets a copy, so that it cannot change
+ * the cache. */
 #include "agent/environment/payload.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "agent/environment/object_client.h"
+#include "agent/objects/download.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/crypto/hash.h"
@@ -34,12 +33,9 @@ struct fetch {
     struct payloads *payloads;
     char hash[HASH_HEX + 1];
     int file;
-    struct hash *sum;
     int64_t length;
-    struct controller_request *request; /* NULL: the store is asked */
-    struct object_request *object;      /* NULL: the controller is asked */
-    int store_tries;                    /* that have failed */
-    struct err err;                     /* why the blob could not be stored */
+    struct download *download;
+    struct err err; /* why the blob could not be stored */
     struct fetch *prev, *next;
 };
 
@@ -78,8 +74,8 @@ static void remove_parts(const struct payloads *payloads)
     }
 }
 
-struct payloads *payloads_create(const char *folder, struct controller_client *controller, int64_t away_ms,
-                                 struct loop *loop, struct err *err)
+struct payloads *payloads_create(const char *folder, struct controller_client *controller,
+                                 struct object_client *objects, struct err *err)
 {
     if (!file_make_directories(folder, 0700, err)) {
         return NULL;
@@ -93,7 +89,7 @@ struct payloads *payloads_create(const char *folder, struct controller_client *c
     payloads->path = xstrdup(folder);
     payloads->folder = fd;
     payloads->controller = controller;
-    payloads->objects = object_client_create(controller_client_url(controller), away_ms, loop);
+    payloads->objects = objects;
     remove_parts(payloads);
     return payloads;
 }
@@ -148,13 +144,8 @@ static int open_cached(const struct payloads *payloads, const char *hash)
 
 static void destroy_fetch(struct fetch *fetch)
 {
-    uint8_t ignored[HASH_BYTES];
-    controller_cancel(fetch->request);
-    object_client_cancel(fetch->object);
+    download_cancel(fetch->download);
     DL_DELETE(fetch->payloads->fetches, fetch);
-    if (fetch->sum != NULL) {
-        hash_finish(fetch->sum, ignored);
-    }
     autofree char *part = xprintf("%s%s", fetch->hash, PART);
     unlinkat(fetch->payloads->folder, part, 0); /* no such file if it was renamed */
     cleanup_close(&fetch->file);
@@ -223,7 +214,6 @@ void payloads_destroy(struct payloads *payloads)
         while (payloads->orders != NULL) {
             payload_cancel(payloads->orders);
         }
-        object_client_destroy(payloads->objects);
         close(payloads->folder);
         free(payloads->path);
         free(payloads);
@@ -264,18 +254,10 @@ static bool serve_one(struct payloads *payloads, const char *hash, const struct 
 
 /* --- fetching ------------------------------------------------------------------------------------------- */
 
-static void ask_controller(struct fetch *fetch);
-
 static bool fetch_arrived(void *closure, const void *bytes, size_t length, bool first)
 {
     struct fetch *fetch = closure;
-    uint8_t ignored[HASH_BYTES];
-    if (first) {
-        hash_finish(fetch->sum, ignored);
-        fetch->sum = hash_create();
-        fetch->length = 0;
-    }
-    hash_update(fetch->sum, bytes, length);
+    fetch->length = first ? 0 : fetch->length;
     for (size_t done = 0; done < length;) {
         ssize_t wrote = pwrite(fetch->file, (const char *)bytes + done, length - done, (off_t)fetch->length);
         if (wrote <= 0) {
@@ -285,18 +267,6 @@ static bool fetch_arrived(void *closure, const void *bytes, size_t length, bool 
         fetch->length += wrote;
     }
     return true;
-}
-
-/* Whether what has arrived is the blob. */
-static bool is_right(struct fetch *fetch, struct err *err)
-{
-    uint8_t sum[HASH_BYTES];
-    char hex[HASH_HEX + 1];
-    hash_finish(fetch->sum, sum);
-    fetch->sum = hash_create(); /* of the next try */
-    text_to_hex(sum, HASH_BYTES, hex);
-    return strcmp(hex, fetch->hash) == 0 ||
-           err_set(err, ERR_IO, "the payload %s arrived with another content, %s", fetch->hash, hex);
 }
 
 /* Puts the fetched blob into the cache. */
@@ -321,76 +291,16 @@ static void end_fetch(struct fetch *fetch, const struct err *err)
     }
 }
 
-/* A store that has answered gets another try. */
-static void store_failed(struct fetch *fetch, const struct err *err)
-{
-    bool again = err->code == ERR_UNAVAILABLE && fetch->store_tries + 1 < BLOB_STORE_TRIES;
-    fetch->store_tries = again ? fetch->store_tries + 1 : BLOB_STORE_TRIES;
-    if (!again) {
-        object_client_judge(fetch->payloads->objects, err);
-    }
-    ask_controller(fetch);
-}
-
-static void object_fetched(void *closure, const struct err *problem)
+static void fetch_done(void *closure, const struct err *problem)
 {
     struct fetch *fetch = closure;
     struct err err = fetch->err;
-    fetch->object = NULL;
-    if (err.code != ERR_NONE) {
-        end_fetch(fetch, &err);
-    } else if (problem != NULL) {
-        store_failed(fetch, problem);
-    } else if (is_right(fetch, &err)) {
-        object_client_judge(fetch->payloads->objects, NULL);
-        end_fetch(fetch, keep_fetched(fetch, &err) ? NULL : &err);
-    } else {
-        log_error("object damaged", "hash=%s problem=\"%s\"", fetch->hash, err.text);
-        fetch->store_tries = BLOB_STORE_TRIES;
-        ask_controller(fetch);
+    fetch->download = NULL;
+    if (problem != NULL && err.code == ERR_NONE) {
+        err_set(&err, ERR_IO, "the payload %s %s", fetch->hash, problem->text);
     }
-}
-
-static void ask_store(struct fetch *fetch, const char *url)
-{
-    struct err err;
-    fetch->object =
-        object_client_get(fetch->payloads->objects, url, fetch_arrived, object_fetched, fetch, &err);
-    if (fetch->object == NULL) {
-        store_failed(fetch, &err);
-    }
-}
-
-static void fetch_done(void *closure, const struct controller_answer *answer)
-{
-    struct fetch *fetch = closure;
-    struct err err = fetch->err;
-    fetch->request = NULL;
-    bool goes_on = fetch->store_tries < BLOB_STORE_TRIES && err.code == ERR_NONE;
-    if (answer->status == 307 && answer->location != NULL && goes_on) {
-        ask_store(fetch, answer->location);
-        return;
-    }
-    if (answer->status != 200 && err.code == ERR_NONE) {
-        err_set(&err, ERR_IO, "the payload %s cannot be fetched: %s", fetch->hash, answer->problem.text);
-    }
-    bool kept = err.code == ERR_NONE && is_right(fetch, &err) && keep_fetched(fetch, &err);
+    bool kept = err.code == ERR_NONE && keep_fetched(fetch, &err);
     end_fetch(fetch, kept ? NULL : &err);
-}
-
-static void ask_controller(struct fetch *fetch)
-{
-    struct payloads *payloads = fetch->payloads;
-    bool redirect = fetch->store_tries < BLOB_STORE_TRIES && object_client_is_open(payloads->objects);
-    autofree char *path = xprintf("/v1/blobs/%s%s", fetch->hash, redirect ? "?redirect=1" : "");
-    fetch->request = controller_send(payloads->controller, &(struct controller_call){
-                                                               .path = path,
-                                                               .arrive = fetch_arrived,
-                                                               .timeout_ms = TRANSFER_TIMEOUT_MS,
-                                                               .persistent = true,
-                                                               .done = fetch_done,
-                                                               .closure = fetch,
-                                                           });
 }
 
 static void begin_fetch(struct payloads *payloads, const char *hash)
@@ -403,9 +313,15 @@ static void begin_fetch(struct payloads *payloads, const char *hash)
     if (fetch->file < 0) {
         err_errno(&fetch->err, "cannot store the payload %s", hash);
     }
-    fetch->sum = hash_create();
     DL_APPEND(payloads->fetches, fetch);
-    ask_controller(fetch);
+    autofree char *path = xprintf("/v1/blobs/%s", hash);
+    fetch->download = download_begin(&(struct download_call){.controller = payloads->controller,
+                                                             .objects = payloads->objects,
+                                                             .path = path,
+                                                             .hash = hash,
+                                                             .arrive = fetch_arrived,
+                                                             .done = fetch_done,
+                                                             .closure = fetch});
 }
 
 struct payload_order *payload_fill(struct payloads *payloads, const char *hash, int file, payload_done *done,

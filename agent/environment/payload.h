@@ -9,15 +9,15 @@
 #include <sys/types.h>
 
 #include "agent/base/controller_client.h"
+#include "agent/objects/object_client.h"
 #include "proto/base/err.h"
 
 struct payloads;
 struct payload_order;
 
-/* folder is made if it does not exist. away_ms: how long blobs come from the controller after the object
- * store could not be used. */
-struct payloads *payloads_create(const char *folder, struct controller_client *controller, int64_t away_ms,
-                                 struct loop *loop, struct err *err);
+/* folder is made if it does not exist. */
+struct payloads *payloads_create(const char *folder, struct controller_client *controller,
+                                 struct object_client *objects, struct err *err);
 /* All orders must have ended before. */
 void payloads_destroy(struct payloads *payloads);
 

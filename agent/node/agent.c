@@ -30,6 +30,7 @@
 #include "agent/node/journal.h"
 #include "agent/node/node.h"
 #include "agent/node/run_folder.h"
+#include "agent/objects/object_client.h"
 #include "agent/launch/runner.h"
 #include "agent/launch/users.h"
 #include "proto/base/cleanup.h"
@@ -391,11 +392,14 @@ static bool open_parts(struct agent *agent, struct err *err)
     }
     open_surroundings(context);
     autofree char *homes = xprintf("%s/shims", config->run);
-    if ((context->controller = controller_client_create(&controller, context->loop, err)) == NULL ||
-        (context->shims = shims_create(agent->shim_log, !config->host_memory, homes, context->loop, err)) ==
+    if ((context->controller = controller_client_create(&controller, context->loop, err)) == NULL) {
+        return false;
+    }
+    context->objects =
+        object_client_create(controller_client_url(context->controller), OBJECT_STORE_AWAY_MS, context->loop);
+    if ((context->shims = shims_create(agent->shim_log, !config->host_memory, homes, context->loop, err)) ==
             NULL ||
-        (context->payloads = payloads_create(payloads, context->controller, BLOB_STORE_AWAY_MS, context->loop,
-                                             err)) == NULL ||
+        (context->payloads = payloads_create(payloads, context->controller, context->objects, err)) == NULL ||
         !open_environments(context, err)) {
         return false;
     }
@@ -424,6 +428,7 @@ static void close_parts(struct agent *agent)
     children_destroy(context->children);
     payloads_destroy(context->payloads);
     shims_destroy(context->shims);
+    object_client_destroy(context->objects);
     controller_client_destroy(context->controller);
     loop_destroy(context->loop);
     folder_pool_destroy(context->folder_pool);

@@ -10,7 +10,6 @@
 
 #include "daemon/blob/blobs.h"
 #include "daemon/objects/objects_own.h"
-#include "daemon/objects/s3_link.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
@@ -93,19 +92,11 @@ bool bring_blob_back(struct objects *objects, const char *name, struct err *err)
 char *objects_link_blob(const struct objects *objects, const uint8_t hash[HASH_BYTES])
 {
     char name[HASH_HEX + 1];
-    struct s3_credentials credentials;
-    struct err ignored;
     int64_t bytes;
     text_to_hex(hash, HASH_BYTES, name);
     autofree char *path = path_of(objects, name);
     autofree char *key = xprintf("blobs/%s", name);
-    if (objects_waits(path, &bytes) || atomic_load(&objects->direction) == OBJECTS_TO_FILES ||
-        !s3_credentials_read(objects->config.credentials_file, &credentials, &ignored)) {
-        return NULL;
-    }
-    char *link = s3_link(&objects->address, &credentials, key, clock_wall_ms(), OBJECT_LINK_S);
-    s3_credentials_finish(&credentials);
-    return link;
+    return objects_waits(path, &bytes) ? NULL : objects_link(objects, key);
 }
 
 /* --- removal -------------------------------------------------------------------------------------------- */

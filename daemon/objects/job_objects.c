@@ -307,6 +307,14 @@ bool objects_have_job(const struct objects *objects, const char *job_id, enum jo
     return false;
 }
 
+char *objects_link_piece(const struct objects *objects, const char *job_id, const uint8_t hash[HASH_BYTES])
+{
+    char name[HASH_HEX + 1];
+    text_to_hex(hash, HASH_BYTES, name);
+    autofree char *begin = begin_of(JOB_CHECKPOINTS, job_id), *key = xprintf("%s%s", begin, name);
+    return objects_link(objects, key);
+}
+
 static bool delete_all(struct objects *objects, const struct listing *listing, struct err *err)
 {
     for (size_t i = 0; i < listing->keys.count; i++) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/objects/objects_own.h"
+#include "daemon/objects/s3_link.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
@@ -148,6 +149,20 @@ bool objects_fetch(struct objects *objects, const char *key, const char *path, c
         unlink(path);
     }
     return ok;
+}
+
+/* Objects that go back to files may be gone before the URL is used. */
+char *objects_link(const struct objects *objects, const char *key)
+{
+    struct s3_credentials credentials;
+    struct err ignored;
+    if (atomic_load(&objects->direction) == OBJECTS_TO_FILES ||
+        !s3_credentials_read(objects->config.credentials_file, &credentials, &ignored)) {
+        return NULL;
+    }
+    char *link = s3_link(&objects->address, &credentials, key, clock_wall_ms(), OBJECT_LINK_S);
+    s3_credentials_finish(&credentials);
+    return link;
 }
 
 bool objects_delete(struct objects *objects, const char *key, struct err *err)

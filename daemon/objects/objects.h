@@ -57,6 +57,8 @@ bool objects_recall_job(struct objects *objects, const char *job_id, enum job_fi
 /* A URL from which anybody may fetch the blob for OBJECT_LINK_S; NULL: the store does not have it yet, or no
  * credentials can be read. Waits for nothing. The caller frees it. */
 char *objects_link_blob(const struct objects *objects, const uint8_t hash[HASH_BYTES]);
+/* The same for a piece of the job's checkpoints, which are in the store alone. */
+char *objects_link_piece(const struct objects *objects, const char *job_id, const uint8_t hash[HASH_BYTES]);
 
 /* Whether the store alone has the job's files, and they must be brought back before they are read. Waits for
  * nothing. Files that are here count as used from now on. */

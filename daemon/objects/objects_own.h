@@ -50,6 +50,9 @@ bool objects_store(struct objects *objects, const char *key, const char *path, b
 bool objects_fetch(struct objects *objects, const char *key, const char *path, const char *hash,
                    struct err *err);
 
+/* A URL for GET of the object; NULL: objects go back to files, or no credentials can be read. */
+char *objects_link(const struct objects *objects, const char *key);
+
 bool objects_delete(struct objects *objects, const char *key, struct err *err);
 bool objects_list(struct objects *objects, const char *begin, s3_seen *seen, void *closure, struct err *err);
 

@@ -18,6 +18,7 @@ sys.path.append(str(HERE.parent / "faults" / "network"))
 
 from harness import Cluster, make_tls  # noqa: E402
 from rclone_server import S3Server  # noqa: E402
+from recorder import Recorded, Recorder  # noqa: E402
 
 
 @pytest.fixture
@@ -75,6 +76,21 @@ def s3(tmp_path: Path) -> Iterator[S3Server]:
     server = S3Server(tmp_path / "s3").start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def make_recorded(make_cluster: Callable[..., Cluster], s3: S3Server) -> Iterator[Callable[..., Recorded]]:
+    """Makes a cluster with an object store: of so many nodes, with these options of gpuctld, and an environment of its agents."""
+    made: list[Recorded] = []
+
+    def make(nodes: int, *options: str, **environment: str) -> Recorded:
+        store = Recorder(s3.port)
+        made.append(Recorded(make_cluster(controller=s3.options(*options, port=store.port)), s3, nodes, store, environment))
+        return made[-1]
+
+    yield make
+    for recorded in made:
+        recorded.close()
 
 
 def pytest_configure(config: pytest.Config) -> None:

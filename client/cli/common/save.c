@@ -85,12 +85,13 @@ static bool check(struct sink *sink, const struct stored *stored, struct err *er
     return true;
 }
 
-/* Everything into the file, checked; the file stays open. */
-static bool fetch(struct api *api, const struct stored *stored, FILE *file, struct err *err)
+/* Everything into the file, checked; the file stays open. link NULL: from the controller. */
+static bool fetch(struct api *api, const struct stored *stored, const char *link, FILE *file, struct err *err)
 {
     struct sink sink = {.file = file, .hash = hash_create()};
     struct transfer *transfer = transfer_start(
-        api, &(struct request){.method = "GET", .path = stored->path, .timeout_ms = -1}, take_bytes, &sink);
+        api, &(struct request){.method = "GET", .path = stored->path, .url = link, .timeout_ms = -1},
+        take_bytes, &sink);
     while (!transfer_done(transfer) && sink.fault == 0 && api_interrupts(api) == 0) {
         api_turn(api, CLIENT_REPLY_MS);
     }
@@ -100,13 +101,50 @@ static bool fetch(struct api *api, const struct stored *stored, FILE *file, stru
     return whole && right && (fflush(file) == 0 || err_errno(err, "cannot write what the controller sent"));
 }
 
+/* --- the object store --- */
+
+/* By https, or by http to this host if the controller is here, too. */
+static bool may_go(const struct api *api, const char *link)
+{
+    return strncmp(link, "https://", 8) == 0 ||
+           (context_is_loopback(link) && context_is_loopback(api_context(api)->url));
+}
+
+/* Where the controller redirects for a blob; the caller frees it. NULL: nowhere. */
+static char *find_link(struct api *api, const struct stored *stored)
+{
+    struct err ignored;
+    autofree char *path = xprintf("%s?redirect=1", stored->path);
+    struct transfer *transfer =
+        transfer_start(api, &(struct request){.method = "HEAD", .head = true, .path = path}, NULL, NULL);
+    while (!transfer_done(transfer) && api_interrupts(api) == 0) {
+        api_turn(api, CLIENT_REPLY_MS);
+    }
+    char *link = transfer_result(transfer, &ignored) ? transfer_location(transfer) : NULL;
+    transfer_destroy(transfer);
+    return link;
+}
+
+/* Into an empty file: bytes that the store does not give, or gives wrong, come from the controller. */
+static bool fetch_where_it_is(struct api *api, const struct stored *stored, FILE *file, struct err *err)
+{
+    struct err ignored;
+    autofree char *link = stored->sha256 != NULL ? find_link(api, stored) : NULL;
+    if (link != NULL && may_go(api, link) && fetch(api, stored, link, file, &ignored)) {
+        return true;
+    }
+    rewind(file);
+    return (ftruncate(fileno(file), 0) == 0 || err_errno(err, "cannot empty the file")) &&
+           fetch(api, stored, NULL, file, err);
+}
+
 /* --- places --- */
 
 /* Bytes as they come, into a pipe or a device. */
 static bool fetch_into(struct api *api, const struct stored *stored, const char *place, struct err *err)
 {
     autofclose FILE *file = fopen(place, "we");
-    return file != NULL ? fetch(api, stored, file, err) : err_errno(err, "cannot open %s", place);
+    return file != NULL ? fetch(api, stored, NULL, file, err) : err_errno(err, "cannot open %s", place);
 }
 
 static bool fetch_beside(struct api *api, const struct stored *stored, const char *place, struct err *err)
@@ -120,8 +158,8 @@ static bool fetch_beside(struct api *api, const struct stored *stored, const cha
     if (file == NULL) {
         return err_errno(err, "cannot make %s", part);
     }
-    bool saved =
-        fetch(api, stored, file, err) && (fsync(fileno(file)) == 0 || err_errno(err, "cannot sync %s", part));
+    bool saved = fetch_where_it_is(api, stored, file, err) &&
+                 (fsync(fileno(file)) == 0 || err_errno(err, "cannot sync %s", part));
     fclose(file);
     saved = saved && (rename(part, target) == 0 || err_errno(err, "cannot replace %s", target));
     if (!saved) {
@@ -137,7 +175,7 @@ bool save_stored(struct api *api, const struct stored *stored, const char *place
         return false;
     }
     if (is_stdout(place)) {
-        return fetch(api, stored, stdout, err);
+        return fetch(api, stored, NULL, stdout, err);
     }
     bool other = stat(place, &status) == 0 && !S_ISREG(status.st_mode);
     return other ? fetch_into(api, stored, place, err) : fetch_beside(api, stored, place, err);

@@ -32,6 +32,7 @@ struct request {
     const char *method;
     bool head;        /* the method is HEAD: the reply has no body */
     const char *path; /* with its query */
+    const char *url;  /* of another server instead of the controller's path: it gets no token; or NULL */
     const void *body; /* NULL: none */
     size_t length;
     FILE *upload;             /* a file of length bytes instead of body; or NULL */
@@ -120,6 +121,8 @@ bool transfer_done(const struct transfer *transfer);
 bool transfer_result(struct transfer *transfer, struct err *err);
 /* The Content-Range of its reply, the caller's; NULL: it has none. */
 char *transfer_content_range(const struct transfer *transfer);
+/* Where its reply redirects, the caller's; NULL: nowhere. */
+char *transfer_location(const struct transfer *transfer);
 /* When the controller wants the request again, because its sender has sent too many (429): after how long;
  * 0: it does not say. */
 int64_t transfer_again_ms(const struct transfer *transfer);

@@ -88,7 +88,7 @@ static void add_trace(struct transfer *transfer)
 static void set_headers(struct transfer *transfer, const struct request *request)
 {
     autofree char *bearer = xprintf("Bearer %s", transfer->api->context.token);
-    add_header(transfer, "Authorization", bearer);
+    add_header(transfer, "Authorization", request->url == NULL ? bearer : NULL);
     add_header(transfer, "Content-Type", request->content_type);
     add_header(transfer, "Idempotency-Key", request->key);
     add_header(transfer, "Accept", request->accept);
@@ -130,24 +130,34 @@ static void set_limits(CURL *easy, int64_t timeout_ms)
     }
 }
 
-void api_set_connection(const struct api *api, CURL *easy)
+static void set_connection_to(CURL *easy, const char *url)
 {
-    const struct context *context = &api->context;
     curl_use_set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_use_set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
-    if (strncmp(context->url, "http://", 7) == 0) {
+    if (strncmp(url, "http://", 7) == 0) {
         curl_use_set(easy, CURLOPT_PROXY, ""); /* plain text goes to its host and nowhere else */
     }
+}
+
+void api_set_connection(const struct api *api, CURL *easy)
+{
+    const struct context *context = &api->context;
+    set_connection_to(easy, context->url);
     if (context->cacert != NULL) {
         curl_use_set(easy, CURLOPT_CAINFO, context->cacert);
     }
 }
 
-static void set_connection(struct transfer *transfer)
+static void set_connection(struct transfer *transfer, const struct request *request)
 {
     CURL *easy = transfer->easy;
-    api_set_connection(transfer->api, easy);
+    if (request->url != NULL) {
+        set_connection_to(easy, request->url);
+        curl_use_authorities(easy);
+    } else {
+        api_set_connection(transfer->api, easy);
+    }
     curl_use_set(easy, CURLOPT_URL, transfer->url);
     curl_use_set(easy, CURLOPT_ERRORBUFFER, transfer->fault);
     curl_use_set(easy, CURLOPT_WRITEFUNCTION, take_bytes);
@@ -164,9 +174,10 @@ struct transfer *transfer_start(struct api *api, const struct request *request,
     transfer->on_bytes = on_bytes;
     transfer->closure = closure;
     transfer->sink = request->sink;
-    transfer->url = xprintf("%s%s", api->context.url, request->path);
+    transfer->url =
+        request->url != NULL ? xstrdup(request->url) : xprintf("%s%s", api->context.url, request->path);
     transfer->easy = curl_use_easy();
-    set_connection(transfer);
+    set_connection(transfer, request);
     set_headers(transfer, request);
     set_body(transfer->easy, request);
     set_limits(transfer->easy, request->timeout_ms);
@@ -233,6 +244,13 @@ char *transfer_content_range(const struct transfer *transfer)
     struct curl_header *header;
     bool has = curl_easy_header(transfer->easy, "Content-Range", 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
     return has ? xstrdup(header->value) : NULL;
+}
+
+char *transfer_location(const struct transfer *transfer)
+{
+    const char *url = NULL;
+    curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &url);
+    return url != NULL ? xstrdup(url) : NULL;
 }
 
 int64_t transfer_again_ms(const struct transfer *transfer)

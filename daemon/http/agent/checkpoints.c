@@ -13,6 +13,7 @@
 #include "daemon/http/logs/logs.h"
 #include "daemon/http/mlflow/mlflow.h"
 #include "daemon/http/objects/recalls.h"
+#include "daemon/http/objects/redirect.h"
 #include "daemon/http/orders/specs.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/request_work.h"
@@ -324,17 +325,23 @@ static void recall_pieces(struct chore *chore)
     }
 }
 
+static char *link_of(const struct chore *chore)
+{
+    return objects_link_piece(chore->work.request->server->objects, chore->holder, chore->hash);
+}
+
 static void reply_piece(struct request_work *work)
 {
     struct chore *chore = (struct chore *)work;
-    bool away = recall_needs(work->request->server, chore->holder, JOB_CHECKPOINTS);
+    struct request *request = work->request;
+    bool away = recall_needs(request->server, chore->holder, JOB_CHECKPOINTS);
     if (chore->ok) {
-        request_reply_file(work->request, 200, "application/octet-stream", give_fd(&chore->file), 0,
+        request_reply_file(request, 200, "application/octet-stream", give_fd(&chore->file), 0,
                            (uint64_t)chore->size);
-    } else if (away && chore->err.code == ERR_UNAVAILABLE) {
+    } else if (!away || chore->err.code != ERR_UNAVAILABLE) {
+        request_fail(request, &chore->err);
+    } else if (!redirect_is_wanted(request) || !redirect_reply(request, link_of(chore))) {
         recall_pieces(chore);
-    } else {
-        request_fail(work->request, &chore->err);
     }
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/http/base/space.h"
 #include "daemon/http/base/state.h"
 #include "daemon/http/objects/recalls.h"
+#include "daemon/http/objects/redirect.h"
 #include "daemon/http/orders/outbox.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/request_work.h"
@@ -244,25 +245,6 @@ bool blobs_put(struct request *request, struct err *err)
 
 /* --- GET ------------------------------------------------------------------------------------------------ */
 
-/* To the object store, for those who say that they follow: large bytes then go past the controller. */
-static bool redirects(struct request *request, const uint8_t *hash)
-{
-    struct objects *objects = request->server->objects;
-    int64_t wanted = 0;
-    struct err ignored;
-    if (objects == NULL || !query_int(request->query, "redirect", 0, 1, &wanted, &ignored) || wanted == 0) {
-        return false;
-    }
-    autofree char *link = objects_link_blob(objects, hash);
-    if (link == NULL) {
-        return false;
-    }
-    request_reply_literal(request, 307, "{}");
-    request_header(request, "Location", link);
-    request_header(request, "Cache-Control", "no-store");
-    return true;
-}
-
 static bool reply_row(struct request *request, const struct blob_row *row, struct err *err)
 {
     if (row->bytes != NULL || row->size == 0) {
@@ -270,7 +252,8 @@ static bool reply_row(struct request *request, const struct blob_row *row, struc
         text_append_bytes(&bytes, row->bytes, (size_t)row->size);
         return request_reply(request, 200, "application/octet-stream", text_take(&bytes), (size_t)row->size);
     }
-    if (redirects(request, row->hash)) {
+    if (redirect_is_wanted(request) &&
+        redirect_reply(request, objects_link_blob(request->server->objects, row->hash))) {
         return true;
     }
     int fd = blobs_open_file(request->server->config.blobs, row->hash, err);

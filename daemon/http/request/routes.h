@@ -29,8 +29,8 @@
           "Fetch the checkpoint that an attempt begins with")                                                \
     OTHER(POST, "/v1/agent/checkpoints/pieces", NODE, BYTES, LIMIT_CHECKPOINT_PIECE_BYTES, false,            \
           "node epoch sha256", checkpoints_take_piece, 0, NULL, "Store a piece of a checkpoint")             \
-    PLAIN(GET, "/v1/agent/checkpoints/pieces", NODE, "node epoch sha256", checkpoints_give_piece, 0,         \
-          "Fetch a piece of a checkpoint")                                                                   \
+    PLAIN(GET, "/v1/agent/checkpoints/pieces", NODE, "node epoch sha256 redirect", checkpoints_give_piece,   \
+          0, "Fetch a piece of a checkpoint")                                                                \
     PLAIN(GET, "/v1/jobs/{id}", VIEWER, "wait seq", jobs_show, 0, "Show one job")                            \
     PLAIN(GET, "/v1/jobs", VIEWER, "state name project owner label node id_prefix array since limit cursor", \
           jobs_list, 0, "List jobs")                                                                         \

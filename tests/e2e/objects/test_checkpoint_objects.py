@@ -14,6 +14,7 @@ import pytest
 
 from harness import Api, Cluster, eventually
 from rclone_server import S3Server
+from recorder import EXPIRED, Recorded
 from test_object_store import BYTES, gone, local, settled, status
 
 SIZE = 9_000_000  # several pieces
@@ -182,17 +183,19 @@ def test_checkpoints_move_back_to_files_even_if_their_folder_is_lost(
     assert begun(cluster, retry(cluster, job)) == state
 
 
-def test_a_recall_that_is_killed_is_made_again(make_cluster: Callable[..., Cluster], s3: S3Server) -> None:
-    cluster = make_cluster(1, controller=s3.options("--object-store-after", "1s"))
+def test_a_recall_that_is_killed_is_made_again(make_recorded: Callable[..., Recorded]) -> None:
+    recorded = make_recorded(1, "--object-store-after", "1s")
+    cluster, store = recorded.cluster, recorded.store
     job, state = train(cluster)
     await_move(cluster, job)
-    s3.pause(True)
+    store.instead = [EXPIRED] * 2  # the node has to ask the controller
+    recorded.s3.pause(True)
     again = retry(cluster, job)
     arriving = cluster.folder / "controller" / "checkpoints" / "arriving"
-    eventually(lambda: cluster.api.job(again)["state"] != "QUEUED", "the job to be placed")
+    eventually(lambda: store.asked("GET ", f"prefix=some%2Fprefix%2Fcheckpoints%2F{job}"), "the controller to bring the pieces back")
     cluster.controller.kill(9)
     (arriving / "left" / "over").mkdir(parents=True)
-    s3.pause(False)
+    recorded.s3.pause(False)
     cluster.start_controller()
     assert begun(cluster, again) == state
     assert not (arriving / "left").exists()

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/environment/object_client.h"
 #include "agent/environment/payload.h"
+#include "agent/objects/object_client.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/crypto/hash.h"
 #include "proto/base/files/files.h"
@@ -20,6 +20,7 @@
 #define BLOB_BYTES (3 * 1024 * 1024 + 17) /* several steps */
 
 static struct payloads *payloads;
+static struct object_client *objects;
 static char *blob; /* text, because the rig sends text */
 static const char *sent;
 static char hash[HASH_HEX + 1];
@@ -40,8 +41,15 @@ static struct rig_answer answer(struct rig *unused, const struct rig_request *re
 static void open_payloads(int64_t away_ms)
 {
     autofree char *cache = rig_path("payloads");
-    payloads = payloads_create(cache, rig.controller, away_ms, rig.loop, NULL);
+    objects = object_client_create(controller_client_url(rig.controller), away_ms, rig.loop);
+    payloads = payloads_create(cache, rig.controller, objects, NULL);
     ck_assert_ptr_nonnull(payloads);
+}
+
+static void close_payloads(void)
+{
+    payloads_destroy(payloads);
+    object_client_destroy(objects);
 }
 
 static void setup(void)
@@ -49,7 +57,7 @@ static void setup(void)
     rig_setup();
     rig.answer = answer;
     loop_set_idle(rig.loop, idle, NULL);
-    open_payloads(BLOB_STORE_AWAY_MS);
+    open_payloads(OBJECT_STORE_AWAY_MS);
     blob = xalloc(BLOB_BYTES + 1);
     for (size_t i = 0; i < BLOB_BYTES; i++) {
         blob[i] = (char)('a' + i * 7 % 26);
@@ -62,7 +70,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    payloads_destroy(payloads);
+    close_payloads();
     free(blob);
     free(give(got));
     rig_teardown();
@@ -353,7 +361,7 @@ END_TEST
 
 START_TEST(and_asked_again_afterwards)
 {
-    payloads_destroy(payloads);
+    close_payloads();
     open_payloads(0);
     store = (struct rig_answer){0, NULL};
     fetch_it_twice();

@@ -26,6 +26,7 @@
 static struct children *children;
 static struct environments *environments;
 static struct payloads *payloads;
+static struct object_client *objects;
 static struct stagings *stagings;
 static struct staging wanted[STAGINGS];
 static bool (*is_over)(void);
@@ -160,7 +161,8 @@ static void setup(void)
     autofree char *inputs = xprintf("%s/inputs", folder);
     children = children_create(rig.loop);
     environments = environments_create(folder, python, 1000, &err);
-    payloads = payloads_create(cache, rig.controller, BLOB_STORE_AWAY_MS, rig.loop, &err);
+    objects = object_client_create(controller_client_url(rig.controller), OBJECT_STORE_AWAY_MS, rig.loop);
+    payloads = payloads_create(cache, rig.controller, objects, &err);
     stagings = stagings_create(
         &(struct stagings_config){
             .node = "node0",
@@ -188,6 +190,7 @@ static void teardown(void)
 {
     stagings_destroy(stagings);
     payloads_destroy(payloads);
+    object_client_destroy(objects);
     environments_destroy(environments);
     children_destroy(children);
     for (int i = 0; i < STAGINGS; i++) {

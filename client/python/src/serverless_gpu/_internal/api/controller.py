@@ -12,10 +12,11 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from urllib.parse import quote
 
 from serverless_gpu._internal.api import context as contexts
+from serverless_gpu._internal.api import object_store
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu.errors import ControllerError, ControllerUnreachable, InvalidJob
 
@@ -28,6 +29,7 @@ REPLY_S = 30.0
 RETRY_S = 30.0  # a controller is usually back within seconds
 STREAM_IDLE_S = 45.0  # three heartbeats of an event stream
 SAID_BYTES = 8 * 1024 * 1024  # an upload before the job from this size on is announced, because a person waits for it
+STORE_AWAY_S = 300.0  # a client that has no way to the object store waits for it once in this time
 BACKOFF_S = 0.1
 BACKOFF_MAX_S = 5.0
 CHUNK_BYTES = 1024 * 1024
@@ -108,6 +110,7 @@ class Controller:
         self._session: requests.Session | None = None
         self._lost = False
         self._warned_of_end = False
+        self._store_away_until = 0.0  # time.monotonic()
 
     # --- the connection ---
 
@@ -286,6 +289,28 @@ class Controller:
             yield from response.iter_content(chunk_size=size)
         except (requests.RequestException, OSError) as error:
             raise self.unreachable(_why(error)) from error
+
+    def _link(self, path: str) -> str:
+        """Return the URL in the object store to which the controller redirects for a blob; "" if it has the blob itself."""
+        response = self._send_once("HEAD", f"{path}?redirect=1", timeout=(CONNECT_S, REPLY_S))
+        return response.headers.get("Location", "") if response.status_code == 307 else ""
+
+    def fetch_blob(self, sha256: str, file: BinaryIO) -> str:
+        """Write a blob to an empty file and return the SHA-256 of what has come.
+
+        The bytes come from the object store if the controller redirects there, else from the controller. A store that
+        has failed is left alone for a while.
+        """
+        path = f"/v1/blobs/{sha256}"
+        link = "" if time.monotonic() < self._store_away_until else self._link(path)
+        if link and object_store.may_go(link, self.context.url):
+            if object_store.fetch(link, file) == sha256:
+                return sha256
+            self._store_away_until = time.monotonic() + STORE_AWAY_S
+            file.seek(0)
+            file.truncate()
+        with self.stream(path, {}) as pieces:
+            return object_store.copy(pieces, file)
 
     def put_blob(self, payload: Blob, what: str) -> None:
         """Store the bytes under their hash, unless they are there. `what` describes them to a person who waits for a large upload."""

@@ -67,12 +67,7 @@ def load(controller: Controller, job_id: str, row: dict[str, Any], seal_key: byt
         _check(hashlib.sha256(data).hexdigest(), row)
         return _open(io.BytesIO(data), job_id, row, seal_key)
     with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
-        digest = hashlib.sha256()
-        with controller.stream(f"/v1/blobs/{row['sha256']}", {}) as pieces:
-            for piece in pieces:
-                digest.update(piece)
-                file.write(piece)
-        _check(digest.hexdigest(), row)
+        _check(controller.fetch_blob(row["sha256"], cast(BinaryIO, file)), row)
         return _open(cast(BinaryIO, file), job_id, row, seal_key)
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches blobs from the object store, by the URLs to which the controller redirects the agent. */
+/* Fetches objects from the object store, by the URLs to which the controller redirects the agent. */
 #ifndef AGENT_OBJECT_CLIENT_H
 #define AGENT_OBJECT_CLIENT_H
 
@@ -22,7 +22,7 @@ void object_client_destroy(struct object_client *client);
 /* Whether the store may be asked now. */
 bool object_client_is_open(const struct object_client *client);
 
-/* Takes the bytes of the blob; `first` marks the first ones. False gives up. */
+/* Takes the bytes of the object; `first` marks the first ones. False gives up. */
 typedef bool object_arrive(void *closure, const void *bytes, size_t length, bool first);
 /* Called later, once, after the request was freed. err is NULL when all bytes have come, ERR_UNREACHABLE when
  * nothing has answered, and ERR_UNAVAILABLE for another answer, or one that broke off. */
@@ -34,7 +34,8 @@ struct object_request *object_client_get(struct object_client *client, const cha
 /* Ends a request without a call of done; NULL is allowed. */
 void object_client_cancel(struct object_request *request);
 
-/* The store that was asked last has served a blob (err NULL), or cannot be used and is away for a while. */
+/* The store that was asked last has served an object (err NULL), or cannot be used and is away for a while.
+ */
 void object_client_judge(struct object_client *client, const struct err *err);
 
 #endif

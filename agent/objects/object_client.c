@@ -3,7 +3,7 @@
  * follow no further redirect, and bring no more bytes than a blob may have. The URL is a secret while it is
  * valid: only its scheme and host are logged. The caller checks the hash of what has come, and asks the
  * controller when the store cannot be used. */
-#include "agent/environment/object_client.h"
+#include "agent/objects/object_client.h"
 
 #include <curl/curl.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct object_client {
 struct object_request {
     struct object_client *client;
     CURL *easy;
-    int64_t arrived;  /* bytes of the blob */
+    int64_t arrived;  /* bytes of the object */
     struct text said; /* the begin of another answer */
     object_arrive *arrive;
     object_done *done;
@@ -194,7 +194,7 @@ bool object_client_is_open(const struct object_client *client)
 void object_client_judge(struct object_client *client, const struct err *err)
 {
     if (err != NULL && !client->away) {
-        log_warning("objects away", "store=%s problem=\"%s\" effect=\"blobs come from the controller\"",
+        log_warning("objects away", "store=%s problem=\"%s\" effect=\"the controller is asked instead\"",
                     client->store, err->text);
     } else if (err == NULL && client->away) {
         log_info("objects back", "store=%s", client->store);
@@ -211,7 +211,7 @@ struct object_client *object_client_create(const char *controller_url, int64_t a
     curl_use_begin(CURL_GLOBAL_DEFAULT);
     client->curl = curl_loop_create(loop, transfer_done, client);
     curl_use_must_multi(curl_multi_setopt(curl_loop_multi(client->curl), CURLMOPT_MAX_HOST_CONNECTIONS,
-                                          (long)LIMIT_BLOB_FETCHES));
+                                          (long)LIMIT_OBJECT_FETCHES));
     return client;
 }
 
