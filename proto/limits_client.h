@@ -12,6 +12,8 @@
 #define CLIENT_REPLY_MS 30000
 /* the same of several controllers at once: one that is away holds nobody up */
 #define CLIENT_ASK_ALL_MS 5000
+/* the same while gpuctl ends, which nobody may have to wait for */
+#define CLIENT_CANCEL_MS 5000
 /* how long a request that is safe to repeat is retried: a controller restarts within seconds */
 #define CLIENT_RETRY_MS 30000
 /* the first pause, doubling ... */

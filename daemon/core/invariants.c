@@ -342,6 +342,7 @@ static void check_job(const struct job *job)
     check_edges(job);
     assert(live || job->cause != CAUSE_CANCELED);
     assert((job->kept_until_ms != 0) == (live && job->attempt->state == ATTEMPT_KEPT));
+    assert((job->kept_since_ms != 0) == (job->kept_until_ms != 0));
     assert(job->state != JOB_STAGING || job->job_class->environment != NULL);
     assert(job->state != JOB_RUNNING || attempt_has_started(job->attempt));
     assert(job->user_failures <= job->retries && job->infra_failures <= job->infra_retries);

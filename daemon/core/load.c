@@ -93,6 +93,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     job->event_ms = life->event_ms;
     job->attempt_number = life->attempt;
     job->idle_since_ms = life->idle_since_ms;
+    job->kept_since_ms = life->kept_since_ms;
     job->kept_until_ms = life->kept_until_ms;
     job->user_failures = (int32_t)life->user_failures;
     job->infra_failures = (int32_t)life->infra_failures;

@@ -245,7 +245,7 @@ static void turn(struct server *server)
 
 static bool is_over(const struct server *server)
 {
-    bool quiet = server->request_count == 0 && server->asks == 0;
+    bool quiet = server->request_count == 0 && server->asks == 0 && !streams_any(server);
     bool told = !server->telling || outbox_all_told(server->outbox, server->now_ms);
     return server->ending && ((quiet && told) || server->now_ms >= server->end_ms);
 }

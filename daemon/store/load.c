@@ -31,7 +31,8 @@ DEFINE_LOAD(arrays, array, SQL_LOAD_ARRAYS)
 DEFINE_LOAD(attempts, attempt, SQL_LOAD_ATTEMPTS)
 DEFINE_LOAD(members, member, SQL_LOAD_MEMBERS)
 
-/* With their specs and the times of their last events. */
+/* With their specs, the times of their last events, and when the attempts of those that are kept began to be
+ * so. */
 static bool load_jobs(struct store *store, const struct store_visitor *visitor, struct err *err)
 {
     autoquery struct query query = query_begin(&store->connection, SQL_LOAD_JOBS);
@@ -41,6 +42,7 @@ static bool load_jobs(struct store *store, const struct store_visitor *visitor, 
         job.birth.key = job.life.key;
         job.birth.spec = query_read_long_text(&query, &job.birth.spec_length);
         job.life.event_ms = query_read_number(&query);
+        job.life.kept_since_ms = query_read_number(&query);
         if (!query_read_end(&query, err) || !visitor->job(&job.birth, &job.life, visitor->closure, err)) {
             return false;
         }

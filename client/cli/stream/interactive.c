@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a command in a job that was made for it. Whatever ends the one ends the other: the job's own process
- * sees the end of the command, and what is lost on the way here cancels the job. */
+ * sees the end of the command, and gpuctl cancels the job before it leaves the command alone. */
 #include "client/cli/stream/interactive.h"
+
+#include <string.h>
 
 #include "client/cli/common/follow.h"
 #include "client/cli/show/print.h"
 #include "client/cli/stream/session.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text/json.h"
+#include "proto/limits_client.h"
 
 /* The script, its name, and the command behind it. New reference. */
 static json_t *wrap(const unsigned char *script, size_t length, const json_t *command)
@@ -40,21 +43,44 @@ bool interactive_hold(json_t *spec, json_t **ret_command, struct err *err)
     return true;
 }
 
-/* Where the stream says that the job ends, the job's own exit code counts: its end and the command's are
- * one. Every other failure is one of gpuctl or of the way. */
-static bool end(struct api *api, const struct job_view *job, bool lost, int *ret_exit, struct err *err)
+struct held {
+    struct api *api;
+    const struct job_view *job;
+    bool left; /* it ends without us */
+};
+
+/* When gpuctl itself ends, it asks once: without its stream the job ends, too, only as one that has FAILED.
+ */
+static json_t *ask_cancel(const struct held *held, bool ends, struct err *err)
 {
-    if (lost) {
-        struct err ignored;
-        int of_job;
-        print_note("canceling job %s, which has lost its command", job->id);
-        autojson json_t *reply = api_ask(api, "POST", NULL, &ignored, "/v1/jobs/%s/cancel", job->id);
-        if (reply != NULL) {
-            follow_job(api, job, true, &of_job, &ignored);
-        }
-        return false;
+    if (!ends) {
+        return api_ask(held->api, "POST", NULL, err, "/v1/jobs/%s/cancel", held->job->id);
     }
-    return follow_job(api, job, true, ret_exit, err);
+    autofree char *path = xprintf("/v1/jobs/%s/cancel", held->job->id);
+    const struct request request = {.method = "POST",
+                                    .path = path,
+                                    .body = "{}",
+                                    .length = strlen("{}"),
+                                    .content_type = "application/json",
+                                    .timeout_ms = CLIENT_CANCEL_MS};
+    return api_send_json(held->api, &request, err);
+}
+
+/* Cancels the job, before it can see the end of its command. Where the stream says that the job ends, the
+ * job's own exit code counts: its end and the command's are one. */
+static void lost(void *closure, const struct err *why)
+{
+    struct held *held = closure;
+    struct err err;
+    if (why->code == ERR_CONFLICT) {
+        return;
+    }
+    print_note("canceling job %s, which loses its command", held->job->id);
+    autojson json_t *reply = ask_cancel(held, why->code == ERR_IO, &err);
+    if (reply == NULL && err.code != ERR_CONFLICT) { /* else it has just ended otherwise */
+        print_note("cannot cancel job %s, which ends without its command: %s", held->job->id, err.text);
+        held->left = true;
+    }
 }
 
 bool interactive_run(struct api *api, const struct job_view *job, json_t *command, bool terminal, bool quiet,
@@ -68,11 +94,26 @@ bool interactive_run(struct api *api, const struct job_view *job, json_t *comman
         return true; /* it was canceled, or could not start */
     }
     autojson json_t *joined = wrap(joined_script, joined_script_length, command);
-    const struct session_request request = {
-        .job_id = job->id, .command = joined, .input = true, .terminal = terminal, .interruptible = true};
+    struct held held = {.api = api, .job = job};
+    const struct session_request request = {.job_id = job->id,
+                                            .command = joined,
+                                            .input = true,
+                                            .terminal = terminal,
+                                            .interruptible = true,
+                                            .lost = lost,
+                                            .closure = &held};
     bool good = session_run(api, &request, ret_exit, err);
-    if (!good && err->code == ERR_CONFLICT && !quiet) {
-        print_note("%s", err->text); /* somebody else may have ended the job */
+    bool ends = !good && err->code == ERR_CONFLICT; /* somebody else may have ended the job */
+    if (ends && !quiet) {
+        print_note("%s", err->text);
     }
-    return end(api, job, !good && err->code != ERR_CONFLICT, ret_exit, err);
+    if (good || ends) {
+        return follow_job(api, job, true, ret_exit, err);
+    }
+    struct err ignored;
+    int of_job;
+    if (!held.left) {
+        follow_job(api, job, true, &of_job, &ignored);
+    }
+    return false;
 }

@@ -212,6 +212,9 @@ bool session_run(struct api *api, const struct session_request *request, int *re
         good = turn(&session, err);
     }
     terminal_restore();
+    if (!good && request->lost != NULL) {
+        request->lost(request->closure, err);
+    }
     cleanup_close(&session.signals);
     return good;
 }

@@ -20,6 +20,10 @@ struct session_request {
     FILE *to;           /* what it writes; NULL: the stdout of gpuctl */
     bool terminal;      /* and has a terminal, of the size of this one */
     bool interruptible; /* signals end gpuctl with an error, so that the caller can clean up */
+    /* Called when gpuctl could not start the command or has lost it, and while the command still has its
+     * stream, if it has one; or NULL. */
+    void (*lost)(void *closure, const struct err *why);
+    void *closure;
 };
 
 /* ERR_USAGE where there is no terminal to give to the command. */

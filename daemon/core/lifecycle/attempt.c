@@ -419,6 +419,7 @@ bool attempt_keep(struct core *core, struct attempt *attempt, const struct fault
     fire(core, attempt, ATTEMPT_EVENT_KEEP);
     trace_line(core, "attempt %s/%lld is kept: %s", job->id, (long long)attempt->number, fault->text);
     record_event(core, job, EVENT_KEPT, kept_detail(core, attempt));
+    job->kept_since_ms = job->event_ms; /* the time of that event, from which a restart knows it */
     record_job(core, job);
     tell_stop(core, attempt, fault->member);
     return true;
@@ -430,7 +431,7 @@ void attempt_move_look(struct core *core, struct attempt *attempt, int64_t old_l
     int64_t limit_ms = job->time_limit_ms;
     bool longer = old_limit_ms != 0 && (limit_ms == 0 || limit_ms > old_limit_ms);
     if (longer) { /* it may have been cut */
-        job->kept_until_ms = attempt->since_ms + job->keep_ms + core->wall_offset_ms;
+        job->kept_until_ms = job->kept_since_ms + job->keep_ms;
     }
     if (limit_ms != 0 && job->kept_until_ms > attempt->started_ms + limit_ms) {
         job->kept_until_ms = attempt->started_ms + limit_ms;
@@ -440,7 +441,7 @@ void attempt_move_look(struct core *core, struct attempt *attempt, int64_t old_l
 
 static void end_look(struct core *core, struct attempt *attempt)
 {
-    attempt->job->kept_until_ms = 0;
+    attempt->job->kept_since_ms = attempt->job->kept_until_ms = 0;
     record_job(core, attempt->job);
 }
 

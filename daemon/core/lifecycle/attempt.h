@@ -52,7 +52,7 @@ void attempt_stop(struct core *core, struct attempt *attempt, const struct fault
  * and the cause of the attempt stays the failure. text: why it ends. */
 bool attempt_keep(struct core *core, struct attempt *attempt, const struct fault *fault);
 /* Has the job's new time limit end the look. Under a longer one it lasts as long as the job has asked for,
- * from the failure or from the controller's last start, whichever is later. */
+ * from the failure. */
 void attempt_move_look(struct core *core, struct attempt *attempt, int64_t old_limit_ms);
 void attempt_end_look(struct core *core, struct attempt *attempt, const char *text);
 

@@ -57,7 +57,8 @@ struct job {
     char *notify; /* webhooks that it names, separated by commas; owned; or NULL */
     int64_t started_ms, ended_ms;
     int64_t idle_since_ms; /* wall clock: its GPUs are idle, and its owner was told; 0: no */
-    int64_t kept_until_ms; /* wall clock: when the look into its KEPT attempt ends; 0: it has none */
+    int64_t kept_since_ms; /* wall clock: when the look into its KEPT attempt began; 0: it has none */
+    int64_t kept_until_ms; /* wall clock: when that ends; 0 likewise */
     int64_t exit_code, failed_rank;
     const char *failed_node; /* borrowed from the node, or NULL */
     enum cause cause;        /* CANCELED while the job is live: a cancel was acknowledged */

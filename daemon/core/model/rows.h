@@ -437,7 +437,9 @@ struct job_birth {
 
 struct job_life {
     JOB_LIFE_ROW(ROW_FIELD, )
-    int64_t event_ms; /* when its last event was; set when live jobs are loaded, and nowhere else */
+    /* set when live jobs are loaded, and nowhere else */
+    int64_t event_ms;      /* when its last event was */
+    int64_t kept_since_ms; /* when its attempt was kept; 0: it is not */
 };
 
 struct job_row {

@@ -189,6 +189,11 @@ void connection_enter(struct connection *connection, enum connection_phase phase
     connection->count = NOT_COUNTED;
 }
 
+struct request *connection_request(const struct connection *connection)
+{
+    return connection->request;
+}
+
 void connection_serve(struct connection *connection, struct request *request)
 {
     assert(request == NULL || connection->request == NULL);

@@ -29,6 +29,7 @@ void connection_notify(void *closure, struct MHD_Connection *library, void **slo
 /* The connection that a request came on. It lives longer than its requests. */
 struct connection *connection_of(struct MHD_Connection *library);
 /* The request that is under way on it; NULL: none. */
+struct request *connection_request(const struct connection *connection);
 void connection_serve(struct connection *connection, struct request *request);
 /* Whether the client has ended its side. The library does not see this while a request waits. */
 bool connection_client_left(const struct connection *connection);

@@ -171,21 +171,25 @@ bool request_wants_upgrade(const struct request *request, const char *protocol)
                protocol);
 }
 
-/* A client that sends bytes of the other protocol before it has the reply breaks the rules of upgrades. */
+/* A client that sends bytes of the other protocol before it has the reply breaks the rules of upgrades. The
+ * request is over, and its memory is not held for the days that the connection may last. */
 static void upgraded(void *closure, struct MHD_Connection *connection, void *slot, const char *early,
                      size_t early_length, MHD_socket socket, struct MHD_UpgradeResponseHandle *handle)
 {
     struct request *request = closure;
-    connection_enter(request->link, CONNECTION_OURS);
+    struct connection *link = request->link;
     if (request->upgrade_take == NULL || early_length > 0) {
-        request_upgrade_end(request, handle);
+        library_end_upgrade(request->server->library, connection, handle);
     } else {
-        request->upgrade_take(request->upgrade_closure, socket, handle);
+        request->upgrade_take(request->upgrade_closure, connection, socket, handle);
     }
+    request_drop(request);
+    connection_enter(link, CONNECTION_OURS);
 }
 
 bool request_upgrade(struct request *request, const char *protocol,
-                     void (*take)(void *closure, int socket, struct MHD_UpgradeResponseHandle *handle),
+                     void (*take)(void *closure, struct MHD_Connection *connection, int socket,
+                                  struct MHD_UpgradeResponseHandle *handle),
                      void *closure)
 {
     request->upgrade_take = take;
@@ -199,11 +203,6 @@ bool request_upgrade(struct request *request, const char *protocol,
 void request_upgrade_forget(struct request *request)
 {
     request->upgrade_take = NULL;
-}
-
-void request_upgrade_end(struct request *request, struct MHD_UpgradeResponseHandle *handle)
-{
-    library_end_upgrade(request->server->library, request->connection, handle);
 }
 
 void request_header(struct request *request, const char *name, const char *value)
@@ -401,7 +400,8 @@ void request_drop(struct request *request)
 void request_close(void *closure, struct MHD_Connection *connection, void **slot,
                    enum MHD_RequestTerminationCode code)
 {
-    request_drop(give(*slot));
+    *slot = NULL;
+    request_drop(connection_request(connection_of(connection))); /* unless an upgrade has ended it */
 }
 
 /* --- helpers of handlers -------------------------------------------------------------------------------- */

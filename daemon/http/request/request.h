@@ -105,7 +105,8 @@ struct request {
     ssize_t (*stream_read)(void *closure, uint64_t position, char *buffer, size_t room);
     void (*stream_finish)(void *closure);
     void *stream;
-    void (*upgrade_take)(void *closure, int socket, struct MHD_UpgradeResponseHandle *handle);
+    void (*upgrade_take)(void *closure, struct MHD_Connection *connection, int socket,
+                         struct MHD_UpgradeResponseHandle *handle);
     void *upgrade_closure;
     struct query *query_owned;
     size_t body_room;
@@ -148,15 +149,15 @@ bool request_reply_stream(struct request *request, unsigned status, const char *
 
 /* Whether the sender asks for the connection to become one of this protocol. */
 bool request_wants_upgrade(const struct request *request, const char *protocol);
-/* Replies with 101. take gets the socket once the reply has left, and owns it until request_upgrade_end: the
- * request lives as long. A request that ends before calls state_finish alone. */
+/* Replies with 101. take gets the connection once the reply has left, and owns its socket until
+ * library_end_upgrade. The request ends when take returns; it may end before, and calls state_finish alone
+ * then. */
 bool request_upgrade(struct request *request, const char *protocol,
-                     void (*take)(void *closure, int socket, struct MHD_UpgradeResponseHandle *handle),
+                     void (*take)(void *closure, struct MHD_Connection *connection, int socket,
+                                  struct MHD_UpgradeResponseHandle *handle),
                      void *closure);
 /* take is not called any more: the connection ends instead. */
 void request_upgrade_forget(struct request *request);
-/* Closes the connection. */
-void request_upgrade_end(struct request *request, struct MHD_UpgradeResponseHandle *handle);
 
 /* Adds a header to the reply that was given in this turn of the loop; value is copied. */
 void request_header(struct request *request, const char *name, const char *value);

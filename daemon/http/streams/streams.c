@@ -21,6 +21,7 @@
 #include "daemon/http/base/state.h"
 #include "daemon/http/orders/outbox.h"
 #include "daemon/http/orders/specs.h"
+#include "daemon/http/request/library.h"
 #include "daemon/http/request/request.h"
 #include "daemon/http/request/routes.h"
 #include "daemon/http/streams/pump.h"
@@ -44,8 +45,9 @@ enum { CLIENT, NODE, SIDES };
 
 struct side {
     struct job_stream *stream;
-    struct request *request; /* NULL: it has not come yet, or has ended */
+    struct request *request; /* NULL: it has not come yet, or has ended, as it does with the upgrade */
     int socket;              /* -1: not upgraded */
+    struct MHD_Connection *connection; /* once upgraded: */
     struct MHD_UpgradeResponseHandle *handle;
     struct tls_relay *relay; /* of a connection with TLS, which has the handle then; or NULL */
 };
@@ -54,7 +56,7 @@ struct job_stream {
     struct server *server;
     char id[ID_LENGTH + 1];
     char job_id[ID_LENGTH + 1];
-    char *owner; /* who asked for it */
+    const struct identity *who; /* who asked for it; then the same person's token that joined it */
     char *node;
     struct side sides[SIDES];
     struct deadline deadline; /* for both sides to come */
@@ -78,7 +80,6 @@ static void stream_free(struct job_stream *stream)
     outbox_drop_stream(server->outbox, stream->node, stream->id);
     deadline_clear(server->deadlines, &stream->deadline);
     HASH_DEL(server->streams->all, stream);
-    free(stream->owner);
     free(stream->node);
     free(stream);
 }
@@ -96,7 +97,7 @@ static void hang_up(struct job_stream *stream)
         if (side->socket >= 0 && side->relay != NULL) {
             tls_relay_end(side->relay);
         } else if (side->socket >= 0) {
-            request_upgrade_end(side->request, side->handle);
+            library_end_upgrade(stream->server->library, side->connection, side->handle);
         }
         side->socket = -1;
     }
@@ -110,7 +111,7 @@ static void stream_end(struct job_stream *stream, const struct err *err)
         struct side *side = &stream->sides[i];
         if (side->request != NULL) {
             side->request->state = NULL;
-            waiting[i] = side->socket < 0 && !stream->joined ? side->request : NULL;
+            waiting[i] = stream->joined ? NULL : side->request;
             request_upgrade_forget(side->request);
         }
     }
@@ -174,10 +175,8 @@ static void look_due(struct deadline *deadline)
 {
     struct server *server = deadline->closure;
     struct job_stream *stream, *next;
-    struct err err;
     HASH_ITER (hh, server->streams->all, stream, next) {
-        const struct request *request = stream->sides[CLIENT].request;
-        if (request != NULL && !request_stands(request, &err)) {
+        if (!identity_stands(stream->who, server->wall_ms)) {
             shut(stream);
         }
     }
@@ -195,7 +194,7 @@ static bool check_room(const struct server *server, const char *owner, const str
     const struct job_stream *stream, *next;
     HASH_ITER (hh, server->streams->all, stream, next) {
         all++;
-        own += strcmp(stream->owner, owner) == 0;
+        own += strcmp(identity_owner(stream->who), owner) == 0;
         of_job += strcmp(stream->job_id, job->id) == 0;
     }
     if (of_job >= LIMIT_ATTEMPT_STREAMS) {
@@ -270,7 +269,7 @@ static struct job_stream *stream_create(const struct request *request, const str
     stream->server = server;
     random_id(stream->id);
     memcpy(stream->job_id, job->id, sizeof stream->job_id);
-    stream->owner = xstrdup(identity_owner(request->who));
+    stream->who = request->who;
     stream->node = node;
     for (int i = 0; i < SIDES; i++) {
         stream->sides[i] = (struct side){.stream = stream, .socket = -1};
@@ -337,25 +336,28 @@ bool streams_make(struct request *request, struct err *err)
 /* --- joining -------------------------------------------------------------------------------------------- */
 
 /* Both are connections that may be silent for days, and then have something to say at once. */
-static void set_options(const struct request *request)
+static void set_options(struct MHD_Connection *connection)
 {
     const int on = 1, idle = KEEPALIVE_S;
-    int socket = MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    int socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
 }
 
-static void upgraded(void *closure, int socket, struct MHD_UpgradeResponseHandle *handle)
+static void upgraded(void *closure, struct MHD_Connection *connection, int socket,
+                     struct MHD_UpgradeResponseHandle *handle)
 {
     struct side *side = closure;
     struct job_stream *stream = side->stream;
+    side->request->state = NULL;
+    side->request = NULL;
     side->socket = socket;
+    side->connection = connection;
     side->handle = handle;
-    side->relay =
-        tls_relay_begin(stream->server->streams->relays, side->request->connection, handle, &side->socket);
-    set_options(side->request);
+    side->relay = tls_relay_begin(stream->server->streams->relays, connection, handle, &side->socket);
+    set_options(connection);
     if (is_upgraded(stream)) {
         const int sockets[] = {stream->sides[CLIENT].socket, stream->sides[NODE].socket};
         pump_join(stream->server->streams->pump, sockets, stream);
@@ -369,7 +371,7 @@ static struct job_stream *find(const struct request *request, int number, struct
     HASH_FIND_STR(request->server->streams->all, request->argument, stream);
     bool own = stream != NULL && stream->sides[number].request == NULL && !stream->joined &&
                (number == NODE ? identity_acts_for(request->who, stream->node, NULL)
-                               : strcmp(stream->owner, identity_owner(request->who)) == 0);
+                               : strcmp(identity_owner(stream->who), identity_owner(request->who)) == 0);
     if (!own) {
         err_set(err, ERR_NOT_FOUND, "there is no such stream, or it was used");
         return NULL;
@@ -389,6 +391,7 @@ static bool join(struct request *request, int number, struct err *err)
         return false;
     }
     stream->sides[number].request = request;
+    stream->who = number == CLIENT ? request->who : stream->who;
     request->state = &stream->sides[number];
     request->state_finish = side_gone;
     if (stream->sides[!number].request == NULL) {
@@ -431,6 +434,17 @@ bool streams_open(struct server *server, struct err *err)
     }
     streams->watch = (struct watch){.fd = pump_fd(streams->pump), .ready = pump_ready, .closure = streams};
     return server_watch(server, &streams->watch, err);
+}
+
+bool streams_any(const struct server *server)
+{
+    const struct job_stream *stream, *next;
+    HASH_ITER (hh, server->streams->all, stream, next) {
+        if (stream->sides[CLIENT].socket >= 0 || stream->sides[NODE].socket >= 0) {
+            return true;
+        }
+    }
+    return tls_relays_any(server->streams->relays);
 }
 
 void streams_stop(struct server *server)

@@ -13,6 +13,8 @@ struct server;
 bool streams_open(struct server *server, struct err *err);
 /* Ends all streams. To be called before the HTTP library is closed. */
 void streams_close(struct server *server);
+/* Whether there are any with connections, or the last bytes of one are still to be sent. */
+bool streams_any(const struct server *server);
 /* The server ends: so do all streams, as soon as the loop comes to it. */
 void streams_stop(struct server *server);
 

@@ -30,6 +30,11 @@
 #define RECORD_BYTES  (16 * 1024) /* the plain text of one record at most */
 #define BOTH          2
 
+/* extensions of RFC 8446, RFC 7301 and RFC 5746 */
+#define TLS_SIGNATURE_ALGORITHMS 13
+#define TLS_ALPN                 16
+#define TLS_RENEGOTIATION_INFO   0xff01
+
 enum { PEER, PAIR }; /* over the network, and our end of the socket pair */
 
 struct end {
@@ -88,8 +93,19 @@ static ssize_t push_plainly(gnutls_transport_ptr_t closure, const void *bytes, s
     return send((int)(intptr_t)closure, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* GnuTLS keeps 1 KiB of what the peer has said in the handshake, for a second handshake in the same session.
+ * The relay answers none. */
+static void forget_handshake(gnutls_session_t session)
+{
+    const unsigned extensions[] = {TLS_SIGNATURE_ALGORITHMS, TLS_ALPN, TLS_RENEGOTIATION_INFO};
+    for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++) {
+        gnutls_ext_set_data(session, extensions[i], NULL);
+    }
+}
+
 static void take_session(struct tls_relay *relay)
 {
+    forget_handshake(relay->session);
     gnutls_transport_set_ptr(relay->session, relay);
     gnutls_transport_set_pull_function(relay->session, pull);
     gnutls_transport_set_push_function(relay->session, push);
@@ -326,6 +342,11 @@ void tls_relays_close(struct tls_relays *relays)
     }
     close(relays->watch.fd);
     free(relays);
+}
+
+bool tls_relays_any(const struct tls_relays *relays)
+{
+    return relays->all != NULL;
 }
 
 struct tls_relay *tls_relay_begin(struct tls_relays *relays, struct MHD_Connection *connection,

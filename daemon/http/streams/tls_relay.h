@@ -17,6 +17,7 @@ struct tls_relays;
 struct tls_relays *tls_relays_open(struct server *server, struct err *err);
 /* Ends those that are left, with what they have not sent yet. */
 void tls_relays_close(struct tls_relays *relays);
+bool tls_relays_any(const struct tls_relays *relays);
 
 /* Takes an upgraded connection over from the library. *ret_socket: what is written to it is sent, and what
  * comes can be read from it, until tls_relay_end. NULL: the connection has no TLS. */

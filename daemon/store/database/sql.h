@@ -278,7 +278,9 @@
     X(LOAD_NODES, WRITER, "SELECT {nodes} FROM nodes ORDER BY name")                                         \
     X(LOAD_JOBS, WRITER,                                                                                     \
       "SELECT {jobs}, spec, "                                                                                \
-      "(SELECT at_ms FROM events WHERE events.job_key = key AND events.seq = jobs.seq) "                     \
+      "(SELECT at_ms FROM events WHERE events.job_key = key AND events.seq = jobs.seq), "                    \
+      "iif(kept_until_ms = 0, 0, (SELECT at_ms FROM events WHERE events.job_key = key "                      \
+      "AND kind = 'kept' ORDER BY events.seq DESC LIMIT 1)) "                                                \
       "FROM jobs INDEXED BY jobs_live "                                                                      \
       "JOIN specs ON job_key = coalesce(array_key, key) WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key")          \
     X(LOAD_ARRAYS, WRITER,                                                                                   \

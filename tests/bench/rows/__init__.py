@@ -18,6 +18,7 @@ MODULES = {
     "recover": "recover",
     "throughput": "throughput",
     "park": "park",
+    "streams": "streams",
     "memory": "memory",
     "scale": "scale",
     "pass": "passes",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import ROOT, Cluster, eventually
+from harness import ROOT, Cluster, eventually, make_tls
 from joined import SLEEP, gpuctl, running, start
 from test_exec import Terminal
 
@@ -69,9 +69,39 @@ def test_a_gpuctl_that_ends_takes_its_job_along(cluster: Cluster, how: signal.Si
     run.send_signal(how)
     assert run.wait(60) == (125 if how == signal.SIGTERM else -9)
     view = cluster.api.wait(job)
-    ends = [("FAILED", 129), *([("CANCELED", 130)] if how == signal.SIGTERM else [])]  # the job sees the end of its command, or the cancel
-    assert (view["state"], view["exit_code"]) in ends
+    assert (view["state"], view["exit_code"]) == (("CANCELED", 130) if how == signal.SIGTERM else ("FAILED", 129))
     assert subprocess.run(["pgrep", "-f", "^sleep 622"], capture_output=True).returncode == 1
+
+
+def test_a_gpuctl_that_ends_waits_for_no_controller(tmp_path: Path) -> None:
+    away = Cluster(tmp_path, [1], make_tls(tmp_path)).start()
+    run = start(away, "run", "-i", "-q", "--", "sh", "-c", "echo here; exec sleep 623")
+    assert run.stdout is not None and run.stdout.readline() == b"here\n"
+    job = newest(away)
+    away.controller.kill()
+    assert run.stderr is not None and run.stderr.readline() == f"gpuctl: canceling job {job}, which loses its command\n".encode()
+    run.send_signal(signal.SIGTERM)
+    said = run.stderr.read().decode()
+    assert run.wait(60) == 125 and f"gpuctl: cannot cancel job {job}, which ends without its command: " in said
+    away.start_controller()
+    view = away.api.wait(job)
+    assert (view["state"], view["exit_code"]) == ("FAILED", 129)
+    away.stop()
+
+
+def test_a_gpuctl_that_ends_asks_a_controller_that_hangs_once(tmp_path: Path) -> None:
+    hung = Cluster(tmp_path, [1], make_tls(tmp_path)).start()
+    run = start(hung, "run", "-i", "-q", "--", "sh", "-c", "echo here; exec sleep 624")
+    assert run.stdout is not None and run.stdout.readline() == b"here\n"
+    job = newest(hung)
+    assert hung.controller.process is not None
+    hung.controller.process.send_signal(signal.SIGSTOP)
+    run.send_signal(signal.SIGTERM)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 125 and b"cannot cancel job" in said and b"ended by signal 15" in said
+    hung.controller.process.send_signal(signal.SIGCONT)
+    assert hung.api.wait(job)["state"] in ("CANCELED", "FAILED")  # it may have read the request, or sees the end of the stream
+    hung.stop()
 
 
 @pytest.mark.parametrize(("command", "code"), [(["sh", "-c", "sleep 2; exit 3"], 3), (None, 129)])

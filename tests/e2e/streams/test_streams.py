@@ -8,11 +8,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import Api, Cluster, Problem, eventually
+from harness import Api, Cluster, Problem, eventually, make_tls
 from joined import CREDIT, DATA, END, EXIT, FAILURE, SIZE, SLEEP, Joined, ask, frame, gpuctl, join, running, size
 
 
@@ -235,6 +236,28 @@ def try_again(cluster: Cluster, job: str) -> bool:
     except Problem:
         return False
     return True
+
+
+def open_requests(cluster: Cluster) -> int:
+    page = cluster.api.raw("GET", "/metrics")[2].decode()
+    return int(next(line.split()[-1] for line in page.splitlines() if line.startswith("gpuctl_http_requests_open ")))
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_stream_that_was_joined_holds_no_request(tmp_path: Path, tls: bool) -> None:
+    cluster = Cluster(tmp_path, [1], make_tls(tmp_path) if tls else []).start()
+    job = running(cluster, SLEEP)
+    own = 2  # the poll of the node, and the one that asks
+    eventually(lambda: open_requests(cluster) == own, "the requests of the submission to end")
+    streams = [join(cluster.api, job, command=["cat"], input=True) for _ in range(3)]
+    eventually(lambda: open_requests(cluster) == own, "the requests of the streams to end")
+    for stream in streams:
+        stream.send(DATA, b"here")
+        assert stream.until(DATA) == (DATA, b"here")
+        stream.send(END)
+        stream.until(EXIT)
+    cluster.cancel_all()
+    cluster.stop()
 
 
 def test_a_window_that_changes_reaches_the_terminal(cluster: Cluster, job: str) -> None:

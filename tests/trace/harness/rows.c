@@ -97,10 +97,11 @@ static void put_life(struct job_rows *job, const struct job_life *life)
     assert(life->seq == job->life.seq + (life->seq - job->life.seq) && life->seq >= job->life.seq);
     assert(job_state_terminal(life->state) == (life->exit_code >= 0));
     assert(life->state != JOB_SUCCEEDED || (life->exit_code == 0 && life->started_ms > 0));
-    int64_t event_ms = job->life.event_ms;
+    int64_t event_ms = job->life.event_ms, kept_since_ms = job->life.kept_since_ms;
     JOB_LIFE_ROW(ROW_FREE, job->life)
     job->life = *life;
     job->life.event_ms = event_ms;
+    job->life.kept_since_ms = life->kept_until_ms != 0 ? kept_since_ms : 0;
     JOB_LIFE_ROW(ROW_OWN, job->life)
 }
 
@@ -179,6 +180,7 @@ static void insert_event(struct rows *rows, const struct event_row *row)
     job->events = xrealloc(job->events, (size_t)row->seq * sizeof *job->events);
     job->events[job->event_count++] = row->kind;
     job->life.event_ms = row->at_ms;
+    job->life.kept_since_ms = row->kind == EVENT_KEPT ? row->at_ms : job->life.kept_since_ms;
 }
 
 /* A job follows one that was there before. */

@@ -227,15 +227,19 @@ START_TEST(a_time_limit_that_is_over_already_ends_the_look)
 }
 END_TEST
 
-START_TEST(after_a_restart_a_longer_limit_counts_the_look_from_that_and_a_shorter_one_leaves_it)
+START_TEST(after_a_restart_a_longer_limit_counts_the_look_from_the_failure_too)
 {
-    autocluster struct cluster *c = kept(.retries = 0, .time_limit_ms = 80000);
+    autocluster struct cluster *c = gang(.retries = 0, .time_limit_ms = 20000);
+    advance_beating(c, 2000, "a b");
+    failed(c, "gang", "b", 3, 3);
+    expect_end_ms(c, 20000);
     advance_beating(c, 10000, "a b");
     cluster_restart(c);
-    change_limit(c, "gang", 75000);
-    expect_end_ms(c, MINUTE_MS);
-    change_limit(c, "gang", 90000); /* when the rank failed is not known any more */
-    expect_end_ms(c, 10000 + MINUTE_MS);
+    change_limit(c, "gang", 40000);
+    expect_end_ms(c, 40000);
+    cluster_restart(c);
+    change_limit(c, "gang", 90000);
+    expect_end_ms(c, 2000 + MINUTE_MS);
 }
 END_TEST
 
@@ -368,8 +372,7 @@ Suite *kept_suite(void)
     tcase_add_test(tests, the_time_limit_ends_the_look_too);
     tcase_add_test(tests, the_look_moves_with_the_time_limit_but_never_beyond_its_own_time);
     tcase_add_test(tests, a_time_limit_that_is_over_already_ends_the_look);
-    tcase_add_test(tests,
-                   after_a_restart_a_longer_limit_counts_the_look_from_that_and_a_shorter_one_leaves_it);
+    tcase_add_test(tests, after_a_restart_a_longer_limit_counts_the_look_from_the_failure_too);
     tcase_add_test(tests, maintenance_of_a_node_ends_the_look);
     tcase_add_test(tests, a_restart_keeps_the_moment);
     tcase_add_test(tests, a_node_that_is_lost_ends_the_look_and_is_to_blame_only_if_it_went_first);

@@ -169,6 +169,37 @@ START_TEST(a_start_loads_how_far_arrays_are_and_tasks_with_the_spec_of_their_arr
 }
 END_TEST
 
+static struct change event_insert(int64_t job_key, int64_t seq, enum event_kind kind, int64_t at_ms)
+{
+    return (struct change){.kind = CHANGE_EVENT_INSERT,
+                           .event = {.job_key = job_key, .seq = seq, .kind = kind, .at_ms = at_ms}};
+}
+
+static bool load_look(const struct job_birth *birth, const struct job_life *life, void *closure,
+                      struct err *err)
+{
+    text_printf(closure, "job %lld kept since %lld\n", (long long)birth->key, (long long)life->kept_since_ms);
+    return true;
+}
+
+START_TEST(a_start_loads_since_when_the_newest_attempt_is_kept)
+{
+    struct change kept = job_insert(1), again = job_insert(2), released = job_insert(3);
+    released.job.life.kept_until_ms = 0;
+    rig_write((struct change[]){kept, again, released, event_insert(1, 1, EVENT_KEPT, 10),
+                                event_insert(1, 2, EVENT_CHANGED, 11), event_insert(2, 1, EVENT_KEPT, 12),
+                                event_insert(2, 2, EVENT_KEPT, 13), event_insert(3, 1, EVENT_KEPT, 14)},
+              8);
+    rig_reopen();
+    autotext struct text loaded = {0};
+    struct store_visitor visitor = to_text;
+    visitor.job = load_look;
+    visitor.closure = &loaded;
+    ck_assert(store_load_live(rig.store, &visitor, &rig.err));
+    ck_assert_str_eq(loaded.bytes, "job 1 kept since 10\njob 2 kept since 13\njob 3 kept since 0\n");
+}
+END_TEST
+
 static struct change dependency_insert(int64_t job_key, int64_t on_key, enum dependency kind)
 {
     return (struct change){.kind = CHANGE_DEPENDENCY_INSERT,
@@ -408,6 +439,7 @@ Suite *store_live_suite(void)
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_their_members);
     tcase_add_test(cases, a_start_loads_how_far_arrays_are_and_tasks_with_the_spec_of_their_array);
+    tcase_add_test(cases, a_start_loads_since_when_the_newest_attempt_is_kept);
     tcase_add_test(cases, a_start_loads_what_live_jobs_dependency_and_readers_see_how_that_stands);
     tcase_add_test(cases, a_start_loads_what_was_learned_of_run_times_and_what_was_used);
     tcase_add_test(cases, limits_are_kept_until_they_are_taken_away_and_use_until_it_is_forgotten);
