@@ -158,8 +158,9 @@ static void drop_cgroup(struct attempt *attempt)
 
 void attempt_decline(struct attempt *attempt, const char *text)
 {
-    log_warning("attempt declined", "attempt_id=%llu reason=\"%s\"", (unsigned long long)attempt->attempt_id,
-                text);
+    log_warning("attempt declined", "attempt_id=%llu job=%s reason=\"%s\"",
+                (unsigned long long)attempt->attempt_id,
+                attempt->order.job_id != NULL ? attempt->order.job_id : "", text);
     attempt->phase = PHASE_OVER;
     attempt->cleared = true; /* nothing was started on its GPUs */
     drop_cgroup(attempt);

@@ -68,13 +68,15 @@ static void begin_attempt(struct node *node, const struct reconciler_action *act
 {
     struct attempt *attempt = add(node, action->attempt_id)->attempt;
     const char *job = action->order->job_id != NULL ? action->order->job_id : "";
-    log_info("attempt claimed", "attempt_id=%llu job=%s order=%s", (unsigned long long)action->attempt_id,
-             job, order_phase_text(action->order->phase));
     if (action->act == ACT_CLAIM) {
         journal_began(node->context->journal, action->attempt_id, job);
         attempt_claim(attempt, action);
     } else {
         attempt_tombstone(attempt, action);
+    }
+    if (attempt->declined == NULL) { /* now, because a start does not wait for the log */
+        log_info("attempt claimed", "attempt_id=%llu job=%s order=%s", (unsigned long long)action->attempt_id,
+                 job, order_phase_text(action->order->phase));
     }
 }
 
