@@ -144,7 +144,12 @@
 /* between registrations that are refused, doubling ... */
 #define REFUSED_FIRST_MS 1000
 /* ... up to this: an agent that replaces a silent one gets in after three missed heartbeats and this */
-#define REFUSED_MAX_MS     15000
+#define REFUSED_MAX_MS 15000
+/* between two questions of a node that is to go: whether its work has ended */
+#define LEAVE_AGAIN_MS 1000
+/* without an answer, after which an agent without work ends: a controller restarts in seconds, and Slurm
+ * kills 30 s after it has told a job to end, unless its KillWait says another time */
+#define LEAVE_PATIENCE_MS  20000
 #define CONNECT_TIMEOUT_MS 5000
 /* for small requests; a poll gets its park time and this */
 #define REQUEST_TIMEOUT_MS 10000

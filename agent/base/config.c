@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/slurm/slurm_job.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
@@ -104,7 +105,9 @@ void config_table(struct config *config, struct config_given *given, struct opti
          .choices = "default|off"},
         {TEXT("user-ids", "A-B", &given->user_ids,
               "numbers of users for owners that this host does not know (default: 1900000000-1900065535)")},
-        {TEXT("devices", "LIST", &config->devices, "GPUs by index or UUID, or none (default: all)")},
+        {TEXT("devices", "LIST", &config->devices,
+              "GPUs by index or UUID, or none (default: "
+              "those of $CUDA_VISIBLE_DEVICES, else all; in a Slurm job those of the job)")},
         {INT("cpu-slots", "N", &config->cpu_slots, 1, LIMIT_NODE_DEVICES,
              "offer N CPU slots instead of GPUs")},
         {TEXT("gpu-type", "NAME", &config->gpu_type, "name of the devices' type in job specs")},
@@ -133,7 +136,18 @@ void config_table(struct config *config, struct config_given *given, struct opti
         {TEXT("ports", "A-B", &given->ports, "range of MASTER_PORT (default: 20000-29999)")},
         {TEXT("expires-at", "TIME", &given->expires_at,
               "when this machine is taken back, 2026-11-21T09:30:00Z or +2h: work ends before "
-              "[GPUCTL_EXPIRES_AT]")},
+              "(default: the end of the Slurm job that the agent runs in) [GPUCTL_EXPIRES_AT]")},
+        {.name = "idle-exit",
+         .value_name = "TIME",
+         .help = "end after this long without work: no job, and nothing that is prepared for one (default: "
+                 "never)",
+         .kind = OPTION_DURATION,
+         .target = &config->idle_exit_ms},
+        {FLAG(
+            "ephemeral", &config->ephemeral,
+            "the node comes for a while: before the agent ends, its jobs go back to the queue, and the node "
+            "is removed; so is its folder, unless --state names one (default: a new one in $TMPDIR); the "
+            "default --name ends with the number of the Slurm job, or of the process")},
         {TEXT("cacert", "FILE", &given->cacert, "certificates that sign the controller's"),
          .alias = "ca-file"},
         {FLAG("insecure-plain-http", &config->insecure_plain_http, "allow http:// to another host")},
@@ -233,13 +247,23 @@ static bool check_controller(const struct config *config, struct err *err)
     return true;
 }
 
+/* Several ephemeral nodes may be on one host, at once or in turn, and each has a name of its own. */
+static char *make_name(bool ephemeral)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    struct slurm_job job;
+    slurm_job_read(&job);
+    gethostname(host, sizeof host - 1);
+    return !ephemeral       ? xstrdup(host)
+           : job.id == NULL ? xprintf("%s-%d", host, (int)getpid())
+                            : xprintf("%s-%s", job.node != NULL ? job.node : host, job.id);
+}
+
 static bool check_name(struct config *config, struct err *err)
 {
     if (config->name == NULL) {
-        char host[HOST_NAME_MAX + 1] = "";
-        gethostname(host, sizeof host - 1);
-        config->host_name = xstrdup(host);
-        config->name = config->host_name;
+        config->own_name = make_name(config->ephemeral);
+        config->name = config->own_name;
     }
     return check_word("--name", config->name, "the name of a node", err) &&
            check_word("--pool", config->pool, "the name of a pool", err) &&
@@ -309,22 +333,35 @@ static const char *lasting_runtime(void)
     return lasts ? runtime : NULL;
 }
 
+/* A path that nobody else can have made. */
+static char *temporary_state(const struct config *config)
+{
+    const char *folder = getenv("TMPDIR");
+    uint64_t random;
+    random_fill(&random, sizeof random);
+    return xprintf("%s/gpuctl-%s-%016llx", folder != NULL && folder[0] == '/' ? folder : "/tmp", config->name,
+                   (unsigned long long)random);
+}
+
 static void choose_folders(struct config *config, const struct config_given *given)
 {
     bool root = geteuid() == 0;
     const char *runtime = lasting_runtime();
+    config->temporary_state = config->ephemeral && given->state == NULL;
     autofree char *user_state = settings_state_directory();
-    autofree char *state = given->state != NULL ? xstrdup(given->state)
-                           : root               ? xprintf("/var/lib/gpuctl/agent-%s", config->name)
-                                                : xprintf("%s/agent-%s", user_state, config->name);
+    autofree char *state = given->state != NULL      ? xstrdup(given->state)
+                           : config->temporary_state ? temporary_state(config)
+                           : root                    ? xprintf("/var/lib/gpuctl/agent-%s", config->name)
+                                                     : xprintf("%s/agent-%s", user_state, config->name);
     config->state = file_absolute(state);
     char hash[HASH_HEX + 1];
     hash_hex(config->state, strlen(config->state), hash);
     config->unique = xprintf("%s-%.8s", config->name, hash); /* two clusters may both have a node "node0" */
-    autofree char *run = given->run != NULL ? xstrdup(given->run)
-                         : root             ? xprintf("/run/gpuctl-%s", config->unique)
-                         : runtime != NULL  ? xprintf("%s/gpuctl-%s", runtime, config->unique)
-                                            : xprintf("%s/run", config->state);
+    autofree char *run = given->run != NULL        ? xstrdup(given->run)
+                         : config->temporary_state ? xprintf("%s/run", config->state)
+                         : root                    ? xprintf("/run/gpuctl-%s", config->unique)
+                         : runtime != NULL         ? xprintf("%s/gpuctl-%s", runtime, config->unique)
+                                                   : xprintf("%s/run", config->state);
     config->run = file_absolute(run);
     autofree char *environments = given->environments != NULL ? xstrdup(given->environments)
                                                               : xprintf("%s/environments", config->state);
@@ -379,6 +416,9 @@ static bool parse_expiry(const char *text, struct config *config, struct err *er
 {
     int64_t now_ms = clock_wall_ms();
     if (text == NULL) {
+        struct slurm_job job;
+        slurm_job_read(&job);
+        config->expires_at_ms = job.end_ms > now_ms ? job.end_ms : 0;
         return true;
     }
     if (!text_to_moment_ms(text, now_ms, &config->expires_at_ms) || config->expires_at_ms > LIMIT_WALL_MS) {
@@ -489,10 +529,22 @@ static bool check_files(const struct config *config, struct err *err)
     return true;
 }
 
-void config_defaults(struct config *ret_config)
+/* In a job of Slurm the GPUs are the job's: one that has none sees those of others where Slurm hides nothing.
+ */
+static const char *visible_devices(void)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    *ret_config = (struct config){.devices = visible != NULL && *visible != '\0' ? visible : "all",
+    struct slurm_job job;
+    slurm_job_read(&job);
+    if (job.id != NULL) {
+        return job.gpus != NULL ? job.gpus : "none";
+    }
+    return visible != NULL && *visible != '\0' ? visible : "all";
+}
+
+void config_defaults(struct config *ret_config)
+{
+    *ret_config = (struct config){.devices = visible_devices(),
                                   .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
                                   .images_gib = DEFAULT_IMAGES_GIB,
                                   .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
@@ -528,7 +580,7 @@ void config_finish(struct config *config)
     settings_destroy(config->settings);
     json_decref(config->labels);
     options_finish_list(&config->volumes);
-    free(config->host_name);
+    free(config->own_name);
     free(config->unique);
     free(config->state);
     free(config->run);

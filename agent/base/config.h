@@ -45,6 +45,7 @@ struct config {
     int64_t cpus;          /* that jobs may have; 0: all */
     int64_t memory_bytes;  /* likewise; 0: nearly all */
     int64_t expires_at_ms; /* wall clock: when this machine is taken back; 0: never */
+    int64_t idle_exit_ms;  /* without work, after which the agent ends; 0: never */
     int64_t port_first, port_last;
     char address[ADDRESS_BYTES];   /* numeric --address; "" if not given */
     char controller_host[256];     /* host of url */
@@ -53,10 +54,12 @@ struct config {
     bool seccomp;                  /* these ranks are refused some system calls */
     int64_t user_first, user_last; /* numbers for owners that this host does not know */
     bool reserved;
+    bool ephemeral;       /* the node goes with its agent */
+    bool temporary_state; /* state is a new folder, which the agent makes, and removes at its end */
     bool insecure_plain_http;
     bool list_devices; /* the command only lists devices: name, folders and controller are not set */
     struct settings *settings;
-    char *host_name; /* owned */
+    char *own_name; /* owned: that of the host, or made of it */
 };
 
 /* Options as they were given. */
@@ -68,7 +71,7 @@ struct config_given {
 };
 
 /* The table of all options, with their targets in *config and *given. */
-#define CONFIG_OPTIONS 46
+#define CONFIG_OPTIONS 48
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
 /* Completes and checks the part that joining needs: name and url. */

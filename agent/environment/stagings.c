@@ -518,6 +518,11 @@ void stagings_set(struct stagings *stagings, const struct staging *desired, size
     }
 }
 
+bool stagings_are_wanted(const struct stagings *stagings)
+{
+    return stagings->items != NULL;
+}
+
 /* --- life ----------------------------------------------------------------------------------------------- */
 
 struct inputs *stagings_inputs(const struct stagings *stagings)

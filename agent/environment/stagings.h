@@ -49,4 +49,7 @@ bool stagings_step(struct stagings *stagings);
  * reported before sent_ms (CLOCK_BOOTTIME, when the controller was asked) starts again. */
 void stagings_set(struct stagings *stagings, const struct staging *desired, size_t count, int64_t sent_ms);
 
+/* Whether the controller wants any, ended or not. */
+bool stagings_are_wanted(const struct stagings *stagings);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds out how many CPUs and how much memory jobs may have: those of the machine, or what the cgroups leave
- * that hold the agent, as in a container. It asks once, at the start. cgroup.c limits what each job takes of
- * it. */
+ * that hold the agent, as in a container, or what a job of Slurm has that holds it. It asks once, at the
+ * start. cgroup.c limits what each job takes of it. */
 #include "agent/launch/node_size.h"
 
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 
 #include "agent/common/cgroup_tree.h"
 #include "agent/launch/cgroup.h"
+#include "agent/slurm/slurm_job.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files/files.h"
 #include "proto/base/text/text.h"
@@ -45,17 +46,21 @@ static int64_t quota_of(const char *folder)
     return quota * 1000 / period;
 }
 
-static void within(const char *folder, struct node_size *size)
+/* 0: no limit. */
+static void limit(int64_t millicpus, int64_t memory_bytes, struct node_size *size)
 {
-    int64_t millicpus = quota_of(folder);
-    autoclose int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int64_t memory = fd >= 0 ? cgroup_counter(fd, "memory.max", "") : 0;
     if (millicpus > 0 && millicpus < size->millicpus) {
         size->millicpus = millicpus;
     }
-    if (memory > 0 && memory < size->memory_bytes) {
-        size->memory_bytes = memory;
+    if (memory_bytes > 0 && memory_bytes < size->memory_bytes) {
+        size->memory_bytes = memory_bytes;
     }
+}
+
+static void within(const char *folder, struct node_size *size)
+{
+    autoclose int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    limit(quota_of(folder), fd >= 0 ? cgroup_counter(fd, "memory.max", "") : 0, size);
 }
 
 void node_size_within(const char *mount, const char *own, struct node_size *size)
@@ -80,6 +85,9 @@ void node_size_find(int64_t cpus, int64_t memory_bytes, struct node_size *ret_si
     if (cgroup_own(&mount, &own)) {
         node_size_within(mount, own, ret_size);
     }
+    struct slurm_job job;
+    slurm_job_read(&job);
+    limit(job.cpus * 1000, job.memory_bytes, ret_size);
     ret_size->memory_bytes -= ret_size->memory_bytes / SYSTEM_PART;
     if (cpus > 0) {
         ret_size->millicpus = cpus * 1000;

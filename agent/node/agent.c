@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuagent: offers this machine's devices to a controller. This file runs the process: its folders, locks and
  * signals, and the order in which its parts start and end. Only one agent uses a state folder or a GPU at a
- * time. The end of an agent disturbs no job: shims and ranks go on, and the next agent finds them. */
+ * time. The end of an agent disturbs no job: shims and ranks go on, and the next agent finds them. An
+ * ephemeral agent ends when it has no job any more, and leaves nothing behind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,11 +29,13 @@
 #endif
 #include "agent/node/join.h"
 #include "agent/node/journal.h"
+#include "agent/node/leave.h"
 #include "agent/node/node.h"
 #include "agent/node/run_folder.h"
 #include "agent/objects/object_client.h"
 #include "agent/launch/runner.h"
 #include "agent/launch/users.h"
+#include "agent/slurm/slurm_job.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files/files.h"
@@ -44,7 +47,10 @@
 #include "proto/members.h"
 #include "proto/spec/node_label.h"
 
-#define HINT_SLOTS       "on a machine without GPUs, offer CPU slots with --cpu-slots N"
+#define HINT_SLOTS "on a machine without GPUs, offer CPU slots with --cpu-slots N"
+#define HINT_SLURM                                                                                           \
+    "ask Slurm for GPUs, such as with --gpus-per-node, name GPUs with --devices, or offer CPU slots with "   \
+    "--cpu-slots N"
 #define COMPLAINT_BYTES  (1 * MIB) /* a larger log of the shims is emptied at the start */
 #define LOCK_PATIENCE_MS 1000      /* time from fork to exec on a busy machine */
 #define LOCK_PAUSE_MS    10
@@ -56,6 +62,7 @@ struct agent {
     int lock;     /* of the state folder */
     int shim_log; /* stderr of the shims */
     char *warm_launch;
+    bool made_state; /* the state folder goes with the agent */
 };
 
 /* --- what belongs to one agent only --------------------------------------------------------------------- */
@@ -213,6 +220,10 @@ static bool open_folders(struct agent *agent, struct err *err)
     autofree char *spare = xprintf("%s/spare", context->config.state);
     autofree char *shim_log = xprintf("%s/shim.log", context->config.state);
     file_boot_id(context->boot_id);
+    if (context->config.temporary_state && mkdir(context->config.state, 0700) != 0) {
+        return err_errno(err, "cannot make the folder %s", context->config.state);
+    }
+    agent->made_state = context->config.temporary_state;
     if (!file_make_directories(attempts, 0700, err) || !lock_state(agent, err) ||
         !identity_open(context->config.state, context->agent_id, err) ||
         !run_folder_open(context->config.state, context->boot_id, &context->config.run, err)) {
@@ -245,8 +256,12 @@ static bool open_devices(struct agent_context *context, struct err *err)
         return found || (err->hint[0] != '\0' ? false : err_hint(err, HINT_SLOTS));
     }
 #endif
-    err_set(err, ERR_USAGE, "there is nothing to offer: no GPUs are used");
-    return err_hint(err, HINT_SLOTS);
+    struct slurm_job job;
+    slurm_job_read(&job);
+    bool given = job.id == NULL || job.gpus != NULL;
+    err_set(err, ERR_USAGE, "there is nothing to offer: %s",
+            given ? "no GPUs are used" : "the job of Slurm has no GPUs");
+    return err_hint(err, given ? HINT_SLOTS : HINT_SLURM);
 }
 
 /* Sets the label gpu_memory, unless the operator gives one: an A100 has 40 or 80 GB, and the label tells them
@@ -444,14 +459,29 @@ static void close_parts(struct agent *agent)
 
 /* --- the process ---------------------------------------------------------------------------------------- */
 
+static void ended(void *closure, const char *reason)
+{
+    struct agent *agent = closure;
+    log_info("agent ends", "reason=\"%s\"", reason);
+    loop_end(agent->context.loop);
+}
+
+static void told_to_end(struct agent *agent, const char *signal)
+{
+    if (agent->context.config.ephemeral) {
+        leave_begin(agent->node, signal);
+    } else {
+        ended(agent, signal);
+    }
+}
+
 static void signal_ready(void *closure, uint32_t events)
 {
     struct agent *agent = closure;
     struct signalfd_siginfo info;
     while (read(agent->signals.fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo != SIGCHLD) {
-            log_info("agent ends", "signal=%s", strsignal((int)info.ssi_signo));
-            loop_end(agent->context.loop);
+            told_to_end(agent, info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
         }
     }
     children_reap(agent->context.children); /* children_reap also reaps shims; their pidfds show their end */
@@ -486,13 +516,6 @@ static bool idle(void *closure)
            warm_step(context->warm) || checkpoints_step(context->checkpoints); /* which may take hours */
 }
 
-static void told_to_end(void *closure)
-{
-    struct agent *agent = closure;
-    log_info("agent ends", "told_by=controller");
-    loop_end(agent->context.loop);
-}
-
 /* For the agent itself: programs that it starts get the original limit (program.c). */
 static void raise_limits(void)
 {
@@ -524,7 +547,7 @@ static bool run(struct agent *agent, struct err *err)
     raise_limits();
     watch_signals(agent);
     loop_set_idle(context->loop, idle, context);
-    agent->node = node_create(context, told_to_end, agent, err);
+    agent->node = node_create(context, ended, agent, err);
     if (agent->node != NULL) {
         work(agent);
     }
@@ -575,6 +598,15 @@ static bool look(struct config *config, struct err *err)
     return found;
 }
 
+/* A file that cannot be removed is left to those who clean $TMPDIR. */
+static void remove_state(const struct agent *agent)
+{
+    struct err err;
+    if (agent->made_state && !file_remove_tree(agent->context.config.state, &err)) {
+        log_warning("state left", "problem=\"%s\"", err.text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (fetcher_is_meant(argc, argv)) {
@@ -608,6 +640,7 @@ int main(int argc, char **argv)
     }
     bool ran = open_parts(&agent, &err) && run(&agent, &err);
     close_parts(&agent);
+    remove_state(&agent);
     config_finish(&agent.context.config);
     return ran ? 0 : fail(&err);
 }

@@ -112,11 +112,23 @@ static void register_done(void *closure, const struct controller_answer *answer)
 
 void exchange_register(struct node *node)
 {
+    if (leave_holds_register(node)) {
+        return;
+    }
     controller_cancel(node->polling);
     node->polling = NULL;
     node->poll_due = false;
     node->registering =
         controller_post(node->context->controller, "/v1/agent/register", register_body, register_done, node);
+}
+
+bool exchange_cancel_register(struct node *node)
+{
+    bool registers = node->registering != NULL || node->again.on;
+    controller_cancel(node->registering);
+    node->registering = NULL;
+    loop_disarm(node->context->loop, &node->again);
+    return registers;
 }
 
 /* --- heartbeat ------------------------------------------------------------------------------------------ */
@@ -276,7 +288,9 @@ static void poll_done(void *closure, const struct controller_answer *answer)
     node->polling = NULL;
     node->context->heard_us = clock_boot_us();
     if (answer->status / 100 != 2 || !poll_reply_decode(json_incref(answer->json), &reply, &err)) {
-        log_warning("poll refused", "status=%d problem=\"%s\"", answer->status, err.text);
+        if (node->leave.reason == NULL) { /* else it may be gone already */
+            log_warning("poll refused", "status=%d problem=\"%s\"", answer->status, err.text);
+        }
         reconciler_stranger(node->reconciler);
         node_wake(node, answer->status == 404 ? 0 : clock_boot_ms() + BACKOFF_MAX_MS);
         return;
@@ -289,6 +303,7 @@ static void poll_done(void *closure, const struct controller_answer *answer)
     }
     recall_hear(node->recall, &reply);
     stagings_set(node->context->stagings, reply.stagings, reply.staging_count, answer->sent_ms);
+    leave_look(node);
     poll_reply_finish(&reply);
 }
 
@@ -373,11 +388,10 @@ void exchange_init(struct node *node)
 
 void exchange_finish(struct node *node)
 {
-    controller_cancel(node->registering);
+    exchange_cancel_register(node);
     controller_cancel(node->polling);
     for (size_t i = 0; i < HEARTBEATS_OUT; i++) {
         controller_cancel(node->heartbeats[i].request);
     }
-    loop_disarm(node->context->loop, &node->again);
     free(node->refusal);
 }

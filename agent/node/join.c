@@ -144,6 +144,11 @@ static bool read_command_line(struct join *join, int argc, char **argv, struct e
         err_set(err, ERR_USAGE, "gpuagent join needs the URL of a controller and --token");
         return err_hint(err, "run the line that gpuctl nodes join-command prints");
     }
+    if (join->config.ephemeral) {
+        return err_field(err, ERR_USAGE, "--ephemeral",
+                         "start gpuagent --ephemeral with the token of gpuctl token create --role node",
+                         "a node that joins has a token of its own, which would go with it");
+    }
     join->config.url = rest[0];
     return read_stdin(join, err) && (join->pin == NULL || pin_check_form(join->pin, "--ca-pin", err)) &&
            config_check(&join->config, err);

@@ -87,6 +87,17 @@ static void forget(struct entry *entry)
     drop(entry->node, entry);
 }
 
+/* The controller has told the agent to end. */
+static void end(struct node *node)
+{
+    static const char reason[] = "told by the controller";
+    if (node->context->config.ephemeral) {
+        leave_begin(node, reason);
+    } else {
+        node->ended(node->closure, reason);
+    }
+}
+
 /* The entry is NULL in actions of the node itself, and in those that begin an attempt. */
 static void act_on(struct node *node, const struct reconciler_action *action)
 {
@@ -142,7 +153,7 @@ static void act_on(struct node *node, const struct reconciler_action *action)
         forget(entry);
         return;
     case ACT_END:
-        node->ended(node->closure);
+        end(node);
         return;
     }
 }
@@ -161,6 +172,7 @@ void node_work(struct node *node)
     if (node->poll_due) { /* last: others wait for what the node reports, and nobody for its poll */
         exchange_poll(node);
     }
+    leave_look(node);
     int64_t deadline_ms = reconciler_deadline(node->reconciler);
     if (deadline_ms != INT64_MAX) {
         node_wake(node, deadline_ms);
@@ -377,14 +389,15 @@ static bool build_end(void *closure, const char *path)
     return ran_out;
 }
 
-struct node *node_create(struct agent_context *context, void (*ended)(void *closure), void *closure,
-                         struct err *err)
+struct node *node_create(struct agent_context *context, void (*ended)(void *closure, const char *reason),
+                         void *closure, struct err *err)
 {
     struct node *node = xzalloc(sizeof *node);
     *node = (struct node){
         .context = context, .reconciler = reconciler_create(), .ended = ended, .closure = closure};
     node->work = (struct loop_timer){.due = work_due, .closure = node};
     exchange_init(node);
+    leave_init(node);
     node->recall = recall_create(context);
     node->token_renewal = token_renewal_create(context);
     node->streams = streams_create(context, find_attempt, node);
@@ -469,6 +482,7 @@ void node_destroy(struct node *node)
     volumes_destroy(node->context->volumes);
     recall_destroy(node->recall);
     exchange_finish(node);
+    leave_finish(node);
     token_renewal_destroy(node->token_renewal);
     loop_disarm(node->context->loop, &node->work);
     reconciler_destroy(node->reconciler);

@@ -8,10 +8,10 @@
 struct node;
 
 /* Adopts the attempts in the folders of this agent, and sets context->heard and context->stagings. ended is
- * called when the controller has told the agent to end. NULL with an error if a folder cannot be listed: an
+ * called when the agent is to end, with the reason. NULL with an error if a folder cannot be listed: an
  * overlooked attempt would be started a second time while it lives. */
-struct node *node_create(struct agent_context *context, void (*ended)(void *closure), void *closure,
-                         struct err *err);
+struct node *node_create(struct agent_context *context, void (*ended)(void *closure, const char *reason),
+                         void *closure, struct err *err);
 /* Attempts live on. */
 void node_destroy(struct node *node);
 

@@ -3,6 +3,7 @@
 #ifndef AGENT_NODE_PARTS_H
 #define AGENT_NODE_PARTS_H
 
+#include "agent/node/leave.h"
 #include "agent/node/machine_sampler.h"
 #include "agent/node/node.h"
 #include "agent/node/recall.h"
@@ -47,7 +48,8 @@ struct node {
     struct loop_timer again; /* for the next register after a refusal */
     int64_t refusals;        /* in a row */
     char *refusal;           /* text of the last refusal, as it was logged; NULL: none */
-    void (*ended)(void *closure);
+    struct leave leave;
+    void (*ended)(void *closure, const char *reason);
     void *closure;
 };
 
@@ -65,6 +67,8 @@ void node_work(struct node *node);
 void exchange_init(struct node *node);
 void exchange_finish(struct node *node);
 void exchange_register(struct node *node);
+/* Whether there was one to cancel, under way or to come. */
+bool exchange_cancel_register(struct node *node);
 void exchange_heartbeat(struct node *node, const struct reconciler_action *action);
 void exchange_poll(struct node *node);
 void exchange_report(struct entry *entry, enum report_kind kind);

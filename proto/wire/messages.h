@@ -101,6 +101,26 @@ struct join_reply {
     bool reserved;
 };
 
+/* --- POST /v1/agent/leave ------------------------------------------------------------------------------- */
+
+/* The agent is about to end. A node without work is gone at once, so that nothing is placed on it any more.
+ * Otherwise the message has no effect, unless stop is set. */
+struct leave_message {
+    json_t *json;
+    const char *node;
+    const char *boot_id;
+    const char *agent_id; /* as in register */
+    const char *reason;   /* for people */
+    bool stop;            /* the work of the node is stopped, each job with its grace, and waits again */
+    bool forget;          /* the node's row is removed, too */
+};
+
+struct leave_reply {
+    json_t *json;
+    bool gone; /* false: work is left; ask again */
+};
+/* 404 not_found means: the controller does not know the node. */
+
 /* --- POST /v1/agent/beat -------------------------------------------------------------------------------- */
 
 /* A GPU of an attempt, as it was when it was last looked at; -1: not known. */
@@ -388,6 +408,8 @@ MESSAGE_DECLARE(register_message) /* first refuses messages of an incompatible p
 MESSAGE_DECLARE(register_reply)
 MESSAGE_DECLARE(join_message)
 MESSAGE_DECLARE(join_reply)
+MESSAGE_DECLARE(leave_message)
+MESSAGE_DECLARE(leave_reply)
 MESSAGE_DECLARE(heartbeat_message)
 MESSAGE_DECLARE(heartbeat_reply)
 MESSAGE_DECLARE(poll_message)

@@ -91,6 +91,8 @@ READ_AGAIN(register_message)
 READ_AGAIN(register_reply)
 READ_AGAIN(join_message)
 READ_AGAIN(join_reply)
+READ_AGAIN(leave_message)
+READ_AGAIN(leave_reply)
 READ_AGAIN(heartbeat_message)
 READ_AGAIN(heartbeat_reply)
 READ_AGAIN(poll_message)
@@ -148,9 +150,10 @@ static bool read_named(const uint8_t *bytes, size_t size, const struct reader *r
 bool fuzz_message(const uint8_t *bytes, size_t size)
 {
     static const struct reader readers[] = {
-        READER(register_message),  READER(register_reply),  READER(join_message),    READER(join_reply),
-        READER(heartbeat_message), READER(heartbeat_reply), READER(poll_message),    READER(poll_reply),
-        READER(report_message),    READER(staging_message), READER(journal_message), READER(log_reply),
+        READER(register_message), READER(register_reply), READER(join_message),      READER(join_reply),
+        READER(leave_message),    READER(leave_reply),    READER(heartbeat_message), READER(heartbeat_reply),
+        READER(poll_message),     READER(poll_reply),     READER(report_message),    READER(staging_message),
+        READER(journal_message),  READER(log_reply),
     };
     return read_named(bytes, size, readers, sizeof readers / sizeof readers[0]);
 }

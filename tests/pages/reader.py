@@ -65,7 +65,7 @@ class Reader:
         if self.python is not None and self.python.stdin is not None:
             self.python.stdin.close()
             self.python.wait()
-        for process in self.staying:
+        for process in reversed(self.staying):  # nodes before their controller
             process.send_signal(signal.SIGTERM)
             process.wait()
 

@@ -19,6 +19,7 @@ int main(void)
     srunner_add_suite(runner, cancel_suite());
     srunner_add_suite(runner, node_suite());
     srunner_add_suite(runner, lease_suite());
+    srunner_add_suite(runner, leave_suite());
     srunner_add_suite(runner, report_suite());
     srunner_add_suite(runner, limit_suite());
     srunner_add_suite(runner, loaded_suite());

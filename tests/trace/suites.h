@@ -21,6 +21,7 @@ Suite *failure_suite(void);
 Suite *cancel_suite(void);
 Suite *node_suite(void);
 Suite *lease_suite(void);
+Suite *leave_suite(void);
 Suite *report_suite(void);
 Suite *limit_suite(void);
 Suite *loaded_suite(void);

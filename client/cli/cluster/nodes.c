@@ -171,6 +171,7 @@ static const struct column facts[] = {
     COLUMN("CPUs", "free_cpus", show_free_cpus),
     COLUMN("memory", "free_memory_bytes", show_free_memory),
     COLUMN("labels", "labels", show_labels),
+    COLUMN("expires", "expires_at", cell_time),
     COLUMN("address", "address", cell_plain),
     COLUMN("host", "host_id", cell_plain),
     COLUMN("isolation", "isolation", cell_plain),

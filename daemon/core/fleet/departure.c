@@ -180,6 +180,14 @@ bool departure_expire(struct core *core, struct node *node, int64_t expires_at_m
     return true;
 }
 
+void departure_leave(struct core *core, struct node *node)
+{
+    if (!departure_has_expired(core, node)) {
+        trace_line(core, "node %s leaves", node->name);
+        set_expiry(core, node, core->now_ms + core->wall_offset_ms);
+    }
+}
+
 /* --- running work --------------------------------------------------------------------------------------- */
 
 static bool may_be_stopped(const struct attempt *attempt)

@@ -27,6 +27,8 @@ void departure_judge_all(struct core *core);
 void departure_take_word(struct core *core, struct node *node, int64_t expires_at_ms, bool anew);
 /* Sets the expiry of a node for a person, 0 for never. */
 bool departure_expire(struct core *core, struct node *node, int64_t expires_at_ms, struct err *err);
+/* Lets the node expire now, because its agent is about to end. */
+void departure_leave(struct core *core, struct node *node);
 /* Whether the node has expired. */
 bool departure_has_expired(const struct core *core, const struct node *node);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Carries out the actions of operators on nodes: drain, resume, fence, expire, remove. A node is removed
- * only when no live attempt names it, and forgotten only when it was not heard for long. Only a fence gives
- * up work. */
+/* Carries out the actions of operators on nodes: drain, resume, fence, expire, remove; and lets nodes go
+ * whose agents are about to end. A node is removed only when no live attempt names it, and forgotten only
+ * when it was not heard for long. Only a fence gives up work. */
 #include "daemon/core/inputs/node_action.h"
 
 #include "daemon/core/fleet/departure.h"
 #include "daemon/core/fleet/node.h"
 #include "daemon/core/lifecycle/attempt.h"
+#include "daemon/core/lifecycle/eviction.h"
 #include "daemon/core/model/record.h"
 #include "daemon/core/model/state.h"
 #include "daemon/core/model/trace.h"
@@ -119,6 +120,28 @@ static bool forget(struct core *core, struct node *node, int64_t heard_ms, const
     return true;
 }
 
+/* A node that no attempt names goes in the same step that says so, and nothing can be placed on it between
+ * the answer and the end of its agent. */
+static bool leave(struct core *core, struct node *node, const struct leave_message *message, struct err *err)
+{
+    if (!node_speaks(node, message->boot_id, message->agent_id)) {
+        return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
+                         node->name);
+    }
+    if (is_named(core, node)) {
+        if (message->stop) {
+            departure_leave(core, node);
+            eviction_watch(core);
+        }
+        return true;
+    }
+    node_fire(core, node, NODE_EVENT_FENCE, record_text(core, "left: %s", message->reason));
+    if (message->forget) {
+        drop(core, node);
+    }
+    return true;
+}
+
 bool node_action_take(struct core *core, const struct input *input, struct err *err)
 {
     struct node *node = node_find(core, input->node.name);
@@ -140,6 +163,8 @@ bool node_action_take(struct core *core, const struct input *input, struct err *
         return remove_node(core, node, input->node.force, input->node.by, err);
     case NODE_ACTION_FORGET:
         return forget(core, node, input->node.heard_ms, input->node.by, err);
+    case NODE_ACTION_LEAVE:
+        return leave(core, node, input->node.leave, err);
     }
     abort();
 }

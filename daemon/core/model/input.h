@@ -43,7 +43,7 @@ enum input_kind {
     INPUT_HEARTBEAT,
     INPUT_REPORT,
     INPUT_STAGING,  /* a node has staged an environment or failed to; progress is no input */
-    INPUT_NODE,     /* drain, resume, fence, expire, remove */
+    INPUT_NODE,     /* drain, resume, fence, expire, remove, leave */
     INPUT_WINDOW,   /* a maintenance window is made or removed */
     INPUT_LIMITS,   /* an account's limits change */
     INPUT_ACCOUNTS, /* a question: changes no state */
@@ -69,6 +69,7 @@ enum node_action {
     NODE_ACTION_EXPIRE,
     NODE_ACTION_REMOVE, /* removes the node, once no attempt holds it */
     NODE_ACTION_FORGET, /* the same of a node that has not been heard since then */
+    NODE_ACTION_LEAVE,  /* of its agent, which is about to end */
 };
 
 enum webhook_action {
@@ -147,9 +148,10 @@ struct input {
             enum node_action action;
             const char *reason; /* or NULL */
             const char *by;
-            int64_t expires_at_ms; /* of EXPIRE; 0: never */
-            bool force;            /* of REMOVE: fences a node that is not drained */
-            int64_t heard_ms;      /* of FORGET */
+            int64_t expires_at_ms;             /* of EXPIRE; 0: never */
+            bool force;                        /* of REMOVE: fences a node that is not drained */
+            int64_t heard_ms;                  /* of FORGET */
+            const struct leave_message *leave; /* of LEAVE */
         } node;
         struct {
             const char *id;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serves nodes: list, show, drain, resume, fence, expire, remove. A node that has missed its heartbeats
- * shows as SUSPECT, which is in no row. The core carries out the actions. */
+/* Serves nodes: list, show, drain, resume, fence, expire, remove, leave. A node that has missed its
+ * heartbeats shows as SUSPECT, which is in no row. The core carries out the actions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,18 +239,22 @@ static int render_removed(const struct writer_request *writer, const struct step
 }
 
 /* The tokens that were bound to it went with its row. */
-static void removed(struct ask *ask)
+static void forget_node(struct request *request, const char *name)
 {
-    struct server *server = ask->request->server;
+    struct server *server = request->server;
     struct err err;
-    if (ask->writer.status != 200) {
-        return;
-    }
-    outbox_forget(server->outbox, ask->request->argument);
-    samples_forget(server, ask->request->argument);
-    log_info("node remove", "node=%s by=%s", ask->request->argument, identity_owner(ask->request->who));
+    outbox_forget(server->outbox, name);
+    samples_forget(server, name);
+    log_info("node remove", "node=%s by=%s", name, identity_owner(request->who));
     if (!auth_load(server->auth, server->reader, &err)) {
         server_fail(server, &err); /* a token that is revoked must not go on */
+    }
+}
+
+static void removed(struct ask *ask)
+{
+    if (ask->writer.status == 200) {
+        forget_node(ask->request, ask->request->argument);
     }
 }
 
@@ -264,4 +268,63 @@ bool nodes_remove(struct request *request, struct err *err)
     ask->committed = removed;
     ask->writer.input.node.force = force != NULL && strcmp(force, "true") == 0;
     return ask_writer(ask, err);
+}
+
+/* --- leave ---------------------------------------------------------------------------------------------- */
+
+struct leave {
+    struct ask ask;
+    struct leave_message message;
+    bool forgotten;
+};
+
+static bool is_lost(const struct step *step)
+{
+    for (size_t i = 0; i < step->change_count; i++) {
+        const struct change *change = &step->changes[i];
+        if (change->kind == CHANGE_NODE_PUT && change->node.state == NODE_LOST) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int render_left(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    struct leave *leave = writer->asker;
+    leave->forgotten = is_removed(step);
+    const struct leave_reply reply = {.gone = leave->forgotten || is_lost(step)};
+    autojson json_t *json = leave_reply_encode(&reply);
+    autofree char *text = json_text(json);
+    text_append(out, text);
+    return 200;
+}
+
+static void left(struct ask *ask)
+{
+    const struct leave *leave = (struct leave *)ask;
+    if (leave->forgotten) {
+        forget_node(ask->request, leave->message.node);
+    }
+}
+
+static void leave_finish(struct ask *ask)
+{
+    leave_message_finish(&((struct leave *)ask)->message);
+}
+
+bool nodes_leave(struct request *request, struct err *err)
+{
+    autoask struct leave *leave = ask_create(request, sizeof *leave, render_left);
+    leave->ask.finish = leave_finish;
+    if (!leave_message_decode(give(request->json), &leave->message, err) ||
+        !identity_acts_for(request->who, leave->message.node, err)) {
+        return false;
+    }
+    leave->ask.committed = left;
+    leave->ask.writer.input.kind = INPUT_NODE;
+    leave->ask.writer.input.node.name = leave->message.node;
+    leave->ask.writer.input.node.action = NODE_ACTION_LEAVE;
+    leave->ask.writer.input.node.leave = &leave->message;
+    return ask_writer(give(leave), err);
 }

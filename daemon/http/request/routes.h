@@ -17,6 +17,8 @@
          "Show that a node is alive")                                                                        \
     SEND(POST, "/v1/agent/register", NODE, JSON, LIMIT_REPORT_BYTES, false, agents_register, 0,              \
          "Register a node")                                                                                  \
+    SEND(POST, "/v1/agent/leave", NODE, JSON, LIMIT_JSON_BYTES, false, nodes_leave, 0,                       \
+         "Say that a node's agent is about to end")                                                          \
     SEND(POST, "/v1/agent/staging", NODE, JSON, LIMIT_JSON_BYTES, false, agents_staging, 0,                  \
          "Report what a node prepares")                                                                      \
     SEND(POST, "/v1/agent/journal", NODE, JSON, LIMIT_JSON_BYTES, false, lost_tell, 0,                       \

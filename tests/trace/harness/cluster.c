@@ -374,6 +374,28 @@ enum err_code forget_node(struct cluster *cluster, const char *name, int64_t hea
     return cluster_step(cluster, &input);
 }
 
+static enum err_code take_leave(struct cluster *cluster, const struct leave_message *message)
+{
+    const struct input input = {
+        .kind = INPUT_NODE, .node = {.name = message->node, .action = NODE_ACTION_LEAVE, .leave = message}};
+    return cluster_step(cluster, &input);
+}
+
+enum err_code leave_node(struct cluster *cluster, const char *name, bool stop, bool forget)
+{
+    const struct node_row *row = rows_node(cluster->rows, name);
+    return take_leave(cluster, &(struct leave_message){.node = name,
+                                                       .boot_id = row != NULL ? row->boot_id : "boot-1",
+                                                       .reason = stop ? "SIGTERM" : "idle",
+                                                       .stop = stop,
+                                                       .forget = forget});
+}
+
+enum err_code leave_as(struct cluster *cluster, const char *name, const char *boot_id)
+{
+    return take_leave(cluster, &(struct leave_message){.node = name, .boot_id = boot_id, .reason = "idle"});
+}
+
 /* --- accounts ------------------------------------------------------------------------------------------- */
 
 static enum err_code set_limits(struct cluster *cluster, enum account_kind kind, const char *name,

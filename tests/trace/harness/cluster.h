@@ -128,6 +128,11 @@ enum err_code remove_node(struct cluster *cluster, const char *name, bool force)
 /* As retention does with one that was not heard since then, wall clock. */
 enum err_code forget_node(struct cluster *cluster, const char *name, int64_t heard_ms);
 
+/* As the agent of a node does that is about to end. */
+enum err_code leave_node(struct cluster *cluster, const char *name, bool stop, bool forget);
+/* The same of an idle one, as an agent of that boot. */
+enum err_code leave_as(struct cluster *cluster, const char *name, const char *boot_id);
+
 /* Questions: the answer is in step.answer, and nothing has changed. */
 enum err_code cluster_ask(struct cluster *cluster, enum ask_kind kind, const char *id);
 enum err_code cluster_plan(struct cluster *cluster, const struct job_ask *ask);

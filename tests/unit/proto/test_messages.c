@@ -564,6 +564,24 @@ START_TEST(a_join_arrives_as_it_was_sent)
 }
 END_TEST
 
+START_TEST(a_leave_arrives_as_it_was_sent)
+{
+    struct leave_message message = {
+        .node = "n1", .boot_id = "b", .agent_id = "a", .reason = "idle", .stop = true, .forget = true};
+    SEND(leave_message, &message, copy);
+    ck_assert_str_eq(copy.node, "n1");
+    ck_assert_str_eq(copy.boot_id, "b");
+    ck_assert_str_eq(copy.agent_id, "a");
+    ck_assert_str_eq(copy.reason, "idle");
+    ck_assert(copy.stop && copy.forget);
+    leave_message_finish(&copy);
+    struct leave_reply reply = {.gone = true};
+    SEND(leave_reply, &reply, again);
+    ck_assert(again.gone);
+    leave_reply_finish(&again);
+}
+END_TEST
+
 /* --- neighbours of other versions --- */
 
 START_TEST(members_that_are_not_known_are_ignored)
@@ -616,6 +634,7 @@ Suite *messages_suite(void)
     tcase_add_test(trips, a_journal_without_ids_or_too_long_is_refused);
     tcase_add_test(trips, log_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, a_join_arrives_as_it_was_sent);
+    tcase_add_test(trips, a_leave_arrives_as_it_was_sent);
     tcase_add_test(trips, a_full_node_fits_the_limits_of_its_bodies);
     tcase_add_test(trips, text_that_is_not_utf8_arrives_mended);
     tcase_add_test(trips, members_that_are_not_known_are_ignored);

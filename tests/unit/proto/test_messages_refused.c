@@ -22,6 +22,8 @@
     }
 TRY(register_message)
 TRY(register_reply)
+TRY(leave_message)
+TRY(leave_reply)
 TRY(heartbeat_message)
 TRY(heartbeat_reply)
 TRY(poll_message)
@@ -43,6 +45,9 @@ static const struct sound sounds[] = {
     {try_register_message, "{'name':'n','boot_id':'b','host_id':'h','version':'1','address':'a'}",
      "{'protocol':1,'pool':'p','reserved':false,'slots':true,'isolation':'none','devices':[],'attempts':[]}"},
     {try_register_reply, "{'incarnation':1,'beat_ms':5000,'park_ms':25000}", "{}"},
+    {try_leave_message, "{'node':'n','boot_id':'b','reason':'idle'}",
+     "{'agent_id':'a','stop':true,'forget':true}"},
+    {try_leave_reply, "{}", "{'gone':true}"},
     {try_heartbeat_message, "{'node':'n','boot_id':'b','seq':1}", "{'attempts':[],'samples':[]}"},
     {try_heartbeat_reply, "{}", "{'fenced':[1]}"},
     {try_poll_message, "{'node':'n','boot_id':'b','version':0}", "{}"},

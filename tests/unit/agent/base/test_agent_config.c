@@ -130,6 +130,89 @@ START_TEST(the_run_folder_of_an_ordinary_user_outlives_the_last_logout)
 }
 END_TEST
 
+/* --- jobs of Slurm, and nodes that come for a while ----------------------------------------------------- */
+
+START_TEST(what_slurm_says_of_its_job_holds_unless_an_option_says_otherwise)
+{
+    struct config config;
+    setenv("SLURM_JOB_ID", "4711", 1);
+    setenv("SLURMD_NODENAME", "gpu7", 1);
+    setenv("SLURM_JOB_END_TIME", "4102444800", 1); /* 2100 */
+    setenv("CUDA_VISIBLE_DEVICES", "2,3", 1);
+    read_with("--idle-exit", "5m", &config);
+    ck_assert_int_eq(config.idle_exit_ms, 300000);
+    ck_assert_int_eq(config.expires_at_ms, 4102444800000);
+    ck_assert_str_eq(config.devices, "2,3");
+    ck_assert_str_ne(config.name, "gpu7-4711"); /* only an ephemeral node has another at its side */
+    config_finish(&config);
+    read_with("--devices", "0", &config);
+    ck_assert_str_eq(config.devices, "0");
+    config_finish(&config);
+    read_with("--expires-at", "2099-01-01T00:00:00Z", &config);
+    ck_assert_int_eq(config.expires_at_ms, 4070908800000);
+    config_finish(&config);
+    setenv("SLURM_JOB_END_TIME", "1000", 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    read_with("--pool", "p", &config);
+    ck_assert_int_eq(config.expires_at_ms, 0);
+    ck_assert_str_eq(config.devices, "none"); /* all are those of others, too */
+    config_finish(&config);
+    setenv("CUDA_VISIBLE_DEVICES", "NoDevFiles", 1);
+    read_with("--pool", "p", &config);
+    ck_assert_str_eq(config.devices, "none");
+    config_finish(&config);
+}
+END_TEST
+
+static bool try_ephemeral(const char *option, const char *value, struct config *ret_config)
+{
+    struct err err = {0};
+    bool done;
+    char *words[] = {(char[]){"gpuagent"},
+                     (char[]){"--controller"},
+                     (char[]){"http://127.0.0.1:1"},
+                     (char[]){"--token-file"},
+                     (char[]){"token"},
+                     (char[]){"--run-as"},
+                     (char[]){"agent"},
+                     (char[]){"--ephemeral"},
+                     (char *)(uintptr_t)option,
+                     (char *)(uintptr_t)value,
+                     NULL};
+    return config_read(option != NULL ? 10 : 8, words, ret_config, &done, &err);
+}
+
+START_TEST(ephemeral_nodes_of_one_host_have_names_and_folders_of_their_own)
+{
+    struct config config, other;
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    setenv("TMPDIR", "/scratch/4711", 1);
+    ck_assert(try_ephemeral(NULL, NULL, &config));
+    autofree char *by_process = xprintf("%s-%d", host, (int)getpid());
+    ck_assert_str_eq(config.name, by_process);
+    config_finish(&config);
+    setenv("SLURM_JOB_ID", "4711", 1);
+    setenv("SLURMD_NODENAME", "gpu7", 1);
+    ck_assert(try_ephemeral(NULL, NULL, &config));
+    ck_assert(try_ephemeral(NULL, NULL, &other));
+    ck_assert_str_eq(config.name, "gpu7-4711");
+    ck_assert_ptr_eq(strstr(config.state, "/scratch/4711/gpuctl-gpu7-4711-"), config.state);
+    ck_assert_ptr_eq(strstr(config.run, config.state), config.run);
+    ck_assert(config.temporary_state);
+    ck_assert_str_ne(config.state, other.state);
+    config_finish(&config);
+    config_finish(&other);
+    unsetenv("SLURMD_NODENAME");
+    ck_assert(try_ephemeral("--state", "/srv/kept", &config));
+    autofree char *by_job = xprintf("%s-4711", host);
+    ck_assert_str_eq(config.name, by_job);
+    ck_assert_str_eq(config.state, "/srv/kept");
+    ck_assert(!config.temporary_state);
+    config_finish(&config);
+}
+END_TEST
+
 Suite *agent_config_suite(void)
 {
     Suite *suite = suite_create("agent-config");
@@ -140,6 +223,8 @@ Suite *agent_config_suite(void)
                         sizeof runtimes / sizeof runtimes[0]);
     tcase_add_loop_test(cases, jobs_of_an_agent_of_root_run_as_their_owners_unless_it_says_otherwise, 0,
                         sizeof users / sizeof users[0]);
+    tcase_add_test(cases, what_slurm_says_of_its_job_holds_unless_an_option_says_otherwise);
+    tcase_add_test(cases, ephemeral_nodes_of_one_host_have_names_and_folders_of_their_own);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -158,6 +158,27 @@ START_TEST(what_the_operator_says_the_node_has_is_what_it_offers)
 }
 END_TEST
 
+START_TEST(a_job_of_slurm_gives_the_node_what_it_has)
+{
+    struct node_size size;
+    setenv("SLURM_JOB_ID", "4711", 1);
+    setenv("SLURM_CPUS_ON_NODE", "1", 1);
+    setenv("SLURM_MEM_PER_NODE", "64", 1);
+    node_size_find(0, 0, &size);
+    ck_assert_int_eq(size.millicpus, 1000);
+    ck_assert_int_eq(size.memory_bytes, 60LL << 20);
+    unsetenv("SLURM_MEM_PER_NODE");
+    setenv("SLURM_MEM_PER_CPU", "32", 1);
+    node_size_find(0, 0, &size);
+    ck_assert_int_eq(size.memory_bytes, 30LL << 20);
+    setenv("SLURM_MEM_PER_CPU", "0", 1); /* all of it */
+    setenv("SLURM_CPUS_ON_NODE", "1000000", 1);
+    node_size_find(0, 0, &size);
+    ck_assert_int_gt(size.memory_bytes, 30LL << 20);
+    ck_assert_int_le(size.millicpus, sysconf(_SC_NPROCESSORS_ONLN) * 1000);
+}
+END_TEST
+
 START_TEST(what_takes_more_memory_than_it_may_ends_as_a_whole_and_is_told)
 {
     static const char none[] = "max 3\noom 1\noom_kill 0\noom_group_kill 0\n";
@@ -443,6 +464,7 @@ Suite *cgroup_suite(void)
     tcase_add_test(cases, a_host_without_the_controllers_of_cpus_and_memory_limits_processes_alone);
     tcase_add_test(cases, the_agent_offers_what_the_cgroups_around_it_leave);
     tcase_add_test(cases, what_the_operator_says_the_node_has_is_what_it_offers);
+    tcase_add_test(cases, a_job_of_slurm_gives_the_node_what_it_has);
     tcase_add_test(cases, what_takes_more_memory_than_it_may_ends_as_a_whole_and_is_told);
     tcase_add_test(cases, an_agent_that_ends_leaves_no_cgroup);
     tcase_add_test(cases, attempts_get_cgroups_that_were_made_before);
