@@ -20,6 +20,9 @@ from pathlib import Path
 
 from harness import Cluster, eventually
 
+#: Of agent/launch/cgroup.h.
+SPARE_CGROUPS = 2
+
 
 def nodes_of(cluster: Cluster) -> list[Path]:
     return [cluster.folder / agent.log.stem for agent in cluster.agents]
@@ -54,16 +57,24 @@ def cgroup_mounts() -> list[Path]:
     return [Path(line.split()[4]) for line in lines if " - cgroup" in line]
 
 
-def agent_cgroups(node: Path, epoch: str = "*") -> list[Path]:
-    """Cgroups of this agent's attempts, in whatever hierarchy: agents of one name differ in a hash of their state folder."""
+def agent_cgroups(node: Path, name: str = "*") -> list[Path]:
+    """Cgroups of this agent, in whatever hierarchy: agents of one name differ in a hash of their state folder."""
     unique = f"gpuctl-{node.name}-{hashlib.sha256(str(node).encode()).hexdigest()[:8]}"
     own = [line.split(":", 2)[2].lstrip("/") for line in Path("/proc/self/cgroup").read_text().splitlines()]
     places = {mount / place for mount in cgroup_mounts() for place in ("", *own)}
-    return [path for place in places for path in place.glob(f"{unique}.{epoch}")]
+    return [path for place in places for path in place.glob(f"{unique}.{name}")]
 
 
-def cgroups_of(node: Path, epoch: int) -> list[Path]:
-    return agent_cgroups(node, str(epoch))
+def cgroups_left(node: Path, idle: bool) -> list[Path]:
+    """Cgroups of attempts that nobody needs: empty ones but those that the agent has made for the next attempts, and on an idle node all
+    that hold something.
+    """
+    full, empty = [], []
+    for path in agent_cgroups(node, "a[0-9]*"):
+        with contextlib.suppress(OSError):
+            holds = (path / "cgroup.procs").read_text().strip() or any(entry.is_dir() for entry in path.iterdir())
+            (full if holds else empty).append(path)
+    return [*(full if idle else []), *empty[SPARE_CGROUPS:]]
 
 
 def files_of(node: Path, epoch: int) -> list[Path]:
@@ -130,11 +141,12 @@ def zombies_of(pid: int) -> int:
 
 
 def shims_of(node: Path) -> list[int]:
-    """The supervisors that hold an attempt of the agent with that state folder; idle ones have no folder of their own."""
+    """The supervisors that hold an attempt of the agent with that state folder; idle ones are in folders of their own."""
     found = []
     for entry in processes():
         with contextlib.suppress(OSError):
-            at_work = os.readlink(entry / "cwd").startswith(f"{node}.run/")
+            place = os.readlink(entry / "cwd")
+            at_work = place.startswith(f"{node}.run/") and not place.startswith(f"{node}.run/shims/")
             if at_work and os.readlink(entry / "exe").removesuffix(" (deleted)").endswith("/gpushim"):
                 found.append(int(entry.name))
     return found
@@ -174,9 +186,7 @@ def killing_for_memory(allowed: bool) -> Iterator[None]:
 def alive_on(node: Path) -> list[str]:
     """Shims and cgroups of an idle node."""
     alive = [f"shim {pid} of {node.name}" for pid in shims_of(node)]
-    for epoch in epochs_of(node):
-        alive += [f"cgroup {path}" for path in cgroups_of(node, epoch)]
-    return alive
+    return alive + [f"cgroup {path}" for path in cgroups_left(node, idle=True)]
 
 
 def _wait_until_empty(look: Callable[[], list[str]], patience: float) -> None:

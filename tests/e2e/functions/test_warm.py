@@ -78,6 +78,7 @@ def normalized(text: str) -> Any:
     plain = re.sub(rf"([/.]){epoch}\b", r"\1EPOCH", plain).replace(f"GPUCTL_EPOCH={epoch}", "GPUCTL_EPOCH=EPOCH")
     portrait = json.loads(plain)
     assert portrait["environ"].pop("GPUCTL_EPOCH") == epoch
+    portrait["cgroup"] = re.sub(r"\.a\d+", ".aNUMBER", portrait["cgroup"])
     return portrait, chance
 
 

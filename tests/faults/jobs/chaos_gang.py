@@ -136,9 +136,10 @@ def check_nothing_left(cluster: Cluster, job: str, mark: Path, told: str) -> Non
         assert leftovers.port_is_free(int(path.read_text())), told
     if leftovers.has_own_memory():
         assert leftovers.shared_memory_of(job) == [], told
+    for node in leftovers.nodes_of(cluster):
+        eventually(lambda node=node: not leftovers.cgroups_left(node, idle=False), f"the cgroups of attempts to go: {told}")
     for attempt in attempts(cluster, job):
         epoch = int(attempt["epoch"])
-        assert [path for node in leftovers.nodes_of(cluster) for path in leftovers.cgroups_of(node, epoch)] == [], told
         assert attempt["master_port"] is None or leftovers.port_is_free(attempt["master_port"]), told
         for node in leftovers.nodes_of(cluster):
             eventually(lambda node=node, epoch=epoch: not leftovers.files_of(node, epoch), f"the folders of {epoch} to go: {told}")
