@@ -9,6 +9,7 @@ import base64
 import contextlib
 import hashlib
 import hmac
+import math
 import pickle
 import socket
 from collections.abc import Iterator
@@ -57,6 +58,7 @@ class Stored(Controller):
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self._store_away_until = math.inf  # no object store has it
 
     @contextlib.contextmanager
     def stream(self, *_: Any, **__: Any) -> Iterator[Any]:
