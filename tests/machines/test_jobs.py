@@ -65,7 +65,7 @@ def test_workers_that_wait_for_an_owner_have_a_cgroup_of_their_own(cluster: Clus
         return words if words[0] == "True" else None
 
     _, uid, path = eventually(warm, "a warm start", pace=1)
-    assert uid == host.run("id -u ann").strip() and path.rpartition(".")[2].isdigit(), path
+    assert uid == host.run("id -u ann").strip() and path.rpartition(".a")[2].isdigit(), path
     folder = "/sys/fs/cgroup" + path.removeprefix("0::").rpartition("/")[0]
     waiting = eventually(lambda: host.run(f"cat {folder}/gpuctl-*.warm*/cgroup.procs; true").split(), "workers that wait")
     assert {host.run(f"stat -c %U /proc/{pid}").strip() for pid in waiting} == {"ann"}
