@@ -66,7 +66,8 @@ def check_recovered(site: Cluster, job: str) -> None:
     """Nothing of the job is left, and the node does the next one."""
     assert leftovers.processes_of(job) == []
     eventually(lambda: not leftovers.all_shims(site), "the shims to end")
-    eventually(lambda: not [path for node in leftovers.nodes_of(site) for path in leftovers.cgroups_left(node, idle=True)], "the cgroups to go")
+    for node in leftovers.nodes_of(site):
+        eventually(lambda node=node: not leftovers.cgroups_left(node, idle=True), "the cgroups to go")
     assert site.agents[0].alive()
     assert site.api.wait(site.api.submit(["true"], gpus=4))["state"] == "SUCCEEDED"
 
