@@ -69,7 +69,8 @@ def cgroups_left(node: Path, idle: bool) -> list[Path]:
     """Cgroups of attempts that nobody needs: empty ones but those that the agent has made for the next attempts, and on an idle node all
     that hold something.
     """
-    full, empty = [], []
+    full: list[Path] = []
+    empty: list[Path] = []
     for path in agent_cgroups(node, "a[0-9]*"):
         with contextlib.suppress(OSError):
             holds = (path / "cgroup.procs").read_text().strip() or any(entry.is_dir() for entry in path.iterdir())
