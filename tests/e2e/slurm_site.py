@@ -60,6 +60,10 @@ class DoesNotRun(Exception):
     """There is no Slurm on this machine, or it cannot run here; the text says why."""
 
 
+class Missing(DoesNotRun):
+    """This machine, or this user, has no Slurm to start."""
+
+
 @dataclass
 class Slurm:
     """A running one: how its commands are called, and what it is."""
@@ -149,9 +153,9 @@ def running(home: Path, nodes: list[str], cpus: int, tracking: str = "linuxproc"
     tracking: how it finds the processes of a job. "pgid" and "cgroup" send signals but KILL to what was started first, "linuxproc" to all.
     """
     if os.geteuid() != 0:
-        raise DoesNotRun("Slurm needs root to run jobs")
+        raise Missing("Slurm needs root to run jobs")
     if not all(Path(f"/usr/sbin/{name}").exists() for name in ("munged", "slurmctld", "slurmd")):
-        raise DoesNotRun("slurm-wlm and munge are not installed")
+        raise Missing("slurm-wlm and munge are not installed")
     write_config(home, nodes, cpus, tracking)
     environment = {**os.environ, "SLURM_CONF": f"{home}/slurm.conf"}
     with contextlib.ExitStack() as stack:

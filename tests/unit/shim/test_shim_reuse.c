@@ -40,6 +40,17 @@ static char *through(const char *script)
     return rig_finish(&rig);
 }
 
+/* One whose shim is found by its socket. */
+static void through_another_agent(void)
+{
+    rig_shell(&rig, "exit 0");
+    rig_field(&rig, "rank", "0");
+    rig_start(&rig);
+    rig_connect(&rig);
+    rig_expect(&rig, "running ");
+    free(rig_finish(&rig));
+}
+
 static void has_epoch(const char *record, const char *attempt_id)
 {
     autofree char *line = xprintf("\nend\nepoch %s\n", attempt_id);
@@ -93,12 +104,7 @@ START_TEST(a_shim_without_an_attempt_is_at_home)
     ck_assert_str_eq(place, rig.home);
     ck_assert_int_eq(access(number, F_OK), 0);
     ck_assert_int_eq(access(listener, F_OK), 0);
-    rig_shell(&rig, "exit 0");
-    rig_field(&rig, "rank", "0");
-    rig_start(&rig);
-    rig_connect(&rig);
-    rig_expect(&rig, "running ");
-    free(rig_finish(&rig));
+    through_another_agent();
     rig_forget(&rig);
 }
 END_TEST
@@ -111,12 +117,7 @@ START_TEST(a_shim_needs_no_home)
     free(through("exit 0"));
     rig_reuse(&rig, NEXT);
     ck_assert(file_make_directories(rig.home, 0700, &err)); /* from the next attempt on */
-    rig_shell(&rig, "exit 0");
-    rig_field(&rig, "rank", "0");
-    rig_start(&rig);
-    rig_connect(&rig);
-    rig_expect(&rig, "running ");
-    free(rig_finish(&rig));
+    through_another_agent();
     rig_reuse(&rig, THIRD);
     free(through("exit 0"));
     rig_forget(&rig);
